@@ -132,7 +132,10 @@ class FakePeer:
         self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
 
     def send(self, data: bytes) -> None:
-        """Send bytes unchanged, in pieces if `split` was called. Raises `ScriptError` on failure."""
+        """Send bytes unchanged, in pieces if `split` was called.
+
+        Raises `ScriptError` if the connection has ended.
+        """
         self._step += 1
         with self._sending:
             every = self._every or len(data) or 1

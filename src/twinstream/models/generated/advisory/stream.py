@@ -34,13 +34,13 @@ StreamActionKindWord: TypeAlias = Literal[
     "modify",
     "delete",
 ]
-"""What a constructor takes; for a word of a newer server write `StreamActionKind(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `StreamActionKind(value)`."""
 
 
 def stream_action_kind(
     value: StreamActionKind | StreamActionKindWord | None,
 ) -> StreamActionKind | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else StreamActionKind(value)
 
 
@@ -66,13 +66,13 @@ BatchAbandonReasonWord: TypeAlias = Literal[
     "incomplete",
     "unsupported",
 ]
-"""What a constructor takes; for a word of a newer server write `BatchAbandonReason(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `BatchAbandonReason(value)`."""
 
 
 def batch_abandon_reason(
     value: BatchAbandonReason | BatchAbandonReasonWord | None,
 ) -> BatchAbandonReason | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else BatchAbandonReason(value)
 
 

@@ -34,13 +34,13 @@ RetentionPolicyWord: TypeAlias = Literal[
     "interest",
     "workqueue",
 ]
-"""What a constructor takes; for a word of a newer server write `RetentionPolicy(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `RetentionPolicy(value)`."""
 
 
 def retention_policy(
     value: RetentionPolicy | RetentionPolicyWord | None,
 ) -> RetentionPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else RetentionPolicy(value)
 
 
@@ -58,13 +58,13 @@ DiscardPolicyWord: TypeAlias = Literal[
     "old",
     "new",
 ]
-"""What a constructor takes; for a word of a newer server write `DiscardPolicy(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `DiscardPolicy(value)`."""
 
 
 def discard_policy(
     value: DiscardPolicy | DiscardPolicyWord | None,
 ) -> DiscardPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else DiscardPolicy(value)
 
 
@@ -82,13 +82,13 @@ StorageTypeWord: TypeAlias = Literal[
     "file",
     "memory",
 ]
-"""What a constructor takes; for a word of a newer server write `StorageType(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `StorageType(value)`."""
 
 
 def storage_type(
     value: StorageType | StorageTypeWord | None,
 ) -> StorageType | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else StorageType(value)
 
 
@@ -106,13 +106,13 @@ CompressionWord: TypeAlias = Literal[
     "none",
     "s2",
 ]
-"""What a constructor takes; for a word of a newer server write `Compression(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `Compression(value)`."""
 
 
 def compression(
     value: Compression | CompressionWord | None,
 ) -> Compression | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else Compression(value)
 
 
@@ -130,13 +130,13 @@ PersistModeWord: TypeAlias = Literal[
     "default",
     "async",
 ]
-"""What a constructor takes; for a word of a newer server write `PersistMode(word)`."""
+"""The values that a constructor accepts. Wrap others (newer servers): `PersistMode(value)`."""
 
 
 def persist_mode(
     value: PersistMode | PersistModeWord | None,
 ) -> PersistMode | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else PersistMode(value)
 
 
