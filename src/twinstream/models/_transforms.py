@@ -182,7 +182,7 @@ class _Wild:
 
     stars: int
     has_rest: bool
-    """Whether the source ends in `>`; always False before 2.12, whose check ignores a `>`."""
+    """Whether the source ends in `>`. Always False before 2.12, because that check ignores it."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
         """Return what is wrong with the wildcards that `target` uses, or None.

@@ -4,13 +4,13 @@ A file is JSON or YAML; a YAML file may have several documents. Each document co
 
 - the config of a stream or consumer,
 - a request or response with such a config: `config` next to `stream_name` or `state`,
-- a list of these,
+- a list of such configs, requests or responses,
 - an object with the lists `streams`, `consumers`, `key_values` and `object_stores`.
 
 Bucket configs must be in the lists `key_values` and `object_stores`, because the settings of a
 bucket do not show its kind.
 
-Files of these forms include the output of `twinstream` with `--json`, and files of the `nats`
+The output of `twinstream` with `--json` has one of these forms. So have files of the `nats`
 command: the output of `nats stream info --json`, files for `--config`, and the `backup.json` of a
 backup.
 """
@@ -175,7 +175,7 @@ def load_configs(
 
 @frozen
 class _Found:
-    """A config, and the document and path that it was found at."""
+    """A config, the document that contains it, and its path in the document."""
 
     config: FileConfig
     document: Document
@@ -428,7 +428,7 @@ def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
     """Return the kind of a config: `stream`, `consumer`, or None if it could be both.
 
     The members `stream_name` and `state` next to the config determine the kind. Without them, the
-    result is the kind of which the config has more settings that the other kind does not have.
+    settings that only one kind has are counted. The result is the kind with more of them.
     """
     if inner is not outer:
         if "stream_name" in outer:

@@ -249,9 +249,10 @@ def _constructor(cls: Any) -> Callable[..., None]:
 
 
 def _hint(member: Member) -> Any:
-    """Return the annotation of a constructor's argument: that of its converter, if it has one.
+    """Return the annotation of a field's argument in the constructor.
 
-    A converter accepts more types than the annotation of the field contains.
+    For a field with a converter, the result is the annotation of the converter's argument, because
+    a converter accepts more types than the field's own annotation contains.
     """
     taken = getattr(member.converter, "__annotations__", None)
     return next(iter(taken.values())) if taken else member.hint

@@ -65,7 +65,7 @@ def validate_consumer_update(
     Args:
         old: The current config, ideally as returned by the server.
         new: The intended config.
-        stream: The config of its stream; without it, rules that need it are skipped.
+        stream: The config of the consumer's stream. None skips the rules that need the stream.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
         pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
             that it would otherwise change.
@@ -90,8 +90,8 @@ def validate_consumer_update(
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     if case.given["sourcing"] and case.given["durable_name"]:
-        # The server starts a durable consumer with `sourcing` at the position of the copy of the
-        # stream that it feeds. It ignores the start settings in an update.
+        # A durable consumer with `sourcing` feeds a copy of the stream. The server starts it at the
+        # position that the copy has reached, and ignores the start settings in an update.
         settings = with_start_of(before.given, case.given)
         case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
@@ -105,7 +105,10 @@ def validate_consumer_update(
 
 
 def _old(config: Config, record: str, version: Version) -> Settings:
-    """Return the settings of an existing config; members unknown to `version` are ignored."""
+    """Return the settings of an existing config, without those that `version` cannot read.
+
+    Raises `ValueError` if the whole config cannot be read.
+    """
     settings, problems = read(config, record, version)
     if settings is None:
         raise ValueError(f"the old config cannot be read: {problems[0].message}")

@@ -33,7 +33,10 @@ ConsumerActionKindWord: TypeAlias = Literal[
     "modify",
     "delete",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `ConsumerActionKind(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `ConsumerActionKind(value)`.
+"""
 
 
 def consumer_action_kind(
@@ -57,7 +60,10 @@ UnpinReasonWord: TypeAlias = Literal[
     "admin",
     "timeout",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `UnpinReason(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `UnpinReason(value)`.
+"""
 
 
 def unpin_reason(

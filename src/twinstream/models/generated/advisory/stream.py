@@ -34,7 +34,10 @@ StreamActionKindWord: TypeAlias = Literal[
     "modify",
     "delete",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `StreamActionKind(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `StreamActionKind(value)`.
+"""
 
 
 def stream_action_kind(
@@ -66,7 +69,10 @@ BatchAbandonReasonWord: TypeAlias = Literal[
     "incomplete",
     "unsupported",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `BatchAbandonReason(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `BatchAbandonReason(value)`.
+"""
 
 
 def batch_abandon_reason(

@@ -31,7 +31,10 @@ ConsumerCreateActionWord: TypeAlias = Literal[
     "create",
     "update",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `ConsumerCreateAction(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `ConsumerCreateAction(value)`.
+"""
 
 
 def consumer_create_action(

@@ -45,7 +45,10 @@ DeliverPolicyWord: TypeAlias = Literal[
     "by_start_time",
     "last_per_subject",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `DeliverPolicy(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `DeliverPolicy(value)`.
+"""
 
 
 def deliver_policy(
@@ -77,7 +80,10 @@ AckPolicyWord: TypeAlias = Literal[
     "explicit",
     "flow_control",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `AckPolicy(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `AckPolicy(value)`.
+"""
 
 
 def ack_policy(
@@ -101,7 +107,10 @@ ReplayPolicyWord: TypeAlias = Literal[
     "instant",
     "original",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `ReplayPolicy(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `ReplayPolicy(value)`.
+"""
 
 
 def replay_policy(
@@ -133,7 +142,10 @@ PriorityPolicyWord: TypeAlias = Literal[
     "pinned_client",
     "prioritized",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `PriorityPolicy(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `PriorityPolicy(value)`.
+"""
 
 
 def priority_policy(

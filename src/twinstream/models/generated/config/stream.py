@@ -34,7 +34,10 @@ RetentionPolicyWord: TypeAlias = Literal[
     "interest",
     "workqueue",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `RetentionPolicy(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `RetentionPolicy(value)`.
+"""
 
 
 def retention_policy(
@@ -58,7 +61,10 @@ DiscardPolicyWord: TypeAlias = Literal[
     "old",
     "new",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `DiscardPolicy(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `DiscardPolicy(value)`.
+"""
 
 
 def discard_policy(
@@ -82,7 +88,10 @@ StorageTypeWord: TypeAlias = Literal[
     "file",
     "memory",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `StorageType(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `StorageType(value)`.
+"""
 
 
 def storage_type(
@@ -106,7 +115,10 @@ CompressionWord: TypeAlias = Literal[
     "none",
     "s2",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `Compression(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `Compression(value)`.
+"""
 
 
 def compression(
@@ -130,7 +142,10 @@ PersistModeWord: TypeAlias = Literal[
     "default",
     "async",
 ]
-"""The values that a constructor accepts. Wrap others (newer servers): `PersistMode(value)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `PersistMode(value)`.
+"""
 
 
 def persist_mode(
