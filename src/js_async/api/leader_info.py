@@ -29,7 +29,9 @@ async def confirmed_info(
     deadline: Deadline | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> StreamInfoResponse:
-    """Request a stream's info until the response is certainly from its leader, and return it.
+    """Request a stream's info until a response is certainly from the stream's leader.
+
+    Return that response.
 
     Raises `RequestTimeout` if the leader does not respond before the deadline, and the other errors
     of `Api.call`. The default deadline is that of `Api.deadline`.

@@ -116,7 +116,10 @@ def check_handler(handler: object, what: str = "handler") -> None:
 
 
 async def aside(work: Callable[[], T]) -> T:
-    """Run a blocking function in a thread and return its result."""
+    """Run a blocking function in a thread and return its result.
+
+    If the caller is cancelled, it does not wait for the function, which continues in its thread.
+    """
     return await asyncio.to_thread(work)
 
 
@@ -390,7 +393,7 @@ atexit.register(_Exit.warn)
 
 
 def before_exit(owner: Closable) -> None:
-    """Register `owner` for a warning at the end of the interpreter if it is not closed."""
+    """Register `owner`, so that it can warn at the end of the interpreter if it was not closed."""
     _Exit.add(owner)
 
 

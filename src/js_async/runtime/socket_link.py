@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-# Sizes in bytes. Messages of at least `_LONG_MESSAGE` are read with `_LONG_READ`, because it halves
-# the CPU time for each message of 16 KiB. Shorter messages are read with `_SHORT_READ`. Consuming
-# them is 5 to 10 % faster with it, for two reasons. A long read may contain all requested messages
-# (about a thousand), so the server has nothing to send while the client processes them. And the
-# messages of a long read do not fit into the CPU cache.
+# Sizes in bytes: `_LONG_READ` is the read size for messages of at least `_LONG_MESSAGE`, and
+# `_SHORT_READ` for shorter messages. Long reads halve the CPU time for each message of 16 KiB. But
+# short messages are consumed 5 to 10 % faster with short reads, for two reasons. A long read may
+# contain all requested messages (about a thousand), so the server has nothing to send while the
+# client processes them. And the messages of a long read do not fit into the CPU cache.
 _SHORT_READ: Final = 1 << 16
 _LONG_READ: Final = 1 << 18
 _LONG_MESSAGE: Final = 1 << 10
@@ -149,7 +149,10 @@ def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
 
 
 def _shut_down(sock: socket.socket | None) -> None:
-    """Close a socket (if given) and its connection, even if other descriptors of it are open."""
+    """Close a socket, and its connection even if other descriptors of the socket are open.
+
+    None is ignored.
+    """
     if sock is not None:
         # `shutdown` raises OSError if the connection has already ended.
         with sock, suppress(OSError):

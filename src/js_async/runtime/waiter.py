@@ -21,7 +21,7 @@ __all__ = ["Alarm", "Sleeper", "Turn"]
 
 
 class Turn:
-    """One read of a connection. The tasks that it wakes up resume at its end."""
+    """One read of a connection. The tasks that the read wakes up resume when the read ends."""
 
     __slots__ = ("_loop", "_process", "are_many", "is_on", "woken")
 

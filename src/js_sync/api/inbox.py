@@ -41,9 +41,11 @@ class Inbox:
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:
-        """Wait for the next frames of a response, for some seconds and at most until `deadline`.
+        """Wait for the next frames of a response, at most until `deadline`.
 
-        `epoch` is the value of `Transport.epoch` when the request was sent.
+        The timeout of each wait is shorter than `deadline`: it begins with the API's timeout, and
+        grows up to `_SILENCE` if no frame arrives. `epoch` is the value of `Transport.epoch` when
+        the request was sent.
 
         Raises:
             ConnectionLost: The connection was lost after the request was sent.
@@ -58,8 +60,7 @@ class Inbox:
             raise ConnectionLost("the connection broke in the middle of a page")
         if not is_set:
             # The server is slow if it searches for rare messages. The reader repeats the request.
-            # Wait longer for the next response, because with the same timeout each request might
-            # fail.
+            # Double the timeout, because with the same timeout each request might fail.
             self._patience = min(_SILENCE, 2 * patience)
             raise RequestTimeout(f"a page fell silent for {patience:g} s")
 

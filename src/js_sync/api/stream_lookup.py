@@ -17,8 +17,8 @@ __all__ = ["holding", "name_by_subject"]
 
 # The pause before the lookup is repeated if it found no stream (seconds). The leader of a new
 # stream confirms the creation of the stream, but the leader of the cluster responds to the lookup.
-# Sometimes the latter learns of the stream some milliseconds after the confirmation (seen with
-# servers 2.12 and 2.14).
+# Sometimes the leader of the cluster learns of the stream some milliseconds after the confirmation
+# (seen with servers 2.12 and 2.14).
 _HEARS_IN: Final = 0.25
 
 

@@ -16,8 +16,8 @@ def write(
 ) -> PubAck:
     """Publish a message, and return the acknowledgement of the stream `stream` in `domain`.
 
-    Acknowledgements of other streams are skipped. So are those of a stream of the same name in
-    another domain, unless `domain` is None, which means unknown.
+    Acknowledgements of other streams are skipped, and so are those of streams of the same name in
+    other domains. If `domain` is None, the domain of an acknowledgement is not checked.
     """
     headers, acks = publish_headers(request), api.acks
     with api.told("publish", request.subject, len(headers) + len(request.data), stream):

@@ -109,7 +109,7 @@ def whole(work: Callable[[], T]) -> T:
 
 
 def shielded(work: Callable[[], None]) -> None:
-    """Run `work` to its end. The asyncio twin must protect it from cancellation for this."""
+    """Run `work` to its end. No protection is necessary, because a thread cannot be cancelled."""
     work()
 
 
@@ -406,7 +406,10 @@ class Waker:
 
     def __init__(self) -> None:
         self.busy = False
-        """Whether the reader is processing data. It checks its flag afterwards, without `wake`."""
+        """Whether the reading thread is processing data.
+
+        Afterwards, the thread checks its signal, so `wake` is not necessary.
+        """
         try:
             self._near, self._far = socket.socketpair()
         except OSError as error:
@@ -418,7 +421,7 @@ class Waker:
         keep_until_closed(self._far)
 
     def release(self) -> None:
-        """Interrupt the poll, unless the reader is busy and will check its flag anyway."""
+        """Interrupt the poll, unless the reading thread is busy and will check its signal anyway."""
         if not self.busy:
             self.wake()
 
@@ -427,7 +430,7 @@ class Waker:
         try:
             self._far.send(b"\0")
         except OSError:
-            # The buffer is full, so enough wake-ups are pending, or the socket is closed, so no
+            # The buffer is full, so enough wake-ups are pending. Or the socket is closed, so no
             # thread polls it any more.
             pass
 

@@ -62,7 +62,7 @@ class Sender(ABC):
         return True
 
     def _end_turn(self) -> None:
-        """Stop being the sending thread. Does nothing if another thread is."""
+        """Stop being the sending thread. Does nothing in a thread that is not sending."""
         if self._sender == get_ident():
             self._sender = 0
         try:

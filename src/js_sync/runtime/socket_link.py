@@ -76,7 +76,8 @@ class Link(Reader):
         self._forks: Final = Forks.count
         self._waits = 0
         self._closed = False
-        # Whether callers should call `drain`. Always False: `write` blocks while the peer is slow.
+        # Whether callers should call `drain`. Always False, because `write` itself blocks while the
+        # peer is slow.
         self.is_full = False
         self._nap: Lock | None = None
         self._linger = _LINGER
@@ -100,7 +101,7 @@ class Link(Reader):
     def let_go(self) -> None:
         """Close the inherited copies of the descriptors. Called in a forked child.
 
-        Takes no lock: a thread that does not exist in the child may hold it.
+        Takes no lock, because another thread of the parent may have held the lock during the fork.
         """
         sock, self._socket = self._socket, None
         if sock is not None:
@@ -264,7 +265,7 @@ class Link(Reader):
                 link._nap = None
 
     def _send_for_others(self, signal: Signal, deadline: Deadline) -> None:
-        """Send data that other threads have buffered, until they have paused for 20 intervals."""
+        """Send data that other threads have buffered, until they write nothing for 40 ms."""
         idle = 0
         while idle < 20 and not signal.is_set() and not deadline.expired():
             time.sleep(2 * _LINGER)
@@ -349,7 +350,8 @@ class Link(Reader):
         self._out.append(data)
         self._out_size += len(data)
         if now:
-            # Do not block while the peer is slow: the caller has a deadline for the response.
+            # Do not block while the peer is slow, because the caller has a deadline for the
+            # response.
             self._flush(block=False)
         elif self._out_size > _HIGH_WATER:
             self._flush(block=True)

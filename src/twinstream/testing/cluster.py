@@ -35,7 +35,7 @@ class NatsCluster:
         far: seconds that messages between the last node and the other nodes take. If the leader of
             a stream is on another node, the replica on the last node lags by this time.
         separable: whether `isolate` may cut the last node off from the other nodes.
-        start_timeout: the most seconds that the start may take.
+        start_timeout: the maximum duration of the start in seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class NatsCluster:
         return ",".join(server.url for server in self.servers)
 
     def node(self, name: str) -> NatsServer:
-        """Return the server with a name, such as `cluster.leader` in the JetStream API."""
+        """Return the node with a server name, for example that in `cluster.leader` of an info."""
         return next(server for server in self.servers if server.name == name)
 
     def start(self) -> Self:

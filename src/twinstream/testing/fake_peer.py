@@ -32,9 +32,10 @@ _INFO: Final[dict[str, Any]] = {
 class FakePeer:
     """One client connection, which a script handles step by step.
 
-    The fake server reads all data of the client without a step of the script, until `stop_reading`
-    is called. It also answers the client's PINGs, until `stop_answering` is called. A step that
-    waits raises `ScriptError` after `timeout` seconds, by default the server's `patience`.
+    A script need not read or answer PINGs itself. The fake server reads all data of the client
+    until `stop_reading` is called, and answers the client's PINGs until `stop_answering` is called.
+    A step that waits raises `ScriptError` after `timeout` seconds, by default the server's
+    `patience`.
     """
 
     def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
@@ -330,9 +331,9 @@ class FakePeer:
                 self._end(f"the client violated the protocol: {error}")
                 return
             for operation in found:
-                # Answer a PING before it is recorded, because then the script receives it and may
-                # close the connection. Earlier operations are recorded already, as a PONG confirms
-                # them.
+                # Answer a PING before it is recorded. Once it is recorded, the script receives it
+                # and may close the connection. All earlier operations are recorded already, because
+                # the PONG confirms them.
                 if operation.verb == "PING" and self._answers:
                     self._pong()
                 self._note(operation)

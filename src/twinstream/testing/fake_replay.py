@@ -1,8 +1,8 @@
 """Convert a recording to scripts for a `FakeServer`.
 
 A client creates new inboxes in every run. So a replay maps each recorded inbox to the corresponding
-inbox of the current run, and sends the recorded frames to the latter. A replay omits PING and PONG,
-because their times depend on the client's clock. The fake server answers PINGs itself.
+inbox of the current run, and sends the recorded frames to the current inbox. A replay omits PING
+and PONG, because their times depend on the client's clock. The fake server answers PINGs itself.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class NatsServer:
         jetstream_config: text to append to the `jetstream` block of the configuration.
         name: the server's name, by default a random one.
         store_dir: the folder of the JetStream store, by default one in the temporary folder.
-        start_timeout: the most seconds that the start may take.
+        start_timeout: the maximum duration of the start in seconds.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class NatsServer:
 
     @property
     def log(self) -> str:
-        """The whole log of the server, including the time before restarts."""
+        """The whole log of the server, including entries from before a restart."""
         path = self.folder / "server.log"
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
@@ -194,8 +194,8 @@ class NatsServer:
     def reload(self, config: str) -> None:
         """Reload the running server with another `config`, and return after the reload (POSIX).
 
-        Raises `ServerStartError` if the server refuses the new configuration, or does not reload it
-        within `start_timeout`. The server then keeps its previous configuration.
+        Raises `ServerStartError` if the server refuses the new configuration and keeps the previous
+        one, or if it reports no reload within `start_timeout`.
         """
         before, last = len(self.log), self._config
         self._config = config

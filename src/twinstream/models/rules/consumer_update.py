@@ -31,8 +31,7 @@ _MEMBERS: dict[str, Version] = {
     "direct": (2, 14, 6),
     "sourcing": (2, 14, 6),
 }
-"""The members that an update cannot change, and the first server version that refuses the change.
-"""
+"""The members that an update cannot change, with the first server version that refuses a change."""
 
 
 class ConsumerUpdateCase:
