@@ -43,9 +43,9 @@ class Inbox:
     def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:
         """Wait for the next frames of a response, at most until `deadline`.
 
-        The timeout of each wait is shorter than `deadline`: it begins with the API's timeout, and
-        grows up to `_SILENCE` if no frame arrives. `epoch` is the value of `Transport.epoch` when
-        the request was sent.
+        The wait also ends after the API's default timeout. If no frame arrives in this time, the
+        next wait may take twice as long, up to `_SILENCE`. `epoch` is the value of
+        `Transport.epoch` when the request was sent.
 
         Raises:
             ConnectionLost: The connection was lost after the request was sent.

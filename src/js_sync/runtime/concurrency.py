@@ -421,7 +421,7 @@ class Waker:
         keep_until_closed(self._far)
 
     def release(self) -> None:
-        """Interrupt the poll, unless the reading thread is busy and will check its signal anyway."""
+        """Interrupt the poll, unless the reading thread is busy and will check its signal."""
         if not self.busy:
             self.wake()
 

@@ -75,7 +75,7 @@ class Members(dict[str, Any]):
         self.pairs: list[tuple[str, Any]] = []
 
     def add(self, name: str, value: object) -> None:
-        """Add a member, which replaces an earlier value but not its entry in `pairs`."""
+        """Add a member. It replaces an earlier value of the key, whose entry in `pairs` stays."""
         self[name] = value
         self.pairs.append((name, value))
 

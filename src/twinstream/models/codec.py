@@ -2,7 +2,7 @@
 
 For every response or event, `encode(decode(text)) == json.loads(text)`. `Model.unknown` keeps
 explicit nulls and the members that this release does not know. An unknown value of an enumeration
-becomes a new member of it. Durations and times have nanosecond precision.
+becomes a new member of that enumeration. Durations and times have nanosecond precision.
 """
 
 from __future__ import annotations

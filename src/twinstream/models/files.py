@@ -132,7 +132,7 @@ class FileConfigs:
     configs: list[FileConfig]
     problems: list[FileProblem]
     warnings: list[FileProblem] = Factory(list[FileProblem])
-    """Warnings about rarely intended settings, from `lint_stream` and `lint_consumer`."""
+    """Warnings about rarely intended settings, ignored members and ambiguous numbers in YAML."""
 
     @property
     def errors(self) -> list[FileProblem]:
@@ -240,16 +240,19 @@ def _validated(
 
 
 def _moved(config: FileConfig, fault: Problem) -> Problem:
-    """Return a problem of the request, with a hint to move a setting into its `config`."""
+    """Return a problem of a member of the request.
+
+    If the member is a setting of the config, the hint is to move it into `config`.
+    """
     if fault.path in SHAPES[_RECORDS[config.kind]]:
         return evolve(fault, hint="Move it into config.")
     return fault
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Return a problem, with a hint where to move a key that is valid elsewhere in a file.
+    """Return a problem. If its key is valid elsewhere in a file, the hint names the right place.
 
-    Such keys are the stream of a consumer, and lists such as `streams`.
+    Such keys are the name of a consumer's stream, and lists such as `streams`.
     """
     if config.kind == "consumer" and fault.path in _STREAM_KEYS:
         return evolve(fault, hint=_NAMED)
@@ -268,7 +271,7 @@ class _Loader:
         self.warnings: list[FileProblem] = []
 
     def file(self, name: str, text: bytes | None) -> None:
-        """Add the configs of the file `name`, whose contents are `text` unless it is None."""
+        """Add the configs of the file `name`. Read the file unless `text` contains its contents."""
         try:
             data = Path(name).read_bytes() if text is None else text
             documents = _parsed(name, data)

@@ -157,7 +157,7 @@ def _everywhere(republish: JsonObject) -> JsonObject:
     """Return a `republish` setting as an update stores it: empty values become `>`.
 
     When a server creates a stream, it keeps an empty destination. It also keeps an empty source if
-    the stream's transform has no destination. The effect is the same.
+    the stream's transform has no destination. An empty value has the same effect as `>`.
     """
     return {**republish, "src": republish.get("src") or ">", "dest": republish["dest"] or ">"}
 

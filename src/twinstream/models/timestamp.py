@@ -152,7 +152,10 @@ class Timestamp(datetime):
         return self.year == 1 and self.ns == _ZERO_NS
 
     def rfc3339(self) -> str:
-        """Return the time in the server's notation, or the text from which it was parsed."""
+        """Return the time in the server's notation.
+
+        If the time was parsed from a text in another notation, return that text.
+        """
         return self._text or self._canonical()
 
     def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:

@@ -14,10 +14,11 @@ from twinstream.models.version import Version, parse_version
 def validate_stream_update(
     old: Config, new: Config, server: str | None = None, *, pedantic: bool = False
 ) -> list[Problem]:
-    """Return why a server would refuse to replace a stream's config `old` by `new`.
+    """Return the problems for which a server would refuse to replace a stream's config.
 
-    The list is empty if the server would accept the update. An update replaces the whole config:
-    a setting that `new` omits gets its default.
+    If the list is empty, the server would accept the update. If a problem has `needs_server`, only
+    the server can decide. An update replaces the whole config: a setting that `new` omits gets its
+    default.
 
     Args:
         old: The current config, ideally as returned by the server.
@@ -58,9 +59,10 @@ def validate_consumer_update(
     *,
     pedantic: bool = False,
 ) -> list[Problem]:
-    """Return why a server would refuse to replace a consumer's config `old` by `new`.
+    """Return the problems for which a server would refuse to replace a consumer's config.
 
-    The list is empty if the server would accept the update.
+    If the list is empty, the server would accept the update. If a problem has `needs_server`, only
+    the server can decide.
 
     Args:
         old: The current config, ideally as returned by the server.

@@ -30,7 +30,8 @@ def validate_stream(
 ) -> list[Problem]:
     """Return the problems for which a server would refuse to create this stream.
 
-    The list is empty if the server would accept the config.
+    If the list is empty, the server would accept the config. If a problem has `needs_server`, only
+    the server can decide.
 
     Args:
         config: The config as a model, as its members, or as JSON text.
@@ -63,7 +64,8 @@ def validate_consumer(
 ) -> list[Problem]:
     """Return the problems for which a server would refuse to create this consumer.
 
-    The list is empty if the server would accept the config.
+    If the list is empty, the server would accept the config. If a problem has `needs_server`, only
+    the server can decide.
 
     Args:
         config: The config as a model, as its members, or as JSON text.

@@ -21,7 +21,10 @@ NEVER_NEGATIVE = (
     "inactive_threshold",
     "priority_timeout",
 )
-"""The members that a server from `RESETS_SINCE` on sets to 0 if they are negative, in its order."""
+"""The members that the server sets to 0 if they are negative, in the order of the server.
+
+Servers before `RESETS_SINCE` do not change them.
+"""
 
 RESETS_SINCE: Version = (2, 12, 0)
 """The first server version that resets negative numbers. Older servers keep or refuse them."""
@@ -44,7 +47,7 @@ def as_prepared(given: Settings) -> Settings:
 
 
 def with_start_of(old: Settings, new: Settings) -> Settings:
-    """Return the settings `new` with the start position in `old`."""
+    """Return the settings `new` with the start position of `old`."""
     start = ("deliver_policy", "opt_start_seq", "opt_start_time")
     kept = {name: value for name, value in new.items() if name not in start}
     return Settings(new.record, {**kept, **{name: old[name] for name in start if name in old}})

@@ -39,7 +39,7 @@ In = TypeVar("In", bound=Case, contravariant=True)
 
 @frozen
 class Hit:
-    """One setting that violates a rule."""
+    """One setting that violates a rule. `detail` is additional text for the message."""
 
     path: str
     value: Any = None
@@ -63,7 +63,7 @@ class Rule(Generic[C]):
     """The path of the setting that is reported if `test` returns True."""
 
     sentence: str
-    """The message; `{value}` and `{detail}` are replaced by those of the `Hit`."""
+    """The message. `{value}` and `{detail}` are replaced by the attributes of the `Hit`."""
 
     fix: str
     """The hint how to solve the problem."""

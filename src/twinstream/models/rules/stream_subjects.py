@@ -99,7 +99,11 @@ def _meets_system(case: SubjectCase) -> Found:
 
 
 def _takes_from(case: SubjectCase, own: tuple[str, ...]) -> bool:
-    """Whether a subject captures messages on the server's subjects `own`, by the server's check."""
+    """Whether a subject overlaps one of the server's subjects `own`.
+
+    Servers before `MEETING_SINCE` only check whether the subject is contained in one of them, and
+    do not check `$NRG.>`.
+    """
     if case.version >= MEETING_SINCE:
         return any(can_meet(case.subject, taken) for taken in own)
     return any(is_contained(case.subject, taken) for taken in own if taken != "$NRG.>")
