@@ -1,11 +1,11 @@
 """Generate `schema.json`: the files of `schema/` as one document for other tools.
 
-The document contains only local references (``#/$defs/...``). So every validator and editor for
+The document contains only local references (`#/$defs/...`). So every validator and editor for
 JSON Schema 2020-12 can resolve them without a network or other files.
 
-Configs and requests are contained twice. The type ``<name>`` allows unknown members, which newer
-servers may return. In the type ``strict.<name>`` an unknown member is an error, as in requests to a
-server. The document itself describes config files as ``twinstream.models.load_configs`` reads them.
+Configs and requests are contained twice. The type `<name>` allows unknown members, which newer
+servers may return. In the type `strict.<name>` an unknown member is an error, as in requests to a
+server. The document itself describes config files as `twinstream.models.load_configs` reads them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Strict:
         return {**own, "required": required} if required else own
 
     def _pointed(self, value: Any) -> Any:
-        """Return ``value`` with its references to records changed to their strict copies."""
+        """Return `value` with its references to records changed to their strict copies."""
         if isinstance(value, list):
             return [self._pointed(item) for item in value]
         if not isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Generate `twinstream/models/__init__.py` and `_index.py`: the public names and their modules.
 
 The names of generated classes are read from `schema/`; the hand-written names are listed in this
-module. A name is imported on first use, because an import of all 140 attrs classes takes too long.
+module. A name is imported on first use, because an import of all 140 classes takes too long.
 """
 
 from __future__ import annotations

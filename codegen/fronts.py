@@ -22,7 +22,10 @@ from typing import Final
 
 
 def index(front: Path) -> str:
-    """Return the text of `_index.py` for the package whose `__init__.py` is `front`."""
+    """Return the text of `_index.py` for the package whose `__init__.py` is `front`.
+
+    An entry keeps the comment of its import.
+    """
     text = front.read_text(encoding="utf-8")
     lines = text.splitlines()
     found: dict[str, str] = {}
@@ -36,5 +39,5 @@ def index(front: Path) -> str:
 
 
 def _is_deferred(node: ast.ImportFrom) -> bool:
-    """Whether an import is in the block for type checkers, which is indented."""
+    """Return whether an import is in the block for type checkers. Only that block is indented."""
     return node.col_offset > 0

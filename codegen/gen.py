@@ -1,6 +1,6 @@
 """Write all generated files, or check that they are up to date.
 
-``python codegen/gen.py`` writes the files. ``python codegen/gen.py --check`` changes nothing: it
+`python codegen/gen.py` writes the files. `python codegen/gen.py --check` changes nothing: it
 prints a diff for each stale file, and exits with 1 if a file is stale.
 """
 
@@ -30,7 +30,7 @@ OTHERS = ("twin.py", "spark_types.py")
 
 
 def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
-    """Return a function for each file that this script generates, which returns its text."""
+    """Return, for each file that this module writes, the function that returns the file's text."""
     return {
         MODELS / "_index.py": lambda: exports.index(schemas),
         MODELS / "__init__.py": lambda: exports.package(schemas),
@@ -77,7 +77,7 @@ def _models(schemas: Schemas, check: bool) -> bool:
         for each in (package, package.parent):
             (each / "__init__.py").touch()
         for path in schemas.files:
-            # Copy only files that define models: the tool reads every file in the folder.
+            # Copy only files that define models, because the tool reads every file in the folder.
             (aside / "schema" / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(FOLDER / path, aside / "schema" / path)
         fresh = package / GENERATED.name
@@ -90,7 +90,10 @@ def _models(schemas: Schemas, check: bool) -> bool:
 
 
 def _no_strays(paths: set[Path], check: bool) -> bool:
-    """Remove the generated modules that are not in `paths`; with `check`, print their names."""
+    """Remove the generated modules that are not in `paths`. Return True.
+
+    With `check`, print their names instead, and return False if there are any.
+    """
     strays = [path for path in GENERATED.rglob("*.py") if path.relative_to(GENERATED) not in paths]
     for path in strays:
         if check:

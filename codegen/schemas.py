@@ -10,7 +10,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "schema"
 BASE = "https://twinstream.example/schema/"
-"""The prefix of the files' `$id`. Tools never fetch it; the top-level domain is reserved."""
+"""The prefix of the files' `$id`. Tools cannot fetch it, because its domain is reserved."""
 GROUPS = ("advisory", "api", "config", "metric")
 
 

@@ -3,8 +3,8 @@
     python codegen/spark_types.py            write src/twinstream/spark/decode/generated/events.py
     python codegen/spark_types.py --check    print a diff and exit with 1 if the file is stale
 
-`twinstream.spark.decode.json_schema` converts JSON Schema to Spark types, also for schemas of
-users. This script adds only the references between schema files and the text of the module.
+`twinstream.spark.decode.json_schema` converts JSON Schema to Spark types. It also converts the
+schemas of users. This script only resolves references between schema files and writes the module.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ SCALARS: dict[DataType, str] = {
 
 
 class Library:
-    """All schema files, with absolute references such as ``advisory/api.json#/$defs/X``."""
+    """All schema files, with absolute references such as `advisory/api.json#/$defs/X`."""
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class Library:
     def events(self) -> Iterator[tuple[str, Any]]:
         """Yield the type and the schema of each event.
 
-        The schema of an event has a constant for the member ``type``.
+        The schema of an event has a constant for the member `type`.
         """
         for name, document in self.files.items():
             if name.startswith(("advisory/", "metric/")):
@@ -103,14 +103,14 @@ class Library:
                         yield kind, schema
 
     def shared(self) -> Iterator[tuple[str, Any]]:
-        """Yield the name and the schema of each record in `common.json`, which events share."""
+        """Yield the name and the schema of each shared record, which `common.json` defines."""
         for name, schema in self.files["common.json"]["$defs"].items():
             if schema.get("properties"):
                 yield name, schema
 
 
 def absolute(node: Any, base: str) -> Any:
-    """Return a schema of the file ``base`` with its references converted to absolute ones."""
+    """Return a schema of the file `base` with its references converted to absolute ones."""
     if isinstance(node, list):
         return [absolute(each, base) for each in node]
     if not isinstance(node, dict):
@@ -125,7 +125,10 @@ def absolute(node: Any, base: str) -> Any:
 
 
 class Writer:
-    """A writer of Python source text that creates given Spark types."""
+    """A writer of Python source text that creates given Spark types.
+
+    `named` are the types that have a constant in the generated module, and the constants' names.
+    """
 
     def __init__(self) -> None:
         self.named: list[tuple[StructType, str]] = []
@@ -208,7 +211,7 @@ def pruned(text: str) -> str:
 
 
 def snake(name: str) -> str:
-    """Return a name such as ``PeerInfo`` in the form ``peer_info``."""
+    """Return a name such as `PeerInfo` in the form `peer_info`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

@@ -1,6 +1,6 @@
 """Generate the blocking twin of the asyncio code: `js_sync` from `js_async`, and the tests.
 
-``python codegen/twin.py`` writes the files. ``python codegen/twin.py --check`` changes nothing: it
+`python codegen/twin.py` writes the files. `python codegen/twin.py --check` changes nothing: it
 prints a diff for each stale file, and exits with 1 if a file is stale.
 
 unasync converts the tokens of the code. This script does the other work: it replaces asyncio words
@@ -54,6 +54,7 @@ TREES = {
     },
 }
 
+# Replacements of names in the code, in addition to those that unasync makes by default.
 NAMES = {
     "js_async": "js_sync",
     "_async": "_sync",
@@ -67,7 +68,7 @@ WORDS = (
     (re.compile(r"\bjs_async\b"), "js_sync"),
 )
 
-# A blocking call returns an open object, so `Opening[X]` becomes X, which editors can complete.
+# A blocking call returns the open object, so `Opening[X]` becomes X. Editors can complete X.
 OPENING = re.compile(r"\bOpening\[(\w+(?:\[\w+\])?)\]")
 
 ONLY = re.compile(r"^.*# asyncio only\n", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The JetStream API of an account: send a request, and decode its response."""
+"""The JetStream API of an account. `Api` sends requests and decodes their responses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Api:
         self.transport: Final = transport
         self.subjects: Final = subjects
         self.acks: Final = AckReader()
-        # The user's callback, which gets each finished call.
+        # The user's callback for finished calls, or None.
         self.on_call: Final = transport.replies.on_call
         self._retries: Final = Log("publisher")
         if required_level is not None:
@@ -84,29 +84,31 @@ class Api:
             raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
 
     def log_retry(self, subject: str, error: TwinstreamError) -> None:
-        """Log that a message is published again because of `error`."""
+        """Log that a message will be published again because of `error`."""
         from twinstream.core.log.events import WillRetry
 
         event = WillRetry(f"publishing to {subject}", error, subject)
         self._retries(event, kind=type(error).__name__)
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
-        """Return the deadline of a call: `timeout` seconds from now, or the default timeout."""
+        """Return a deadline `timeout` seconds from now; None means the default timeout."""
         if timeout is None:
             return Deadline(monotonic() + self.timeout)
         return Deadline.after(timeout)
 
     @property
     def is_told(self) -> bool:
-        """Whether finished calls are logged or reported to `on_call`."""
+        """Whether finished calls are reported to `on_call` or logged (at level DEBUG)."""
         return self.on_call is not None or _LOG.debugs()
 
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[OpenCall | None]:
-        """Return a context manager for one call. Its exit logs and reports the finished call.
+        """Return a context manager for one call. At its exit, it logs and reports the call.
 
-        `size` is that of the request in bytes. Without `stream`, the name is taken from `subject`.
+        If calls are neither logged nor reported, the context manager does nothing and yields None.
+        `size` is the size of the request in bytes. The default of `stream` is the name in the API
+        subject `subject`.
         """
         if not self.is_told:
             return _UNREPORTED
@@ -127,10 +129,16 @@ class Api:
     ) -> M:
         """Send a request and return its response decoded as `as_`.
 
-        A `repeatable` request is sent again while no response arrives, while the cluster has no
-        leader, and after a lost connection. By default, the subject determines whether a request
-        is repeatable. Raises the server's `JetStreamError`, the errors of `Transport.ask`, and
-        `BadAnswer` for an invalid response.
+        A `repeatable` request is sent again while no response arrives, after a transient error of
+        the server (for example while the cluster has no leader), and after a lost connection. By
+        default, `is_repeatable` decides by the subject.
+
+        Raises:
+            JetStreamError: The server refused the request.
+            JetStreamOff: There are no responders.
+            BadAnswer: The response is invalid.
+            Unsupported: The server cannot check the required API level.
+            TwinstreamError: The other errors of `Transport.ask`.
         """
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:
@@ -148,7 +156,7 @@ class Api:
     ) -> StreamInfoResponse:
         """Return the configuration and state of a stream. Raises `StreamNotFound`.
 
-        `body` is the body of the request, for example a filter of subjects.
+        `body` is the body of the request. For example, it selects subjects by a filter.
         """
         subject = self.subjects.stream("INFO", stream)
         return await self.call(subject, body, twinstream.models.StreamInfoResponse, deadline)
@@ -174,8 +182,9 @@ class Api:
     ) -> dict[str, Any]:
         """Send a request once, and return its response as a dictionary.
 
-        If the call is cancelled or interrupted, it still waits for the response, within the timeout
-        of a request. Then it calls `undo` with the response and the interrupting exception.
+        A cancelled or interrupted call still waits for the response, at most for the default
+        timeout. If the server has accepted the request, `undo` is called with the response and the
+        interrupting exception. If the outcome is unknown, a note in that exception reports it.
         """
         payload = _payload(body)
         replies, deadline = self.transport.replies, self.deadline()
@@ -225,7 +234,7 @@ class Api:
             except ConnectionLost:
                 if not again:
                     raise
-                # Send the request again. That waits for the reconnect.
+                # Send the request again. `_ask` waits for the reconnect first.
                 continue
             try:
                 return read_answer(frame[3][frame[2] : -2], subject)
@@ -261,7 +270,10 @@ class Api:
             raise self._off(subject) from error
 
     def _check_level(self) -> None:
-        """Raise `Unsupported` if an API level is required and the server would ignore it."""
+        """Raise `Unsupported` if an API level is required and the server is older than 2.12.
+
+        Such a server would ignore the required level.
+        """
         if self._required_level is not None:
             self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
 

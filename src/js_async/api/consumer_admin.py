@@ -29,8 +29,8 @@ __all__ = [
     "unpin",
 ]
 
-# The timeout of the check whether a consumer exists (seconds). A consumer without a leader does not
-# respond, and the iterator that checks cannot take messages meanwhile.
+# The timeout of the check whether a consumer exists (seconds). It is short, because a consumer
+# without a leader does not respond, and during the check an iterator does not process messages.
 _LOOK: Final = 1.0
 # The longest time that a server needs to release a push consumer after an UNSUB (seconds).
 _RELEASE: Final = 1.0
@@ -45,7 +45,8 @@ async def info(api: Api, stream: str, name: str, deadline: Deadline | None = Non
 async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
     """Return the info of a push consumer to which a subscription may bind.
 
-    Raises `BadArgument` if the consumer has no deliver group and another subscription is bound.
+    Raises `BadArgument` if the consumer has no deliver group and another subscription is still
+    bound to the consumer after `_RELEASE` seconds.
     """
     released = Deadline.after(_RELEASE)
     while True:
@@ -57,14 +58,14 @@ async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
                 f"{stream}/{name}: another subscription is bound to this push consumer, and would"
                 " get every message, too. Close that one, or use a deliver_group to share messages"
             )
-        # The bound subscription may be closed already: the server notices that with a delay.
+        # The bound subscription may be closed already, and the server notices this with a delay.
         await sleep(_RELEASE / 10)
 
 
 async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
-    """Request the consumer's info. Return an error to raise if the consumer does not exist.
+    """Return a `ConsumerDeleted` error if the consumer or its stream does not exist, else None.
 
-    Return None if it exists. If the request fails, its error is raised.
+    If the request for the consumer's info fails in another way, the call raises that error.
     """
     try:
         await info(api, stream, name, Deadline.after(_LOOK))
@@ -74,14 +75,17 @@ async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
 
 
 async def require_there(api: Api, stream: str, name: str) -> None:
-    """Raise `ConsumerDeleted` if the consumer does not exist, or the error of a failed request."""
+    """Raise `ConsumerDeleted` if the consumer or its stream does not exist.
+
+    If the request for the consumer's info fails in another way, the call raises that error.
+    """
     found = await gone(api, stream, name)
     if found is not None:
         raise found
 
 
 async def delete(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> None:
-    """Delete the consumer."""
+    """Delete the consumer. Raises `ConsumerNotFound`."""
     subject = api.subjects.consumer("DELETE", stream, name)
     await api.call(subject, None, twinstream.models.ConsumerDeleteResponse, deadline)
 
@@ -89,9 +93,9 @@ async def delete(api: Api, stream: str, name: str, deadline: Deadline | None = N
 async def pause(
     api: Api, stream: str, name: str, until: datetime | None, deadline: Deadline
 ) -> ConsumerPauseResponse:
-    """Pause the consumer until a time of the server's clock; None resumes it.
+    """Pause the consumer until the server's clock reaches `until`. None resumes the consumer.
 
-    Raises `BadArgument` if the server does not pause it because that time is past.
+    Raises `BadArgument` if `until` is past by the server's clock.
     """
     api.require((2, 11, 0), "pausing a consumer")
     body = {"pause_until": until.isoformat()} if until is not None else None
@@ -105,9 +109,10 @@ async def pause(
 
 
 def pause_end(duration: float | None, until: datetime | None) -> datetime:
-    """Return the end of a pause that is given by either its `duration` in seconds or `until`.
+    """Return the time at which a pause ends: `until`, or `duration` seconds from now.
 
-    Raises `BadArgument` for both or neither, a naive datetime, or a duration that is not positive.
+    Raises `BadArgument` if both arguments or none are given, if `until` has no time zone, or if
+    `duration` is not positive.
     """
     if (duration is None) == (until is None):
         raise BadArgument("give either the duration of the pause or its end (until)")
@@ -129,7 +134,7 @@ async def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Request that the consumer's leader steps down; see `priority_groups.step_down`."""
+    """Request that the consumer's leader steps down. See `priority_groups.step_down`."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
     kind = twinstream.models.ConsumerLeaderStepdownResponse
     await priority_groups.step_down(api, subject, kind, preferred, cluster, tags, deadline)
@@ -138,10 +143,13 @@ async def step_down(
 async def reset(
     api: Api, stream: str, name: str, seq: int | None, deadline: Deadline | None = None
 ) -> ConsumerInfo:
-    """Restart the consumer at stream sequence `seq`, or just above the ack floor if it is None."""
+    """Restart the consumer at stream sequence `seq`, and return its info.
+
+    If `seq` is None, the consumer restarts just above its ack floor.
+    """
     if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
-        # The server treats 0 as missing. It would start above the ack floor instead of at the first
-        # message.
+        # The server treats 0 as missing. So with 0, the consumer would restart above its ack floor
+        # instead of at the first message.
         raise BadArgument(
             f"seq must be a whole number from 1 up, got {seq!r}; leave it out to start just above"
             " the ack floor"
@@ -153,7 +161,7 @@ async def reset(
 
 
 async def unpin(api: Api, stream: str, name: str, group: str, deadline: Deadline) -> None:
-    """Remove the pin of the client that is pinned in a priority group."""
+    """Unpin the client that is pinned in a priority group, so that the server pins another."""
     api.require((2, 11, 0), "unpinning a client")
     subject = api.subjects.consumer("UNPIN", stream, name)
     await api.call(subject, {"group": group}, twinstream.models.ConsumerUnpinResponse, deadline)

@@ -38,7 +38,8 @@ __all__ = [
 
 # The pause between two attempts while another client creates or deletes the stream (seconds).
 _PAUSE: Final = 0.01
-# One attempt may take the remaining time divided by `_SHARES`, but at least `_SHORTEST` seconds.
+# Each attempt of `create_or_update_stream` may take the time of the whole call divided by
+# `_SHARES`, but at least `_SHORTEST` seconds.
 _SHARES: Final = 4
 _SHORTEST: Final = 0.5
 
@@ -49,6 +50,8 @@ async def create_stream(
     api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
 ) -> StreamInfo:
     """Create a stream and return its info.
+
+    If the stream exists with the same configuration, its info is returned.
 
     Raises `StreamExists` if a stream of the name has another configuration. The error lists the
     differences, field by field.
@@ -65,7 +68,7 @@ async def create_stream(
 async def update_stream(
     api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
 ) -> StreamInfo:
-    """Replace the configuration of a stream and return its info."""
+    """Replace the configuration of a stream and return its info. Raises `StreamNotFound`."""
     return await _write_stream(api, "UPDATE", name, config, pedantic, deadline)
 
 
@@ -75,8 +78,8 @@ async def create_or_update_stream(
     """Update a stream, or create it if it does not exist. Return its info.
 
     Another client may create or delete the stream between the two requests. Then both requests are
-    repeated until the deadline. They are also repeated after a timeout: a server (2.15.1) does not
-    respond to an update of a replicated stream that another client is creating at the same time.
+    repeated until the deadline. The update is also repeated after a timeout, because a server
+    (2.15.1) does not respond to an update of a replicated stream that another client is creating.
     """
     patience = max(deadline.remaining() / _SHARES, _SHORTEST)
     what: Literal["CREATE", "UPDATE"] = "UPDATE"
@@ -131,8 +134,11 @@ def _is_mirror(error: JetStreamError) -> bool:
 async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
     """Return the configuration with the mirror's start time written as the server stores it.
 
-    The server compares the text of the time: the same time in another time zone counts as a
-    different mirror. Returns None if the text is equal already, or if the time differs.
+    The server compares the texts of the times. It takes the same time in another time zone for a
+    different time, and refuses the configuration.
+
+    Returns None if this cannot be the reason for a refusal: the mirror has no start time, the texts
+    are equal, or the times differ. Also returns None if the stored configuration is not available.
     """
     if config.mirror is None or config.mirror.opt_start_time is None:
         return None
@@ -158,7 +164,7 @@ def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Probl
     try:
         problems = find_problems()
     except ValueError:
-        # The validation rules do not cover this server version.
+        # The validation rules do not cover this server version. Add no notes.
         return
     for problem in problems:
         if problem.err_code == error.err_code:
@@ -187,7 +193,7 @@ def check_config(config: object, kind: type) -> None:
     """Raise `BadArgument` if `config` is not an instance of `kind`, for example a dictionary."""
     if not isinstance(config, kind):
         name, got = kind.__name__, type(config)
-        # nats-py has classes of the same names: add the module.
+        # nats-py has classes of the same names. For such a class, the error names the module.
         which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
         raise BadArgument(
             f"a {name} is expected, got {which}; for a dictionary as the server writes it, or as"
@@ -204,7 +210,7 @@ async def create_consumer(
     *,
     pedantic: bool = False,
 ) -> ConsumerInfo:
-    """Create or update a consumer and return its info. The action "" allows both.
+    """Create or update a consumer and return its info. The action "" means create or update.
 
     Raises `ConsumerExists` if a consumer of the name has another configuration. The error lists the
     differences, field by field.
@@ -224,7 +230,8 @@ async def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        # Only a creation is repeatable: a repeated update could undo an update of another client.
+        # An update is not repeatable, because the repeated request could undo an update of another
+        # client.
         creates = action == "create"
         return await api.call(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
@@ -278,8 +285,8 @@ async def _explained(
         return error
     found = _consumer_differences(api, config, actual.config)
     if LIMITED.issuperset(each.field for each in found):
-        # The server may have taken these values from the limits of the stream. The user may lack
-        # the permission to request the stream's info.
+        # The server may have taken these values from the limits of the stream. Compare again with
+        # these limits, if the stream's info is available. The user may lack the permission.
         with suppress(TwinstreamError):
             parent = (await api.stream_info(stream)).config
             found = _consumer_differences(api, config, actual.config, parent)
@@ -292,7 +299,8 @@ def _consumer_differences(
     try:
         wanted = twinstream.models.effective_consumer(config, stream, _version(api))
     except ValueError:
-        # The server is older than the rules, so its defaults are unknown.
+        # The server is older than the rules, so its defaults are unknown. Return only the
+        # differences of fields that the user has set.
         found = differences(config, actual, config)
         return tuple(each for each in found if each.wanted is not None)
     return differences(wanted, actual, config)

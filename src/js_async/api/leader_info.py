@@ -1,6 +1,6 @@
 """The stream info as reported by the stream's leader.
 
-Another replica may respond during an election, and may lack acknowledged messages.
+During an election, another replica may respond, which may lack acknowledged messages.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ async def confirmed_info(
     deadline: Deadline | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> StreamInfoResponse:
-    """Request a stream's info until the response is certainly from its leader, and return it.
+    """Request a stream's info until a response is certainly from the stream's leader.
 
-    Raises `RequestTimeout` if there is no such response before the deadline, and the errors of
-    `Api.call`. The default deadline is that of a call.
+    Return that response.
+
+    Raises `RequestTimeout` if the leader does not respond before the deadline, and the other errors
+    of `Api.call`. The default deadline is that of `Api.deadline`.
     """
     deadline = deadline or api.deadline()
     pauses = iter(_BACKOFF)

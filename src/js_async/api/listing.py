@@ -29,9 +29,9 @@ class ListPage(Generic[T]):
 class Listing(LoopHint, Generic[T]):
     """An iterator over the entries of all pages.
 
-    It requests the next page when the caller has taken all entries of the current one. The server
-    keeps no cursor. If an entry is created or deleted meanwhile, others may move to another page,
-    so that the iterator yields an entry twice or not at all.
+    The iterator requests the next page when the caller has taken all entries of the current page.
+    The server keeps no cursor. If an entry is created or deleted between two requests, other
+    entries may move to another page. The iterator may then yield an entry twice or not at all.
     """
 
     def __init__(self) -> None:

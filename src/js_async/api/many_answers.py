@@ -16,8 +16,9 @@ __all__ = ["answers"]
 async def answers(api: Api, subject: str, body: Mapping[str, Any], timeout: Seconds) -> list[bytes]:
     """Send a request and return the payloads of all responses within `timeout` seconds.
 
-    The number of responses is unknown, so the call always waits until the timeout. It returns
-    early only if there are no responders.
+    The number of responses is unknown. So the call waits until the timeout, unless the server
+    reports that there are no responders. Raises `PermissionDenied` if the server refuses the
+    request or the subscription to its responses.
     """
     transport = api.transport
     deadline = Deadline.after(timeout)

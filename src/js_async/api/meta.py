@@ -32,12 +32,12 @@ M = TypeVar("M", bound=Model)
 class Meta:
     """The calls for the administration of a cluster. Available as `JetStream.meta`.
 
-    The user must belong to the system account. Servers do not respond to other users, and not if
-    they are not clustered; the error mentions that. A response means that a change has begun.
-    `Stream.info` of the affected streams shows its progress.
+    The user must belong to the system account. Servers do not respond to other users, and servers
+    outside a cluster do not respond to these calls at all. A response means that a change has
+    begun. `Stream.info` of an affected stream shows the progress of the change.
 
-    Each method raises `RequestTimeout` after `timeout` seconds without a response; the default is
-    the timeout of the API.
+    Each method raises `RequestTimeout` if no response arrives within `timeout` seconds, or
+    `NoResponders` if no server can respond. Both errors mention the conditions above.
     """
 
     def __init__(self, api: Api) -> None:
@@ -51,11 +51,11 @@ class Meta:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Move the leadership of the cluster to another server.
+        """Move the leadership of the cluster (the meta leader) to another server.
 
         Args:
-            preferred: The name of the next leader (server 2.11).
-            cluster: The name of the cluster of the next leader (server 2.11).
+            preferred: The name of the server that becomes the leader (server 2.11).
+            cluster: The name of the cluster in which the next leader must be (server 2.11).
             tags: Tags that the next leader must have (server 2.11).
             timeout: Seconds; the default is that of the API.
         """
@@ -71,8 +71,8 @@ class Meta:
     ) -> None:
         """Remove an offline server, which will never return, from the cluster.
 
-        Other servers, if available, take over its replicas. The cluster refuses the name of an
-        unknown server or of one that is online.
+        Other servers, if available, take over its replicas. The meta leader refuses the request if
+        the server is unknown or online.
 
         Args:
             name: The name of the server.
@@ -97,9 +97,9 @@ class Meta:
         await self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse, timeout)
 
     async def purge_account(self, account: str, *, timeout: Seconds | None = None) -> bool:
-        """Delete all streams of an account. This is irreversible.
+        """Delete all streams of an account. The deletion is irreversible.
 
-        Return whether the server has begun to delete them.
+        Return whether the server has begun to delete the streams.
         """
         subject = self._api.subjects.account("PURGE", account)
         answer = await self._call(subject, None, AccountPurgeResponse, timeout)
@@ -115,7 +115,9 @@ class Meta:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> StreamInfo:
-        """Move a stream to other servers, and return its info.
+        """Move a stream to other servers, and return the stream's info.
+
+        Raises `BadArgument` if `server`, `cluster` and `tags` are all missing.
 
         Args:
             account: The account of the stream.
@@ -136,7 +138,7 @@ class Meta:
     async def cancel_move(
         self, account: str, stream: str, *, timeout: Seconds | None = None
     ) -> StreamInfo:
-        """Cancel the move of a stream that is not finished, and return the stream's info."""
+        """Cancel an unfinished move of a stream, and return the stream's info."""
         subject = self._api.subjects.account("STREAM.CANCEL_MOVE", account, stream)
         return await self._call(subject, None, StreamUpdateResponse, timeout)
 
@@ -148,8 +150,8 @@ class Meta:
         Only for a cluster that has permanently lost more than half of its servers. Data that only
         the lost servers had stored is lost, and those servers must not return.
 
-        Return the responses of the servers that accepted. The call waits for them until the
-        timeout.
+        Return the responses that arrived until the timeout. The call waits that long,
+        because the number of responses is unknown. Raises `JetStreamError` if a server refuses.
 
         Args:
             quorum_needed: The number of servers that form a quorum from now on.

@@ -24,10 +24,11 @@ async def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Request that a leader steps down, in favour of the server that the arguments describe.
+    """Request that a leader steps down, and raise the errors of `Api.call`.
 
-    `preferred` is the name of a server, `cluster` that of a cluster, and `tags` are those of a
-    server. If all are empty, the servers elect any new leader.
+    `preferred` is the name of the server that becomes the leader. `cluster` is the name of the
+    cluster in which the next leader must be. `tags` are the tags that it must have. If none of them
+    is given, the servers may elect any other leader.
     """
     body = step_down_body(preferred, cluster, tags)
     if body is not None:

@@ -20,8 +20,9 @@ __all__ = ["Replicas"]
 class Replicas:
     """The replicas of a stream: move the leadership or a replica. Available as `Stream.replicas`.
 
-    The server responds when a change has begun. The `cluster` of `Stream.info` shows the leader,
-    the followers and their lag. Without a cluster, the methods raise `JetStreamError` 10010.
+    The server responds when a change has begun. The `cluster` field of the stream's info shows the
+    leader, the followers and their lag. If the server is not in a cluster, the methods raise
+    `JetStreamError` 10010.
     """
 
     def __init__(self, api: Api, stream: str) -> None:
@@ -36,13 +37,13 @@ class Replicas:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Move the leadership to another replica.
+        """Move the leadership of the stream to another replica.
 
-        For a moment, publishes and pulls have no responders.
+        Until the next leader is elected, publishes and pulls have no responders.
 
         Args:
-            preferred: The name of the server of the next leader (server 2.11).
-            cluster: The name of the cluster of the next leader (server 2.11).
+            preferred: The name of the server whose replica becomes the leader (server 2.11).
+            cluster: The name of the cluster in which the next leader must be (server 2.11).
             tags: Tags that the server of the next leader must have (server 2.11).
             timeout: Seconds; the default is that of the API.
         """
@@ -52,9 +53,9 @@ class Replicas:
         await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
 
     async def remove(self, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Remove the replica on one server. Another server gets a new replica.
+        """Remove the replica on one server. The cluster creates a new replica on another server.
 
-        Raises `JetStreamError` 10075 and changes nothing if no other server is available.
+        If no other server is available, the call changes nothing and raises `JetStreamError` 10075.
 
         Args:
             peer: The name or peer id of the server.
@@ -64,9 +65,9 @@ class Replicas:
         await self._call(subject, peer, twinstream.models.StreamRemovePeerResponse, timeout)
 
     async def evacuate(self, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Move a replica to another server. The old one stays until the new one is ready.
+        """Move a replica to another server (server 2.15).
 
-        Needs server 2.15.
+        The old replica stays until the new replica is ready.
 
         Args:
             peer: The name or peer id of the server that has the replica.
@@ -77,7 +78,7 @@ class Replicas:
         await self._call(subject, peer, twinstream.models.StreamEvacuatePeerResponse, timeout)
 
     async def cancel_move(self, *, timeout: Seconds | None = None) -> StreamInfo:
-        """Cancel a move that is not finished, and return the stream's info (server 2.15)."""
+        """Cancel an unfinished move of the stream, and return the stream's info (server 2.15)."""
         self._api.require((2, 15, 0), "cancelling a move")
         subject = self._api.subjects.stream("CANCEL_MOVE", self._stream)
         answer, deadline = twinstream.models.StreamCancelMoveResponse, self._api.deadline(timeout)

@@ -14,16 +14,17 @@ from twinstream.models.error_codes import STREAM_NOT_FOUND
 
 __all__ = ["holding", "name_by_subject"]
 
-# The pause before an empty result is checked again (seconds). The leader of a new stream confirms
-# its creation, but the leader of the cluster responds to the lookup, and sometimes it does not know
-# the stream until some milliseconds later (seen with servers 2.12 and 2.14).
+# The pause before the lookup is repeated if it found no stream (seconds). The leader of a new
+# stream confirms the creation of the stream, but the leader of the cluster responds to the lookup.
+# Sometimes the leader of the cluster learns of the stream some milliseconds after the confirmation
+# (seen with servers 2.12 and 2.14).
 _HEARS_IN: Final = 0.25
 
 
 async def holding(api: Api, subject: str, deadline: Deadline | None = None) -> list[str]:
-    """Return the names of the streams with a subject, one page at most.
+    """Return the names of the streams with a subject that matches `subject`, one page at most.
 
-    An empty result is checked a second time.
+    If there is none, the lookup is repeated once after `_HEARS_IN` seconds.
     """
     target = api.subjects.streams("NAMES")
     body = {"subject": subject}
@@ -35,9 +36,9 @@ async def holding(api: Api, subject: str, deadline: Deadline | None = None) -> l
 
 
 async def name_by_subject(api: Api, subject: str, deadline: Deadline | None = None) -> str:
-    """Return the name of the only stream with a subject.
+    """Return the name of the only stream with a subject that matches `subject`.
 
-    Raises `StreamNotFound` if there is none, and `BadArgument` if there are several.
+    Raises `StreamNotFound` if there is no such stream, and `BadArgument` if there are several.
     """
     check_filter(subject)
     names = await holding(api, subject, deadline)

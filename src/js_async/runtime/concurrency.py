@@ -1,8 +1,9 @@
 """Waiting, tasks and locks of the asyncio twin.
 
-This is one half of the seam between the twins. `js_sync/runtime/concurrency.py` has the same names
-in the same order, based on threads. The other half is `socket_link.py`, which sends and receives
-bytes. All intended differences between the twins are in these two pairs of files.
+The seam is the code that differs between the twins. This module is one half of the seam:
+`js_sync/runtime/concurrency.py` defines the same names in the same order, based on threads. The
+other half is `socket_link.py`, which sends and receives bytes. All intended differences between the
+twins are in these two pairs of files and in their helpers.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ Stream = AsyncGenerator[T]
 async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iterable[T]]:
     """Iterate over the items of a plain or an asynchronous iterable in portions.
 
-    A plain iterable is a single portion, so its items need not pass through this generator.
+    Each item of an asynchronous iterable is a portion. A plain iterable is a single portion, so its
+    items need not pass through this generator.
     """
     if isinstance(items, AsyncIterable):
         async for item in items:
@@ -85,7 +87,8 @@ async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iter
 async def call(handler: Handler[T], item: T) -> object:
     """Call a user function and return its awaited result.
 
-    Raises `WrongHandler` if the function returns no awaitable.
+    Raises `WrongHandler` if the function returns no awaitable, and `RuntimeError` if the function
+    awaits something that was cancelled.
     """
     result = handler(item)
     if not isinstance(result, Awaitable):
@@ -113,7 +116,10 @@ def check_handler(handler: object, what: str = "handler") -> None:
 
 
 async def aside(work: Callable[[], T]) -> T:
-    """Run a blocking function in a thread and return its result."""
+    """Run a blocking function in a thread and return its result.
+
+    If the caller is cancelled, it does not wait for the function, which continues in its thread.
+    """
     return await asyncio.to_thread(work)
 
 
@@ -133,13 +139,13 @@ async def whole(work: Callable[[], T]) -> T:
 
 
 _SHIELDED: Final[set[asyncio.Task[None]]] = set()
-"""Tasks that may outlive their caller. The event loop keeps only weak references to tasks."""
+"""The running tasks of `shielded`. The event loop keeps only weak references to tasks."""
 
 
 async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run `work` to its end, even if the caller is cancelled.
 
-    The caller returns at once if it is cancelled, and the work continues in a task.
+    A cancelled caller does not wait for the end of the work, which continues in a task.
     """
     running = asyncio.get_running_loop().create_task(work())
     _SHIELDED.add(running)
@@ -224,7 +230,10 @@ class TimedLock:
         return granted.is_set()
 
     def release(self, held: bool) -> None:
-        """Pass the lock to the next waiting task, or free it. Does nothing if `held` is False."""
+        """Pass the lock to the next waiting task, or free it.
+
+        `held` is the result of `acquire`. If it is False, the call does nothing.
+        """
         if not held:
             return
         if self._waiting:
@@ -256,8 +265,9 @@ def set_from_anywhere(flag: Signal, home: Home) -> None:
 class Interrupts:
     """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
-    The first signal sets the flags of all active contexts. A second signal has its usual effect.
-    Signal handlers that the program has set in its event loop are called as well.
+    The first signal sets the flags of all active contexts and restores the previous handlers. So a
+    second signal has its usual effect. Handlers that the program has set with
+    `loop.add_signal_handler` are called as well.
 
     Raises `BadArgument` if it is not entered in the main thread.
     """
@@ -275,8 +285,8 @@ class Interrupts:
         self._home = here()
         if not self._entered:
             for number in (signal.SIGINT, signal.SIGTERM):
-                # `loop.add_signal_handler` would replace a handler that the program has set in the
-                # loop.
+                # Not `loop.add_signal_handler`, because it would replace the handler that the
+                # program has set in the loop.
                 self._before[number] = signal.signal(number, self._note)
         self._entered.append(self)
         return self
@@ -310,9 +320,10 @@ class Inheritable(Protocol):
 
 
 class Forks:
-    """The forks that led to this process, and the objects to close in a forked child.
+    """The number of forks that led to this process, and the objects to close in a forked child.
 
-    By the count, a connection detects without a system call that it belongs to a parent process.
+    A connection stores the number when it is created. If the number has changed since then, the
+    connection belongs to a parent process. This check needs no system call.
     """
 
     count = 0
@@ -327,7 +338,7 @@ class Forks:
     def note(cls) -> None:
         """Count a fork and close inherited descriptors. Called in the child.
 
-        Otherwise the child's descriptor would keep a connection open after the parent closed it.
+        An open descriptor in the child would keep a connection open after the parent closed it.
         """
         cls.count += 1
         owners = list(cls._owners)
@@ -354,8 +365,8 @@ class Closable(Protocol):
 class _Exit:
     """The unclosed connections of this process, which cause warnings when the interpreter ends.
 
-    Their data has been sent before: the end of an event loop cancels all its tasks, and the
-    background task of a connection then flushes.
+    Their buffered data was already sent at the end of the event loop. The end of the loop cancels
+    the background task of each connection, and a cancelled background task flushes.
     """
 
     # The `Forks.count` of the process that added the owners.
@@ -376,13 +387,13 @@ class _Exit:
                 owner.warn_unclosed()
 
 
-# Registered at import, because exit callbacks run in reverse order. Callbacks of the program, which
-# may close connections, run before this one.
+# Exit callbacks run in the reverse order of their registration. This callback is registered at
+# import, so that callbacks of the program, which may close connections, run before it.
 atexit.register(_Exit.warn)
 
 
 def before_exit(owner: Closable) -> None:
-    """Register `owner` for a warning at the end of the interpreter if it is not closed."""
+    """Register `owner`, so that it can warn at the end of the interpreter if it was not closed."""
     _Exit.add(owner)
 
 

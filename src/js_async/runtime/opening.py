@@ -1,4 +1,4 @@
-"""`Opening`: the return type of methods that open something. Part of the seam of the twins."""
+"""`Opening`: the return type of methods that open something. Part of the seam between the twins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
         self._work.close()
 
     def _unused(self) -> None:
-        """Close a coroutine that was never awaited, so that Python does not warn of it."""
+        """Close the coroutine, which was never awaited, so that Python does not warn about it."""
         self._work.close()
 
     async def __aenter__(self) -> T:

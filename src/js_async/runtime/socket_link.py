@@ -1,7 +1,7 @@
 """A connection that sends and receives bytes, in the asyncio twin.
 
-This is one half of the seam between the twins; see `concurrency.py`.
-`js_sync/runtime/socket_link.py` has the same names in the same order, based on sockets.
+This module is one half of the seam between the twins; see `concurrency.py`.
+`js_sync/runtime/socket_link.py` defines the same names in the same order, based on sockets.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-# Read sizes (bytes). Consuming short messages is 5 to 10 % faster with short reads, for two
-# reasons. A long read contains a thousand short messages, which are all that were requested, so the
-# server has nothing to send while the client processes them. And they exceed the CPU cache. With
-# messages of 16 KiB, however, long reads take half the CPU time for each message.
+# Sizes in bytes: `_LONG_READ` is the read size for messages of at least `_LONG_MESSAGE`, and
+# `_SHORT_READ` for shorter messages. Long reads halve the CPU time for each message of 16 KiB. But
+# short messages are consumed 5 to 10 % faster with short reads, for two reasons. A long read may
+# contain all requested messages (about a thousand), so the server has nothing to send while the
+# client processes them. And the messages of a long read do not fit into the CPU cache.
 _SHORT_READ: Final = 1 << 16
 _LONG_READ: Final = 1 << 18
 _LONG_MESSAGE: Final = 1 << 10
+# The send buffer of the transport counts as full at this size (bytes).
 _HIGH_WATER: Final = 1 << 20
 # Written data is sent when it reaches this size (bytes), so that the server can start to work.
 _TOGETHER: Final = 1 << 15
@@ -44,13 +46,13 @@ _TOGETHER: Final = 1 << 15
 # the server would be idle until all tasks have resumed.
 _SHARED: Final = 16
 # `_PAUSE`: after a pause between writes this long (seconds), the next write checks whether the peer
-# has disconnected. `_END`: the poll event for that, or 0 if the system has none. `_NOTICE_TIME`:
-# how long the event loop may take to notice the end (seconds).
+# has closed the connection. `_END`: the poll event for this check, or 0 if the system has none.
+# `_NOTICE_TIME`: how long the event loop may take to notice the end of the connection (seconds).
 _PAUSE: Final = 0.001
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 _NOTICE_TIME: Final = 0.1
-# Time for a slow peer to receive the remaining data (seconds): `_CLOSE_TIME` in `close`, after the
-# server's confirmation was awaited, and `_LATE` after `drop`.
+# Time for a slow peer to receive the remaining data (seconds). `_CLOSE_TIME` is for `close`: before
+# that, the client has already waited for the server to confirm its data. `_LATE` is for `drop`.
 _CLOSE_TIME: Final = 0.25
 _LATE: Final = 1.0
 
@@ -60,12 +62,15 @@ def _nothing() -> None:
 
 
 # Yields the CPU. The system tends to wake up the server on the CPU of the process that wrote to it.
-# If this process busy-polled there for the response, the server would have to wait for 3 ms.
+# Without this call, a busy-polling client would keep that CPU, and the server would wait for 3 ms.
 _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
 def _is_at_end(number: int) -> bool:
-    """Return whether the peer of a socket has closed the connection. There may be unread bytes."""
+    """Return whether the peer of a socket has closed the connection. There may be unread bytes.
+
+    Also return False if the system cannot detect this, or if the descriptor `number` is closed.
+    """
     if not _END or number < 0:
         return False
     poll = select.poll()
@@ -77,7 +82,7 @@ class _Receiver(asyncio.BufferedProtocol):
     """The protocol object of asyncio, which passes received bytes to a `Link`.
 
     The same buffer is used for every read. The event loop refers to this object, which has only a
-    weak reference to the `Link`. So the `Link` is deleted when the user drops it.
+    weak reference to the `Link`. So the `Link` is deleted when the user drops the connection.
     """
 
     def __init__(self, link: Link) -> None:
@@ -144,7 +149,10 @@ def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
 
 
 def _shut_down(sock: socket.socket | None) -> None:
-    """Close a socket and its connection, even if other descriptors of the socket are open."""
+    """Close a socket, and its connection even if other descriptors of the socket are open.
+
+    None is ignored.
+    """
     if sock is not None:
         # `shutdown` raises OSError if the connection has already ended.
         with sock, suppress(OSError):
@@ -152,7 +160,7 @@ def _shut_down(sock: socket.socket | None) -> None:
 
 
 def _cut(transport: asyncio.Transport) -> None:
-    """Abort a connection at once."""
+    """Abort a connection at once, even if other descriptors of its socket are open."""
     _shut_down(_duplicate(transport))
     transport.abort()
 
@@ -161,8 +169,9 @@ class Link:
     """The bytes that a connection sends and receives, over one socket at a time.
 
     `on_bytes` is called with received data. It returns the size of the incomplete message in bytes,
-    or 0 if unknown. `on_end` is called once when an opened socket ends. During the first
-    `busy_poll` seconds of a wait, the event loop polls without sleeping.
+    or 0 if unknown. `on_end` is called once when an opened socket ends, unless this side has closed
+    it with `shut`, `drop` or `close`. During the first `busy_poll` seconds of a wait, the event
+    loop polls without sleeping.
     """
 
     def __init__(
@@ -210,9 +219,9 @@ class Link:
     def let_go(self) -> None:
         """Close the inherited copy of the descriptor. Called in a forked child.
 
-        The transport still uses the number of the descriptor, so `/dev/null` replaces the socket
-        under this number. The event loop shares its own descriptors with the parent. So what the
-        child does with its event loop must not affect the socket.
+        The child's transport still uses the number of the descriptor, so `/dev/null` replaces the
+        socket under this number. The child's event loop shares its selector with the parent. If the
+        child's loop removes the number from the selector, the parent's socket must stay in it.
         """
         number = -1 if self._transport is None else _number_of(self._transport)
         if number >= 0:
@@ -221,14 +230,14 @@ class Link:
             os.close(nothing)
 
     def check_owner(self) -> None:
-        """Raise `WrongOwner` if this is a forked process or another event loop."""
+        """Raise `WrongOwner` if the caller is in a forked child or in another event loop."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was created before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 
     def is_at_end(self) -> bool:
-        """Return whether the peer has closed the connection, even before the loop notices it.
+        """Return whether the socket has ended, even if the event loop has not noticed it yet.
 
         Called before the first write after a pause, because the program may have blocked the loop.
         Data written after the end would be lost, without a way to find out whether it arrived.
@@ -240,7 +249,10 @@ class Link:
         return True
 
     async def noticed(self) -> None:
-        """Wait until the loop has noticed the end of the socket, after `write` returned False."""
+        """Wait until the event loop has noticed the end of the socket, for `_NOTICE_TIME` at most.
+
+        Called after `write` or `offer` returned False.
+        """
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
         while transport is not None and self._transport is transport and not deadline.expired():
@@ -248,7 +260,7 @@ class Link:
         self._wrote_at = monotonic()
 
     async def settle(self, deadline: Deadline) -> None:
-        """Do nothing: this twin has processed all data of the previous socket already."""
+        """Do nothing. In this twin, all data of the previous socket is already processed."""
 
     async def open(
         self,
@@ -261,8 +273,8 @@ class Link:
     ) -> None:
         """Connect a socket to a host; with `tls`, start TLS first. Raises OSError.
 
-        The addresses of the host share the time until the deadline. They are tried in the order of
-        `spread`.
+        The addresses of the host are tried in the order of `spread`. They share the time until the
+        deadline.
         """
         receiver = _Receiver(self)
         name = server_name if tls is not None else None
@@ -340,13 +352,16 @@ class Link:
     ) -> bool:
         """Wait until the signal is set or the deadline has passed; return whether it is set.
 
-        `of` returns the `Link`, or None if the user dropped it. This method keeps no reference to
-        it.
+        `of` returns the `Link`, or None if the user dropped the connection. This twin does not call
+        it, so the wait keeps no reference to the `Link`.
         """
         return await signal.sleep(deadline)
 
     def received(self, receiver: _Receiver, data: bytes) -> None:
-        """Pass data of the current socket to `on_bytes`. An error in `on_bytes` ends the socket."""
+        """Pass data of the current socket to `on_bytes`, and ignore data of an earlier socket.
+
+        An error in `on_bytes` ends the socket.
+        """
         if receiver is not self._receiver and self._receiver is not None:
             return
         turn = self._turn
@@ -361,15 +376,16 @@ class Link:
             turn.end()
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
-        """Handle the end of a socket."""
+        """Handle the end of the current socket, and ignore the end of an earlier socket."""
         if receiver is self._receiver:
             if self._transport is not None:
-                # The peer does not read any more, so the transport must not wait to send data.
+                # The peer does not read any more. Abort, so that the transport does not wait until
+                # its data is sent.
                 _cut(self._transport)
             self._drop(error)
 
     def abort(self, error: Exception | None) -> None:
-        """Abort the socket and call `on_end` with `error`."""
+        """If a socket is open, abort it and call `on_end` with `error`."""
         if self._transport is not None:
             _cut(self._transport)
             self._drop(error)
@@ -386,7 +402,7 @@ class Link:
         """Buffer data, even if the send buffer is full; return False if the socket has ended.
 
         The data is sent together with other data: before a wait, in the next iteration of the loop,
-        or when there is enough of it.
+        or when the buffered data exceeds `_TOGETHER`.
         """
         if not self._out and self._has_left():
             return False
@@ -402,7 +418,8 @@ class Link:
     def offer(self, data: bytes, now: bool = False) -> bool:
         """Write data; return False without writing if the buffer is full or the socket has ended.
 
-        With `now` the data is sent at once, because the caller will wait for a response.
+        With `now` the data is sent at once, because the caller will wait for a response. But if
+        several tasks resume together, up to `_SHARED` of their requests share a write.
         """
         transport = self._transport
         if self.is_full or transport is None:
@@ -410,7 +427,7 @@ class Link:
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if not self._out:
-            # Inlined `_has_left`, and below `flush`: this runs for every request.
+            # `_has_left` and, below, `flush` are inlined, because this code runs for every request.
             at = monotonic()
             if at - self._wrote_at > _PAUSE and self.is_at_end():
                 return False
@@ -419,7 +436,7 @@ class Link:
                 if not transport.is_closing():
                     transport.write(data)
                 return True
-        # Inlined `write`, because this code runs for every acknowledgement.
+        # `write` is inlined, because this code runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _TOGETHER or (now and self._is_due()):
@@ -434,7 +451,7 @@ class Link:
         return not self._turn.are_many or len(self._out) >= _SHARED
 
     def _has_left(self) -> bool:
-        """Return whether the socket has ended. Only checked after a pause."""
+        """Return whether the socket has ended. Checks this only after a pause between writes."""
         now = monotonic()
         if now - self._wrote_at > _PAUSE and self.is_at_end():
             return True
@@ -442,9 +459,9 @@ class Link:
         return False
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Write the pieces of a long message without joining them.
+        """Send the pieces of a long message at once, without joining them.
 
-        Otherwise the same as `offer`.
+        Return False without writing if the buffer is full or the socket has ended.
         """
         if self.is_full or self._transport is None:
             return False
@@ -463,14 +480,14 @@ class Link:
         self.flush()
 
     def flush(self) -> None:
-        """Send the buffered data."""
+        """Pass the buffered data to the transport, which sends it."""
         self._flushing = False
         if self._out and self._transport is not None:
             data = b"".join(self._out)
             self._out.clear()
             self._out_size = 0
-            # The loop reports a broken socket in its next iteration. Before that, asyncio would log
-            # a warning for each write.
+            # The transport of a broken socket is closing until the loop reports the end in its next
+            # iteration. Until then, asyncio would log a warning for each write.
             if not self._transport.is_closing():
                 self._transport.write(data)
 
@@ -500,15 +517,16 @@ class Link:
             _cut(transport)
 
     def drop(self, flag: Signal) -> None:
-        """Flush and close a `Link` whose user dropped the connection.
+        """Flush and close the `Link` of a connection that the user dropped.
 
         Called by the garbage collector in any thread. A slow peer has `_LATE` seconds to read the
-        data. `flag` wakes up the connection's background task.
+        data. Setting `flag` wakes up the connection's background task.
         """
         if self.is_inherited:
             return
         with suppress(RuntimeError):
-            # RuntimeError is raised if the loop is closed. In this case asyncio closes the socket.
+            # `call_soon_threadsafe` raises RuntimeError if the loop is closed. The transport then
+            # closes the socket when it is garbage-collected.
             self._loop.call_soon_threadsafe(self._close_late, flag)
 
     def _close_late(self, flag: Signal) -> None:
@@ -520,15 +538,16 @@ class Link:
             self._loop.call_later(_LATE, _cut, transport)
 
     async def close(self) -> None:
-        """Flush and close the `Link` permanently.
+        """Flush and close the `Link` permanently, and return when the socket is closed.
 
-        Returns when the socket is closed, after `_CLOSE_TIME` even if the peer does not read.
+        If the peer does not read the data, the call closes the socket after `_CLOSE_TIME`.
         """
         self._closed = True
         transport, receiver = self._detach()
         if transport is None or receiver is None:
             return
-        # Needed to shut the socket down after the transport has closed its descriptor.
+        # With this second descriptor, the socket can be shut down after the transport has closed
+        # its own descriptor.
         same = _duplicate(transport)
         try:
             transport.close()

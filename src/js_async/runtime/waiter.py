@@ -1,8 +1,9 @@
 """Waits of the asyncio twin, which end without another iteration of the event loop.
 
-A future resumes its task by a callback that the loop runs in its next iteration, after another poll
-for events. That is a sixth of all the steps of an awaited publish. The reader of a connection does
-not use futures: after it has processed all received data, it resumes the waiting tasks itself.
+A future resumes its task by a callback, which the loop runs in its next iteration, after another
+poll for events. This detour takes a sixth of all the steps of an awaited publish. The reader of a
+connection avoids it: after the reader has processed all received data, it resumes the waiting tasks
+itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["Alarm", "Sleeper", "Turn"]
 
 
 class Turn:
-    """One read of a connection. The tasks that it wakes up resume at its end."""
+    """One read of a connection. The tasks that the read wakes up resume when the read ends."""
 
     __slots__ = ("_loop", "_process", "are_many", "is_on", "woken")
 
@@ -39,7 +40,8 @@ class Turn:
         if not self.woken:
             return
         woken, self.woken = self.woken, []
-        # A task cannot run inside another task, so these tasks resume in the next iteration.
+        # A task is running, and another task cannot run inside it. So the woken tasks resume in the
+        # next iteration.
         if asyncio.current_task(self._loop) is not None:
             for sleeper in woken:
                 sleeper.go_on_soon()
@@ -52,8 +54,8 @@ class Turn:
                 if os.getpid() != self._process:
                     # The task forked, and this is the child process. No other task may resume.
                     raise
-                # This exception ends the loop. It is raised in a callback, as some loops treat
-                # an exception in a reader as the end of the socket.
+                # This exception must end the loop. It is raised in a callback, because some event
+                # loops treat an exception in a reader as the end of the socket.
                 self._loop.call_soon(_raise, error)
         self.are_many = False
 
@@ -93,7 +95,7 @@ class Sleeper:
             return
         self.is_over = True
         if self._go_on is None:
-            # The task has not started to wait and will not do so.
+            # The task has not started to wait. When it does, `__await__` returns at once.
             return
         turn = self._turn
         if turn is not None and turn.is_on:
@@ -102,7 +104,7 @@ class Sleeper:
             self.go_on_soon()
 
     def go_on(self) -> None:
-        """Resume the task now. Raises exceptions that end the loop."""
+        """Resume the task now. Raises those exceptions of the task that end the loop."""
         if self._go_on is not None:
             self._context.run(self._go_on, self)
 
@@ -115,8 +117,7 @@ class Sleeper:
 
     def __await__(self) -> Generator[Sleeper]:
         if not self.is_over:
-            # By this attribute, a task recognises a future among the objects that are yielded to
-            # it.
+            # A task recognises a yielded object as a future by this attribute.
             self._asyncio_future_blocking = True
             yield self
 
@@ -144,8 +145,9 @@ class Alarm:
     """The timer of a connection, which wakes up waiting tasks at their deadlines.
 
     Nearly every wait ends long before its deadline. Creating and cancelling a loop timer for each
-    would be a tenth of the work of a request. With this class, a wait takes a dictionary entry. The
-    timer is only replaced when it fires, or when a wait has an earlier deadline.
+    wait would be a tenth of the work of a request. So all waits share one timer, and each wait adds
+    a dictionary entry. The timer is replaced only when it fires, or when a new wait has an earlier
+    deadline.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

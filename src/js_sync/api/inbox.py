@@ -12,8 +12,8 @@ from twinstream.errors import ConnectionLost, RequestTimeout
 
 __all__ = ["Inbox"]
 
-# The response is lost after this time without a frame (seconds), because the server sends a
-# response without pauses. The value is the default timeout of a JetStream request.
+# Maximum time to wait for the next frame of a response (seconds). After this time, the response
+# counts as lost. The value is the default timeout of a JetStream request.
 _SILENCE: Final = 5.0
 
 
@@ -30,7 +30,10 @@ class Inbox:
         self._patience = min(_SILENCE, api.timeout)
 
     def open(self, subject: bytes) -> tuple[Box, str]:
-        """Return the mailbox, and a new reply subject for a request to `subject`."""
+        """Return the mailbox, and a new reply subject for a request to `subject`.
+
+        Subscribe to the inbox if that is not done yet.
+        """
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
@@ -38,14 +41,16 @@ class Inbox:
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:
-        """Wait for frames of a response, at most until `deadline`.
+        """Wait for the next frames of a response, at most until `deadline`.
 
-        `epoch` is the transport's `epoch` when the request was sent.
+        The wait also ends after the API's default timeout. If no frame arrives in this time, the
+        next wait may take twice as long, up to `_SILENCE`. `epoch` is the value of
+        `Transport.epoch` when the request was sent.
 
         Raises:
-            ConnectionLost: The client was disconnected since the request.
+            ConnectionLost: The connection was lost after the request was sent.
             RequestTimeout: No frame arrived in time.
-            PermissionDenied: The user may not publish the request, or not subscribe.
+            PermissionDenied: The user may not publish the request, or not subscribe to the inbox.
         """
         transport, patience = self._api.transport, self._patience
         is_set = transport.wait(box.signal, Deadline.after(patience).earlier(deadline.at))
@@ -54,13 +59,13 @@ class Inbox:
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the connection broke in the middle of a page")
         if not is_set:
-            # A server that searches for rare messages may be slow. Wait longer next time: with the
-            # same timeout, the reader would repeat the request forever.
+            # The server is slow if it searches for rare messages. The reader repeats the request.
+            # Double the timeout, because with the same timeout each request might fail.
             self._patience = min(_SILENCE, 2 * patience)
             raise RequestTimeout(f"a page fell silent for {patience:g} s")
 
     def close(self) -> None:
-        """Unsubscribe."""
+        """Unsubscribe from the inbox, if it was opened."""
         if self._box is not None:
             self._api.transport.close_mailbox(self._box)
             self._box = None

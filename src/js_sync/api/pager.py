@@ -41,7 +41,8 @@ def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
 class _Pages(Listing[T]):
     """The base class of lists whose pages are responses to an API request.
 
-    `target` is the request subject. `subject` limits the list to streams with that subject.
+    `target` is the request subject. A list of streams may have a filter, `subject`. It then
+    contains only the streams with a matching subject.
     """
 
     def __init__(
@@ -116,7 +117,10 @@ def _page(
 def subjects(
     api: Api, stream: str, filter_subject: str, timeout: Seconds | None
 ) -> Generated[tuple[str, int]]:
-    """Iterate over the subjects of a stream with their message counts, 100,000 a page."""
+    """Iterate over subjects of a stream and their message counts. A page has up to 100,000 of them.
+
+    The subjects are those that match `filter_subject`. `timeout` is the timeout of each page.
+    """
     offset, more = 0, True
     while more:
         body: dict[str, Any] = {"subjects_filter": filter_subject}

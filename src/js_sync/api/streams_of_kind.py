@@ -27,11 +27,11 @@ class StatusesOfKind(Listing[T]):
         self._streams: Final = StreamInfos(api, None, timeout)
 
     def _has_name(self, stream: str) -> bool:
-        """Return whether the stream of this name is a bucket, or an object store."""
+        """Return whether `stream` is a stream name of this kind: a bucket or an object store."""
         raise NotImplementedError
 
     def _status(self, info: StreamInfo) -> T | None:
-        """Return the status of the bucket or object store, or None for another stream."""
+        """Return the status of a bucket or object store, or None if the stream is another kind."""
         raise NotImplementedError
 
     def _ask(self, offset: int) -> ListPage[T]:
@@ -50,7 +50,7 @@ class NamesOfKind(Listing[str]):
         self._streams: Final = StreamNames(api, None, timeout)
 
     def _name(self, stream: str) -> str | None:
-        """Return the name of a stream's bucket or object store, or None for another stream."""
+        """Return the name of a stream's bucket or object store, or None for another kind."""
         raise NotImplementedError
 
     def _ask(self, offset: int) -> ListPage[str]:

@@ -14,10 +14,10 @@ __all__ = ["write"]
 def write(
     api: Api, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
 ) -> PubAck:
-    """Publish a message, and return the acknowledgement of `stream` in `domain` (None: unknown).
+    """Publish a message, and return the acknowledgement of the stream `stream` in `domain`.
 
-    A stream of the same name in a connected domain may acknowledge the message, too. That
-    acknowledgement is skipped.
+    Acknowledgements of other streams are skipped, and so are those of streams of the same name in
+    other domains. If `domain` is None, the domain of an acknowledgement is not checked.
     """
     headers, acks = publish_headers(request), api.acks
     with api.told("publish", request.subject, len(headers) + len(request.data), stream):

@@ -1,8 +1,9 @@
 """Waiting, threads and locks of the blocking twin.
 
-This is one half of the seam between the twins. `js_async/runtime/concurrency.py` has the same names
-in the same order, based on asyncio. The other half is `socket_link.py`, which sends and receives
-bytes. All intended differences between the twins are in these two pairs of files.
+The seam is the code that differs between the twins. This module is one half of the seam:
+`js_async/runtime/concurrency.py` defines the same names in the same order, based on asyncio. The
+other half is `socket_link.py`, which sends and receives bytes. All intended differences between the
+twins are in these two pairs of files and in their helpers.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 def call(handler: Handler[T], item: T) -> object:
     """Call a user function and return its result.
 
-    Raises `WrongHandler` for a function that needs an event loop.
+    Raises `WrongHandler` if the function returns a coroutine, which would need an event loop.
     """
     result = handler(item)
     if isinstance(result, Coroutine):
@@ -85,7 +86,7 @@ def call(handler: Handler[T], item: T) -> object:
 def check_handler(handler: object, what: str = "handler") -> None:
     """Raise `BadArgument` if `handler` cannot be called with one argument.
 
-    Raises `WrongHandler` for a function that needs an event loop.
+    Raises `WrongHandler` for a coroutine function, which would need an event loop.
     """
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
@@ -108,7 +109,7 @@ def whole(work: Callable[[], T]) -> T:
 
 
 def shielded(work: Callable[[], None]) -> None:
-    """Run `work` to its end. Nothing can cancel a thread."""
+    """Run `work` to its end. No protection is necessary, because a thread cannot be cancelled."""
     work()
 
 
@@ -157,8 +158,9 @@ class Signal:
 class TimedLock:
     """A lock whose `acquire` has a deadline.
 
-    An interrupt may come after a thread has acquired the lock and before the caller knows that. So
-    the lock is reentrant: it records its thread, and `release` does nothing in other threads.
+    An interrupt may occur after `acquire` has acquired the lock and before it has returned. The
+    caller then calls `release` without knowing whether it has the lock. So this is a reentrant
+    lock, which records its thread, and `release` does nothing in a thread without the lock.
     """
 
     __slots__ = ("_lock",)
@@ -178,7 +180,10 @@ class TimedLock:
         return True
 
     def release(self, held: bool) -> None:
-        """Release the lock. Does nothing if the calling thread has not acquired it."""
+        """Release the lock. Does nothing if the calling thread has not acquired it.
+
+        The argument is ignored, because its value may be wrong after an interrupt.
+        """
         try:
             self._lock.release()
         except RuntimeError:
@@ -203,8 +208,8 @@ def set_from_anywhere(flag: Signal, home: Home) -> None:
 class Interrupts:
     """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
-    A second signal has its usual effect. Raises `BadArgument` if it is not entered in the main
-    thread.
+    The first signal restores the previous handlers, so a second signal has its usual effect. Raises
+    `BadArgument` if the context is not entered in the main thread.
     """
 
     def __init__(self, flag: Signal) -> None:
@@ -237,9 +242,10 @@ class Inheritable(Protocol):
 
 
 class Forks:
-    """The forks that led to this process, and the objects to close in a forked child.
+    """The number of forks that led to this process, and the objects to close in a forked child.
 
-    By the count, a connection detects without a system call that it belongs to a parent process.
+    A connection stores the number when it is created. If the number has changed since then, the
+    connection belongs to a parent process. This check needs no system call.
     """
 
     count = 0
@@ -254,7 +260,7 @@ class Forks:
     def note(cls) -> None:
         """Count a fork and close inherited descriptors. Called in the child.
 
-        Otherwise the child's descriptor would keep a connection open after the parent closed it.
+        An open descriptor in the child would keep a connection open after the parent closed it.
         """
         cls.count += 1
         owners = list(cls._owners)
@@ -290,7 +296,8 @@ class _Exit:
         if cls._forks != Forks.count:
             cls._forks = Forks.count
             cls._owners.clear()
-            # Processes of `multiprocessing` end with os._exit(), which only runs these callbacks.
+            # A process of `multiprocessing` ends with os._exit(), which runs no `atexit` callbacks.
+            # Before that, it runs the callbacks that are registered with `Finalize`.
             util = sys.modules.get("multiprocessing.util")
             if util is not None:
                 util.Finalize(None, cls.flush, exitpriority=_LAST)
@@ -311,11 +318,11 @@ class _Exit:
 
 # Maximum time by which all connections together delay the end of a program (seconds).
 _EXIT_TIME: Final = 1.0
-# The priority of the last callbacks of `multiprocessing`.
+# A priority so low that `multiprocessing` runs the callback after all others.
 _LAST: Final = -100
 
-# Registered at import, because exit callbacks run in reverse order. Callbacks of the program, which
-# may send messages, run before this one.
+# Exit callbacks run in the reverse order of their registration. This callback is registered at
+# import, so that callbacks of the program, which may send messages, run before it.
 atexit.register(_Exit.flush)
 
 
@@ -329,7 +336,8 @@ def open_gate(gate: Releasable) -> None:
     try:
         gate.release()
     except RuntimeError:
-        # Another thread has just released the gate. The waiting thread is awake and checks again.
+        # Another thread has just released the gate. The waiting thread is awake and will check its
+        # condition again.
         pass
 
 
@@ -352,7 +360,7 @@ class Gate:
 
     def pause(self, timeout: float) -> None:
         """Wait until `open_gate` is called, for at most `timeout` seconds."""
-        # The signal may have been set before the gate was in its list.
+        # The signal may have been set before the gate was in the signal's list of sleepers.
         if not self._signal.is_set():
             self.lock.acquire(timeout=min(timeout, LONGEST))
 
@@ -398,7 +406,10 @@ class Waker:
 
     def __init__(self) -> None:
         self.busy = False
-        """Whether the reader processes data. It then checks its flag without a wake-up."""
+        """Whether the reading thread is processing data.
+
+        Afterwards, the thread checks its signal, so `wake` is not necessary.
+        """
         try:
             self._near, self._far = socket.socketpair()
         except OSError as error:
@@ -410,7 +421,7 @@ class Waker:
         keep_until_closed(self._far)
 
     def release(self) -> None:
-        """Interrupt the poll, unless the reader checks its flag without that."""
+        """Interrupt the poll, unless the reading thread is busy and will check its signal."""
         if not self.busy:
             self.wake()
 
@@ -419,7 +430,7 @@ class Waker:
         try:
             self._far.send(b"\0")
         except OSError:
-            # The buffer is full, so enough wake-ups are pending, or the socket is closed, so no
+            # The buffer is full, so enough wake-ups are pending. Or the socket is closed, so no
             # thread polls it any more.
             pass
 

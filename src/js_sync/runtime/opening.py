@@ -1,4 +1,7 @@
-"""`opening`: the blocking counterpart of the asyncio twin's `Opening`. Part of the seam."""
+"""`opening`, the blocking counterpart of the asyncio twin's function of the same name.
+
+Part of the seam between the twins.
+"""
 
 from __future__ import annotations
 
@@ -10,5 +13,5 @@ T = TypeVar("T")
 
 
 def opening(work: T) -> T:
-    """Return `work`: in this twin, the object is already open."""
+    """Return `work`. In this twin, it is the object, which is already open."""
     return work

@@ -22,15 +22,15 @@ from twinstream.core.deadline import Deadline, monotonic
 
 __all__ = ["GLANCE", "Reader"]
 
-# Smaller than the allocator's threshold for mapped memory. With a larger size, each recv() would
-# cost a page fault.
+# The size of a read (bytes). It is below the size from which the allocator maps memory. With mapped
+# memory, each recv() would cost a page fault.
 _READ_SIZE: Final = 1 << 16
 # Maximum reads before a timeout is reported, for a peer that sends without a pause.
 _LAST_READS: Final = 256
-# Maximum time for these reads (seconds), in case that data takes long to process, or that another
-# reading thread gets no CPU time.
+# Maximum time for the last reads (seconds). It limits the delay if the data takes long to process,
+# or if another thread is the reader but gets no CPU time.
 _LAST_WAIT: Final = 1.0
-# Time for the reading thread to handle the end of the stream (seconds).
+# Maximum time to wait until the reading thread has handled the end of the stream (seconds).
 _NOTICE_WAIT: Final = 0.1
 GLANCE: Final = 0.0005
 """Pause between two checks of the state of another thread (seconds)."""
@@ -54,13 +54,15 @@ class Reader(Sender):
         self._mutex: Final = Lock()
         # The id of the reading thread, or 0.
         self._reader = 0
+        # Whether the reading thread is the keeper, which stops reading when another thread waits.
         self._reader_yields = False
         self._sleepers: deque[Lock] = deque()
         self._reads = 0
+        # Whether the keeper sends buffered data, instead of reading.
         self._lingering = False
 
     def _receive(self, sock: Wire) -> None:
-        """Read once, and process the data."""
+        """Read once, and process the data. An error, or the end of the stream, ends the socket."""
         try:
             try:
                 data = sock.recv(_READ_SIZE)
@@ -80,15 +82,15 @@ class Reader(Sender):
             except Exception as error:
                 self._drop(sock, error)
         except BaseException:
-            # An interrupt (`_take_in` handles each `Exception`). Data may be lost or half
-            # processed.
+            # An interrupt, because the code above handles each `Exception`. The received data may
+            # be lost or half processed.
             self._drop(sock, CUT_SHORT)
             raise
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Be the leader: read for all threads until `signal` is set or the deadline has passed.
 
-        Also returns when the socket has ended.
+        The method also returns when the socket has ended.
         """
         waker = self._waker
         waker.busy = False
@@ -110,8 +112,8 @@ class Reader(Sender):
                     else:
                         waker.busy = True
                         self._receive(sock)
-                        # `busy` is cleared before the flag is checked, so that from now on
-                        # `Signal.set` wakes up this thread.
+                        # Clear `busy` before the loop checks the flag. If the flag is set after the
+                        # check, `Signal.set` then wakes up this thread.
                         waker.busy = False
         finally:
             waker.busy = False
@@ -120,7 +122,7 @@ class Reader(Sender):
     def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
         """Poll without sleeping, until `signal` is set or `until` has passed.
 
-        Also ends when another thread waits, because the spinning would delay that thread.
+        Also returns when another thread waits, because the polling would delay that thread.
         """
         self._waker.busy = True
         while not signal.raised and not self._sleepers and monotonic() < until:
@@ -131,13 +133,14 @@ class Reader(Sender):
                 reached("link: before spin", self)
             give_way()
             self._receive(sock)
-        # `busy` is cleared before the caller checks the flag again.
+        # Clear `busy` before the caller checks the flag again, so that `Signal.set` can wake it up.
         self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:
         """Read available data before a timeout is reported.
 
-        The program may have called this connection after the deadline, when data was available.
+        The deadline may have passed while the program did not wait. Data that has arrived meanwhile
+        still counts.
         """
         last, end = self._reads + _LAST_READS, monotonic() + _LAST_WAIT
         while not self._try_to_lead(yields=False):
@@ -164,7 +167,8 @@ class Reader(Sender):
     def _is_behind(self) -> bool:
         """Return whether there is data that the reading thread has not processed."""
         sock = self._socket
-        # The order of the checks matters: the reader sets `busy` before it reads from the socket.
+        # The order of the checks matters, because the reader sets `busy` before it empties the
+        # socket. In the other order, both checks could miss data that is being read.
         return sock is not None and (has_bytes(sock) or self._waker.busy)
 
     def _try_to_lead(self, yields: bool) -> bool:
@@ -204,8 +208,8 @@ class Reader(Sender):
                 gate.pause(deadline.remaining())
                 self._wake_up(gate)
             except BaseException:
-                # The interrupt may have come before the gate was in the list, or after it was
-                # removed.
+                # An interrupt. It may have occurred before or after the gate was in the list, so
+                # `_wake_up` checks that.
                 self._wake_up(gate)
                 raise
 
@@ -220,8 +224,9 @@ class Reader(Sender):
     def stand_in(of: Callable[[], Reader | None], signal: Signal, deadline: Deadline) -> None:
         """Read in the background until `signal` is set, the deadline has passed or a thread waits.
 
-        While this method sleeps, it keeps no reference to the `Link`. So a dropped `Link` is
-        garbage-collected.
+        Also returns when the socket has ended or the keeper has to send. `of` returns the `Link`,
+        or None if the user dropped the connection. While this method sleeps, it keeps no reference
+        to the `Link`, so that a dropped `Link` is garbage-collected.
         """
         if HOOKS:
             reached("link: before keeper reads", None)
@@ -264,14 +269,17 @@ class Reader(Sender):
     # ---- the end of the stream
 
     def _read_to_end(self) -> None:
-        """Wait until this thread or the reading thread has read up to the end of the socket."""
+        """Read up to the end of the socket, or wait until the reading thread has done so.
+
+        The wait takes at most `_NOTICE_WAIT`.
+        """
         sock = self._socket
         if sock is None:
             return
         try:
             self._notice_end(sock)
         except BaseException:
-            # The interrupt may have come when this thread had just become the reader.
+            # The interrupt may have occurred just after this thread became the reader.
             if self._reader == get_ident():
                 self._step_back()
             raise

@@ -1,7 +1,8 @@
 """The send buffer of a `Link` of the blocking twin. One thread at a time sends it.
 
-Theory of interrupts: Ctrl-C may come between any two steps. It may end the socket, which the client
-then replaces. But it must not leave a lock acquired, because other threads would wait forever.
+Theory of interrupts: Ctrl-C may interrupt the program between any two steps. An interrupt may end
+the socket, which the client then replaces. But it must not leave a lock acquired, because other
+threads would wait for the lock forever.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ class Sender(ABC):
 
     def __init__(self) -> None:
         self._socket: Wire | None = None
-        # A reentrant lock: after an interrupt, a thread can release it without knowing whether it
-        # has acquired it.
+        # The lock is reentrant, so that after an interrupt a thread can call `release` without
+        # knowing whether it has acquired the lock.
         self._sending: Final = RLock()
+        # The id of the sending thread, or 0.
         self._sender = 0
-        # Appending to a list, copying it and deleting a slice are atomic in spite of other threads.
+        # Threads use the list without a lock, because each of these operations is atomic: append an
+        # item, copy the list, delete or replace a slice.
         self._out: list[Piece] = []
         self._out_size = 0
-        # Number of bytes that the sending thread has removed from the list.
+        # Number of bytes that the sending thread has taken from the list and is sending.
         self._in_hand = 0
+        # The time of the last send (monotonic seconds).
         self._sent_at = 0.0
 
     @abstractmethod
@@ -45,36 +49,38 @@ class Sender(ABC):
 
     @abstractmethod
     def _drop(self, sock: Wire, error: Exception | None) -> None:
-        """End a socket."""
+        """End a socket, and report `error` if `sock` is the current socket."""
 
     def _take_turn(self, block: bool) -> bool:
         """Become the sending thread if no thread is sending; return whether this was possible."""
         me = get_ident()
-        # A signal handler or the garbage collector may call this while the same thread sends. The
-        # outer call then sends the data.
+        # A signal handler or the garbage collector may call this method while the same thread is
+        # sending. The interrupted call then also sends the new data.
         if self._sender == me or not self._sending.acquire(blocking=block):
             return False
         self._sender = me
         return True
 
     def _end_turn(self) -> None:
-        """Stop being the sending thread. Does nothing if another thread is."""
+        """Stop being the sending thread. Does nothing in a thread that is not sending."""
         if self._sender == get_ident():
             self._sender = 0
         try:
             self._sending.release()
         except RuntimeError:
-            # The interrupt came before the lock was acquired, or after it was released.
+            # This thread does not have the lock. An interrupt occurred before it acquired the lock,
+            # or after it released the lock.
             pass
 
     def _send_past(self, data: bytes) -> bool:
-        """Send data at once if the buffer is empty; return False if it was not sent.
+        """Send data at once if the buffer is empty; return False if no part of it was sent.
 
-        This takes a third of the steps of a write to the buffer.
+        This takes a third of the steps of a write to the buffer. Bytes that the system does not
+        accept are buffered.
         """
         sock, me = self._socket, get_ident()
         try:
-            # As `_take_turn` does.
+            # Inlined `_take_turn`.
             if sock is None or self._sender == me or not self._sending.acquire(blocking=False):
                 return False
             self._sender = me
@@ -92,8 +98,9 @@ class Sender(ABC):
             except BlockingIOError:
                 sent = 0
             if sent < len(data):
-                # Insert the remaining bytes at the front: with TLS, this message must be sent
-                # first.
+                # Insert the remaining bytes at the front, before the data of other threads. With
+                # TLS, this is necessary even if nothing was sent, because the message may be
+                # encrypted already.
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
@@ -107,11 +114,12 @@ class Sender(ABC):
 
     def _flush(self, *, block: bool) -> None:
         # Only writers may block if the peer does not read. The background thread, which has to
-        # detect a dead peer, and a closing thread pass `block=False`. So they never wait for a
-        # writer.
+        # detect a dead peer, and a closing thread pass `block=False`, so that they never wait for a
+        # blocked writer.
         try:
             while self._out and self._socket is not None:
-                # The sending thread also sends this data: it checks `_out` after each send.
+                # If another thread is sending, it also sends this data, because it checks `_out`
+                # after each send.
                 if not self._take_turn(block):
                     return
                 if not self._send_all(block):
@@ -120,7 +128,7 @@ class Sender(ABC):
                     return
                 self._end_turn()
         except BaseException:
-            # The interrupt may have come within `_take_turn`, too.
+            # The interrupt may also have occurred within `_take_turn`.
             self._end_turn()
             raise
 
@@ -138,8 +146,8 @@ class Sender(ABC):
         except OSError as error:
             self._drop(sock, error)
         except BaseException:
-            # It is unknown how much was sent. The peer could take later data for a part of it.
-
+            # An interrupt. It is unknown how much was sent, so end the socket. Otherwise the peer
+            # could take later data for the rest of an incomplete message.
             self._drop(sock, CUT_SHORT)
             raise
         self._in_hand = 0

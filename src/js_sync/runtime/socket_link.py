@@ -1,7 +1,7 @@
 """A connection that sends and receives bytes, in the blocking twin.
 
-This is one half of the seam between the twins; see `concurrency.py`.
-`js_async/runtime/socket_link.py` has the same names in the same order, based on asyncio.
+This module is one half of the seam between the twins; see `concurrency.py`.
+`js_async/runtime/socket_link.py` defines the same names in the same order, based on asyncio.
 
 A waiting caller reads the socket itself. If several threads wait, one of them, the leader, reads
 for all. When the response of the leader has arrived, another waiting thread becomes the leader. The
@@ -45,7 +45,7 @@ __all__ = ["Link"]
 
 # Buffered data is sent when it reaches this size (bytes).
 _HIGH_WATER: Final = 1 << 15
-# Buffered data is also sent when this time has passed since the last send (seconds).
+# A write also sends the buffered data if the last send was longer ago than this (seconds).
 _LINGER: Final = 0.001
 # Time for a slow peer to receive the remaining data of a dropped connection (seconds).
 _LATE: Final = 1.0
@@ -61,7 +61,8 @@ class Link(Reader):
     """The bytes that a connection sends and receives, over one socket at a time.
 
     `on_bytes` is called with received data; its result is ignored. `on_end` is called once when an
-    opened socket ends. During its first `busy_poll` seconds, a wait polls without sleeping.
+    opened socket ends, unless this side has closed it with `shut`, `drop` or `close`. During its
+    first `busy_poll` seconds, a wait polls without sleeping.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class Link(Reader):
         self._forks: Final = Forks.count
         self._waits = 0
         self._closed = False
-        # Whether callers should call `drain`. Always False: `write` blocks while the peer is slow.
+        # Whether callers should call `drain`. Always False, because `write` itself blocks while the
+        # peer is slow.
         self.is_full = False
         self._nap: Lock | None = None
         self._linger = _LINGER
@@ -99,7 +101,7 @@ class Link(Reader):
     def let_go(self) -> None:
         """Close the inherited copies of the descriptors. Called in a forked child.
 
-        Takes no lock: a thread that does not exist in the child may hold it.
+        Takes no lock, because another thread of the parent may have held the lock during the fork.
         """
         sock, self._socket = self._socket, None
         if sock is not None:
@@ -107,19 +109,20 @@ class Link(Reader):
         self._waker.let_go()
 
     def check_owner(self) -> None:
-        """Raise `WrongOwner` if this is a forked process."""
+        """Raise `WrongOwner` if the caller is in a forked child."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was created before a fork; connect in each process")
 
     def is_at_end(self) -> bool:
-        """Return whether the peer has closed the connection, even before a thread notices it.
+        """Return whether the socket has ended, even if no thread has noticed it yet.
 
         Called before the first write after a pause, because perhaps no thread has read in the
         pause. Data written after the end would be lost, without a way to find out whether it
         arrived.
         """
         sock = self._socket
-        # A thread that is processing data cannot handle the end, which comes after this data.
+        # If this thread is the reader, it is processing data now. It cannot handle the end yet,
+        # which comes after this data.
         if sock is not None and (self._reader == get_ident() or not has_ended(sock)):
             return False
         # The next write has to check again, even without a pause.
@@ -127,7 +130,10 @@ class Link(Reader):
         return True
 
     def noticed(self) -> None:
-        """Wait until the end of the socket was noticed, after `write` returned False."""
+        """Wait until a thread has noticed the end of the socket, for a limited time.
+
+        Called after `write` or `offer` returned False.
+        """
         self._read_to_end()
         # Allow the next write, even if the reading thread had no time to notice the end.
         self._sent_at = monotonic()
@@ -150,8 +156,8 @@ class Link(Reader):
     ) -> None:
         """Connect a socket to a host; with `tls`, start TLS first. Raises OSError.
 
-        The addresses of the host share the time until the deadline. They are tried in the order of
-        `spread`.
+        The addresses of the host are tried in the order of `spread`. They share the time until the
+        deadline.
         """
         sock = connected(host, port, deadline, shuffle)
         if tls is not None:
@@ -170,7 +176,7 @@ class Link(Reader):
 
     def _adopt(self, sock: Wire) -> None:
         poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
-        # Wait for a thread that still sends to the previous socket. Its send will fail soon.
+        # Wait for the thread that may still send to the previous socket. Its send will fail soon.
         with self._sending:
             # Discard data for the previous socket. The first command on the new one is CONNECT.
             self._out.clear()
@@ -208,7 +214,7 @@ class Link(Reader):
             if self._sleepers:
                 self._pass_on()
         except BaseException:
-            # The interrupt may have come when this thread had just become the reader. If it
+            # The interrupt may have occurred just after this thread became the reader. If it
             # remained the reader, no other thread would ever read.
             if self._reader == get_ident():
                 self._step_back()
@@ -220,8 +226,9 @@ class Link(Reader):
     def wait_behind(of: Callable[[], Link | None], signal: Signal, deadline: Deadline) -> bool:
         """Wait in the background; return whether the signal is set.
 
-        The calling thread only reads while no other thread waits. `of` returns the `Link`, or None
-        if the user dropped it. While this method sleeps, it keeps no reference to the `Link`.
+        The calling thread, the keeper, reads only while no other thread waits. It also sends data
+        that other threads have buffered. `of` returns the `Link`, or None if the user dropped the
+        connection. While this method sleeps, it keeps no reference to the `Link`.
         """
         while not signal.is_set() and not deadline.expired():
             link = of()
@@ -229,8 +236,8 @@ class Link(Reader):
                 break
             waits = link._waits
             del link
-            # Sleep for a part of the time only: all data that arrives before the deadline must be
-            # read before the deadline.
+            # Sleep for at most half of the time, so that data that arrives before the deadline is
+            # also read before the deadline.
             Link._doze(of, signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
             link = of()
             if link is None:
@@ -258,7 +265,7 @@ class Link(Reader):
                 link._nap = None
 
     def _send_for_others(self, signal: Signal, deadline: Deadline) -> None:
-        """Send data that other threads have buffered, until they write no more."""
+        """Send data that other threads have buffered, until they write nothing for 40 ms."""
         idle = 0
         while idle < 20 and not signal.is_set() and not deadline.expired():
             time.sleep(2 * _LINGER)
@@ -270,7 +277,7 @@ class Link(Reader):
     # ---- the end of a socket
 
     def abort(self, error: Exception | None) -> None:
-        """Abort the socket and call `on_end` with `error`."""
+        """If a socket is open, abort it and call `on_end` with `error`."""
         sock = self._socket
         if sock is not None:
             self._drop(sock, error)
@@ -289,7 +296,7 @@ class Link(Reader):
             self._cut(sock)
             tell()
         except BaseException:
-            # Interrupted. No other code would report the end.
+            # An interrupt. Report the end in any case, because no other code would report it.
             if ended:
                 self._cut(sock)
                 tell()
@@ -310,8 +317,8 @@ class Link(Reader):
     def write(self, data: bytes) -> bool:
         """Buffer data; return False if the socket has ended. May block while the peer is slow.
 
-        The data is sent together with other data: before a wait, by the keeper, or when there is
-        enough of it.
+        The data is sent together with other data: before a wait, by the keeper, when the buffered
+        data exceeds `_HIGH_WATER`, or after a pause between writes.
         """
         return self.offer(data)
 
@@ -335,20 +342,22 @@ class Link(Reader):
             return False
         if now and not self._out and self._send_past(data):
             self._sent_at = at
-            # Another thread has buffered data in the meantime and left the sending to this thread.
+            # While this thread sent its data, another thread may have buffered data. That thread
+            # did not send it, because it expects the sending thread to do so.
             if self._out:
                 self._flush(block=self._out_size > _HIGH_WATER)
             return True
         self._out.append(data)
         self._out_size += len(data)
         if now:
-            # Do not block while the peer is slow: the caller has a deadline for the response.
+            # Do not block while the peer is slow, because the caller has a deadline for the
+            # response.
             self._flush(block=False)
         elif self._out_size > _HIGH_WATER:
             self._flush(block=True)
         elif self._lingering:
-            # The keeper is awake and sends within two milliseconds, unless the caller flushes
-            # before.
+            # The keeper is awake and sends within two milliseconds. A wait of the caller would send
+            # earlier.
             return True
         elif paused:
             self._flush(block=False)
@@ -357,9 +366,9 @@ class Link(Reader):
         return True
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Write the pieces of a long message without joining them.
+        """Send the pieces of a long message without joining them, and block if necessary.
 
-        Otherwise the same as `offer`.
+        Return False without writing if the socket has ended.
         """
         self.check_owner()
         if self.is_at_end():
@@ -370,7 +379,7 @@ class Link(Reader):
         return True
 
     def post(self, data: bytes) -> None:
-        """Send data at once, without waiting for the peer."""
+        """Send data at once, and do not block while the peer is slow."""
         self._out.append(data)
         self._out_size += len(data)
         self._flush(block=False)
@@ -403,7 +412,7 @@ class Link(Reader):
             self._waker.wake()
 
     def drain(self, deadline: Deadline) -> None:
-        """Do nothing: in this twin, `write` blocks until the peer has received enough data."""
+        """Do nothing. In this twin, `write` itself blocks while the peer is slow."""
 
     def shut(self) -> None:
         """Flush and close the socket, without calling `on_end`."""
@@ -413,10 +422,10 @@ class Link(Reader):
             self._end(sock, _nothing)
 
     def drop(self, flag: Signal) -> None:
-        """Flush and close a `Link` whose user dropped the connection.
+        """Flush and close the `Link` of a connection that the user dropped.
 
-        Called by the garbage collector. If the peer is slow, a new thread waits for it for `_LATE`
-        seconds. `flag` wakes up the keeper.
+        Called by the garbage collector. If the peer is slow, a new thread sends the remaining data
+        for `_LATE` seconds. Setting `flag` wakes up the keeper.
         """
         if self.is_inherited:
             return
@@ -426,7 +435,7 @@ class Link(Reader):
                 spawn(self._close_late, "twinstream-closer")
                 return
         except RuntimeError:
-            # The interpreter ends, so no thread can be started.
+            # The interpreter is ending, so no thread can be started.
             pass
         finally:
             flag.set()
@@ -448,6 +457,7 @@ class Link(Reader):
         with self._mutex:
             self._closed = True
         self.shut()
-        # Wake up a polling thread first. A later poll of the closed descriptor returns at once.
+        # Wake up a polling thread first. If it polls again, the poll returns at once because the
+        # descriptor is closed.
         self._waker.wake()
         self._waker.close()

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "secured", "send"]
 
-# The poll event for a peer that has closed its side, even if there are unread bytes. It is 0 on
-# systems that only detect a connection that is closed in both directions.
+# The poll event for a peer that has closed its side, even if there are unread bytes. Some systems
+# lack this event. With 0, a poll reports only connections that are closed in both directions.
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 class Wire(Protocol):
-    """The interface of a socket, with or without TLS. No method blocks; each may raise OSError."""
+    """The interface of a socket, with or without TLS. No method waits for the peer.
+
+    Each method may raise OSError.
+    """
 
     def fileno(self) -> int:
         """Return the file descriptor, or -1 if it is closed."""
@@ -41,15 +44,15 @@ class Wire(Protocol):
         ...
 
     def send(self, data: Buffer, /) -> int:
-        """Send a part of the data and return its size."""
+        """Send a part of the data and return the size of this part."""
         ...
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
-        """Send a part of the data and return its size."""
+        """Send a part of the data and return the size of this part."""
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """Shut down the connection. A poll of the socket returns then."""
+        """Shut down the connection, which ends a poll of the socket."""
         ...
 
     def detach(self) -> int:
@@ -66,8 +69,8 @@ def connected(
 ) -> socket.socket:
     """Connect to a host and return the non-blocking socket. Raises OSError.
 
-    The function tries one address of the host after another. They share the time until the
-    deadline, so that every address is tried.
+    The function tries one address of the host after another. All addresses share the time until the
+    deadline, so that each is tried.
     """
     addresses = socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
     found = spread(addresses, shuffle)
@@ -102,11 +105,15 @@ def _connected_to(kind: list[Any], address: tuple[Any, ...], timeout: float) -> 
 def secured(
     sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
 ) -> TlsSocket:
-    """Switch a socket to TLS and return the new socket. Raises OSError and closes the socket."""
+    """Switch a socket to TLS and return the new socket.
+
+    If this fails, the function closes the connection and raises OSError.
+    """
     # Importing ssl takes 10 ms. Programs without TLS do not import it.
     from js_sync.runtime.tls_socket import TlsSocket
 
-    # A new socket object, because a thread may still read the old object, which is now closed.
+    # Create a new socket object, because a thread may still use the old one. `detach` closes the
+    # old object without closing the connection.
     inner = socket.socket(fileno=sock.detach())
     try:
         inner.setblocking(False)
@@ -135,7 +142,10 @@ def keeping() -> Keeping:
 
 
 def has_bytes(sock: Wire) -> bool:
-    """Return whether there are bytes to read. False for a closed socket."""
+    """Return whether a read would return at once, with bytes or the end of the stream.
+
+    False for a closed socket.
+    """
     number = sock.fileno()
     if number < 0:
         return False
@@ -154,7 +164,7 @@ def has_ended(sock: Wire) -> bool:
 def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
     """Send data and return the part that was not sent. Raises OSError.
 
-    With `block`, everything is sent, unless another thread closes the socket.
+    With `block`, the function waits until everything is sent, or another thread closes the socket.
     """
     while rest:
         try:
@@ -164,7 +174,7 @@ def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
             if not block or number < 0:
                 # A negative number: another thread has just closed the socket.
                 return rest
-            # Each poll is limited to a second: if another thread closes the socket, it does not
-            # become writable.
+            # Limit each poll to a second. If another thread closes the socket, the poll may never
+            # report it as writable.
             poll_for(select.POLLOUT, number).poll(1000)
     return rest

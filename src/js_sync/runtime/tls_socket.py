@@ -2,8 +2,8 @@
 
 OpenSSL only encrypts and decrypts data in memory. This module reads and writes the socket. An
 `ssl.SSLSocket` makes two system calls for each record, and the records of a server are short (1 KiB
-at first, 16 KiB at most). With one read for all available data, reading over TLS takes 0.6 of the
-CPU time, and publishing many messages takes 0.7.
+at first, 16 KiB at most). This module needs one read for all available data. So reading takes 0.6
+of the CPU time of an `ssl.SSLSocket`, and publishing many messages takes 0.7.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["TlsSocket"]
 _RECORD: Final = 1 << 14
 # Maximum data to encrypt before it is sent (bytes).
 _PORTION: Final = 1 << 16
+# Size of the header of a record (bytes).
 _HEADER: Final = 5
 
 
@@ -45,13 +46,13 @@ class TlsSocket:
         self._tls: Final = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=server_name
         )
-        # `_unsent`: encrypted data to be sent. `_owed`: how much of the argument of `send` is
-        # encrypted.
+        # `_unsent`: encrypted data that was not sent yet. `_owed`: how many bytes of the data of an
+        # unfinished `send` are already encrypted.
         self._unsent = b""
         self._owed = 0
 
     def shake_hands(self, deadline: Deadline) -> None:
-        """Perform the TLS handshake, which authenticates the peer."""
+        """Perform the TLS handshake, which authenticates the peer. Raises OSError."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -59,7 +60,7 @@ class TlsSocket:
             except ssl.SSLWantReadError:
                 pass
             finally:
-                # After a failure, this data reports the reason to the peer.
+                # Also send the data after a failure, because it reports the reason to the peer.
                 self._say(deadline)
             self._incoming.write(self._record(deadline))
 
@@ -73,7 +74,10 @@ class TlsSocket:
                 self._wait(select.POLLOUT, deadline)
 
     def _record(self, deadline: Deadline) -> bytes:
-        """Read exactly one record. A poll of the socket would not report bytes already read."""
+        """Read exactly one record, and leave the following bytes in the socket.
+
+        They may be the first data after the handshake, which a poll of the socket must report.
+        """
         header = self._exactly(_HEADER, deadline)
         return header + self._exactly(int.from_bytes(header[3:], "big"), deadline)
 
@@ -141,9 +145,9 @@ class TlsSocket:
             pass
 
     def send(self, data: Buffer) -> int:
-        """Encrypt and send a part of the data; return its size when the whole part is sent.
+        """Encrypt and send a part of the data; return the size of this part when all of it is sent.
 
-        After a BlockingIOError, call it again with data that has the same beginning.
+        After a BlockingIOError, call `send` again with data that begins with the same bytes.
         """
         with self._within:
             self._encrypt(memoryview(data)[:_PORTION])
@@ -152,7 +156,7 @@ class TlsSocket:
             return sent
 
     def _encrypt(self, data: memoryview) -> None:
-        # A repeated call continues after the encrypted part.
+        # After a BlockingIOError, the next call skips the bytes that are already encrypted.
         while self._owed < len(data):
             self._owed += self._tls.write(data[self._owed :])
         self._unsent += self._outgoing.read()
@@ -169,11 +173,15 @@ class TlsSocket:
         return 0
 
     def shutdown(self, how: int) -> None:
-        """Shut down the connection. A poll of the socket returns then."""
+        """Shut down the connection, which ends a poll of the socket."""
         self._sock.shutdown(how)
 
     def detach(self) -> int:
-        """Detach the file descriptor and return it. Takes no lock, as a forked child requires."""
+        """Detach the file descriptor and return it.
+
+        Takes no lock, because a forked child calls it. A thread of the parent may have held the
+        lock during the fork.
+        """
         return self._sock.detach()
 
     def close(self) -> None:

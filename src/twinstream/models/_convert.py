@@ -45,8 +45,7 @@ def optional_timestamp(value: datetime | None) -> Timestamp | None:
 def optional_strings(value: Iterable[str] | None) -> list[str] | None:
     """Return the strings as a list; None stays None.
 
-    Raise `TypeError` for a single string: its iteration would give its characters, which no caller
-    intends.
+    Raise `TypeError` for a single string, because no caller intends a list of its characters.
     """
     if isinstance(value, str):
         raise TypeError(f"expected a list of texts, got the text {value!r}; put it into [ ]")

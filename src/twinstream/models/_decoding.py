@@ -35,7 +35,7 @@ Read: TypeAlias = Callable[[Any], Any]
 class Faults(ValueError):
     """A JSON value does not match the schema.
 
-    ``problems`` contains a pair for each wrong value: its path and the reason.
+    `problems` contains a pair for each wrong value: its path and the reason.
     """
 
     def __init__(self, *problems: tuple[str, str]) -> None:
@@ -43,7 +43,7 @@ class Faults(ValueError):
         super().__init__(*problems)
 
     def under(self, step: str) -> list[tuple[str, str]]:
-        """Return the problems, their paths prefixed with ``step``: ``.name`` or ``[0]``."""
+        """Return the problems, their paths prefixed with `step`: `.name` or `[0]`."""
         return [(step + path, reason) for path, reason in self.problems]
 
 
@@ -73,8 +73,8 @@ def _record_reader(cls: type[Model]) -> Read:
 
 def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
     fields = {name: member for name, member in members(cls).items() if name != "unknown"}
-    # An absent optional field becomes None. Its default is not used: the only other default is the
-    # constant of `type`.
+    # An absent optional field becomes None. This is also its default, except for `type`, whose
+    # default is a constant. The constant is not used, so that an absent `type` stays absent.
     required = [name for name, member in fields.items() if member.is_required]
     puts = {name: _slot(cls, name).__set__ for name in fields}
     setters = list(puts.values())
@@ -177,9 +177,10 @@ def _map_reader(each: Read) -> Read:
 
 
 def _all_faults(places: Iterable[tuple[str, Read, Any]]) -> Faults:
-    """Return all faults of a list or map. The first attempt to decode it stopped at one fault.
+    """Decode each item of a list or map again, and return all faults.
 
-    `places` contains the path step, the decoder and the JSON value of each item.
+    The first attempt to decode the list or map stopped at its first fault. `places` contains the
+    path step, the decoder and the JSON value of each item.
     """
     problems: list[tuple[str, str]] = []
     for step, read, item in places:
@@ -272,9 +273,9 @@ def _show(value: object) -> str:
 
 
 def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
-    """Return the path and the reason for each member of ``model`` that has no field.
+    """Return the path and the reason for each member of `model` that has no field.
 
-    The records in the fields of ``model`` are searched too. ``path`` is the prefix of the paths.
+    The records in the fields of `model` are searched too. `path` is the prefix of the paths.
     """
     found: list[tuple[str, str]] = []
     names = [name for name in members(type(model)) if name != "unknown"]
@@ -292,7 +293,7 @@ def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
 
 
 def suggest(word: str, known: list[str]) -> str:
-    """Return ``; did you mean 'x'?`` if a name in ``known`` is similar, else an empty string."""
+    """Return `; did you mean 'x'?` if a name in `known` is similar, else an empty string."""
     import difflib
 
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""The filters of a stored consumer config, and whether they match given subjects."""
+"""The filters of a stored consumer config, and whether they cover given subjects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parse times as the server does. It accepts some times that RFC 3339 does not allow."""
+"""Parse times as the server does. The server accepts some times that RFC 3339 does not allow."""
 
 from __future__ import annotations
 

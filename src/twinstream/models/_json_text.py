@@ -1,7 +1,7 @@
 """A JSON parser that records positions and is as strict as the server.
 
-`json.loads` cannot be used: it returns no positions, accepts `NaN`, and drops all but the last
-value of a duplicate key. This parser uses only the string scanner of the standard library.
+`json.loads` cannot be used, because it returns no positions, accepts `NaN`, and drops all but the
+last value of a duplicate key. This parser uses only the string scanner of the standard library.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ from twinstream.models.validation import Config, members_of
 def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
     """Return the members of `new` with the start time of its mirror written as in `old`.
 
-    Return None if the two times differ or are already written alike, or if one of them is absent.
     Servers (2.11 to 2.15) refuse an update that contains the same time in another time zone.
+
+    Return None if no change is possible or necessary: the times differ, they are already written
+    alike, one of them is absent, or a config cannot be read.
     """
     try:
         before, members = _start(members_of(old)), members_of(new)

@@ -27,7 +27,10 @@ class Model:
 
     @classmethod
     def __wrap_init__(cls, init: Callable[..., None]) -> Callable[..., None]:
-        """Return a constructor whose converter errors contain the name of the field."""
+        """Return a constructor that adds the field's name to errors of converters.
+
+        Return `init` unchanged if no field has a converter.
+        """
         converts = any(member.converter for member in members(cls).values())
         return _naming(cls, init) if converts else init
 

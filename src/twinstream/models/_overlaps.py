@@ -1,13 +1,13 @@
 """Find pairs of related subjects in long lists, without comparing all pairs.
 
-Two subjects are related if `is_contained` or `can_meet` of `_subjects` is true for them. Short
-lists are compared pair by pair with these functions.
+The caller chooses the relation: `is_contained` or `can_meet` of `_subjects`. Short lists are
+compared pair by pair with this function.
 
 For long lists, the second list is stored as bit sets. There is one set for each position and token;
-bit n of the set means that subject n of the list has this token at this position. The subjects
-related to a given subject are the intersection of the sets of its tokens. This takes a few
-operations on long integers per subject, independent of its wildcards. A search in a trie would
-branch at each wildcard.
+bit n of the set means that subject n of the list has this token at this position. Intersections of
+the sets for the tokens of a subject yield its related subjects. This takes a few operations on long
+integers per subject, independent of its wildcards. A search in a trie would branch at each
+wildcard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ _PAIRS: Final = 256
 _CHUNK: Final = 4096
 """The maximum number of bits in a set. Longer lists are processed in chunks of this size."""
 
-# Keys of sets that are not for a literal token. They contain a dot, which no token does.
+# Keys of sets that are not for one token. They contain a dot, which no token contains. At the
+# position of the set, a subject has:
+# - `_HAS`: a token, which may be empty; `_WORD`: a token that is not empty
+# - `_STAR`: the token `*`; `_LIKE_STAR`: a longer token that begins with `*`
+# - `_WILD`: a token that begins with `*` or `>`; `_REST`: the token `>`
+# - `_END`: its end; `_OPEN_END`: its end, and `>` as one of its tokens
 _HAS: Final = ".has"
 _WORD: Final = ".word"
 _STAR: Final = ".star"
@@ -142,7 +147,7 @@ class _Sets:
         return found | left & self._place(len(tokens)).get(_END, 0)
 
     def _contained(self, tokens: list[str], left: int) -> int:
-        """Return the literal subjects in the set `left` that match the wildcards in `tokens`."""
+        """Return the literal subjects in the set `left` that the subject of `tokens` matches."""
         for at, token in enumerate(tokens):
             place = self._place(at)
             if token == ">":

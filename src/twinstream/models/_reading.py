@@ -22,7 +22,7 @@ from twinstream.models.version import Version, number
 STRICT_SINCE: Version = (2, 12, 0)
 
 ESCAPED_TIMES_SINCE: Version = (2, 14, 6)
-"""The first server version that decodes escapes in times, as it is built with Go 1.27."""
+"""The first server version that decodes escapes in times, because it is built with Go 1.27."""
 
 _BOUNDS = {
     "int64": (-(2**63), 2**63 - 1, "a whole number of 64 bits"),
@@ -75,7 +75,7 @@ class Members(dict[str, Any]):
         self.pairs: list[tuple[str, Any]] = []
 
     def add(self, name: str, value: object) -> None:
-        """Add a member, which replaces an earlier value but not its entry in `pairs`."""
+        """Add a member. It replaces an earlier value of the key, whose entry in `pairs` stays."""
         self[name] = value
         self.pairs.append((name, value))
 
@@ -85,9 +85,10 @@ def _pairs(members: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 class Reader:
-    """A reader of requests, as a server of one version reads them.
+    """A reader that reads requests as a server of one version does.
 
-    `problems` collects what this server refuses, `ignored` the members that it ignores.
+    `problems` has an entry for each value or member that the server refuses. `ignored` has an entry
+    for each member that the server ignores.
     """
 
     def __init__(self, version: Version) -> None:
@@ -108,13 +109,14 @@ class Reader:
         path: str = "",
         before: Settings | None = None,
     ) -> Settings:
-        """Return the settings in `members`, and add their faults to `problems`.
+        """Return the settings in `members`. Add faults to `problems`, or to `ignored`.
 
         Args:
             members: The members of the JSON object.
             record: The name of the record in `SHAPES`.
             path: The prefix of the paths in the problems.
-            before: The earlier value of a duplicate key, which is changed in place.
+            before: The settings from an earlier occurrence of a duplicate key. They are changed in
+                place and returned.
         """
         shape = SHAPES[record]
         settings = Settings(record) if before is None else before
@@ -296,8 +298,9 @@ def show(value: object) -> str:
 def _null_item(kind: str, before: Any) -> Any:
     """Return the item that the server reads for null in a list.
 
-    It keeps the item `before` at the same position of an earlier list with the same key, except for
-    sources. Without such an item it reads a zero value.
+    If the key of the list is a duplicate, `before` is the item at the same position of the earlier
+    list, or None. The server keeps that item, except in the list of sources. Otherwise it reads
+    null as a zero value.
     """
     if before is not None and kind != "StreamSource":
         return before
@@ -342,7 +345,8 @@ def _as_hours(days: re.Match[str]) -> str:
 
 
 def _quotes(value: object) -> str:
-    # The hint does not repeat the value: 1.10 and 010 are parsed as 1.1 and 8.
+    # The hint does not repeat the value, because the parser has changed it: 1.10 became 1.1, and
+    # 010 became 8.
     return "Put it into quotes." if isinstance(value, (bool, int, float)) else ""
 
 

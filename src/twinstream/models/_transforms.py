@@ -31,9 +31,11 @@ _INDEX_AND_NUMBER = (
 
 # The first server version on which `partition` and `random` need no wildcard in the source.
 _FREE_SINCE: Version = (2, 12, 0)
-# The first server versions that refuse numbers of more than 32 bits.
+# The first server versions that refuse more than 32 bits: in the second number of a function, and
+# in the number of partitions.
 _BOUND_SINCE: Version = (2, 11, 8)
 _PARTITIONS_BOUND_SINCE: Version = (2, 12, 0)
+# The first server version that accepts `left` and `right` in transforms of streams and origins.
 _LEFT_RIGHT_SINCE: Version = (2, 15, 0)
 
 
@@ -119,8 +121,8 @@ class _Call:
 def _call(target: str, version: Version) -> _Call | None:
     """Return the function call in a token, or None if the token contains none.
 
-    The server searches the token for each function, in the order of `_PATTERNS`. All text up to the
-    last closing bracket is the arguments. Text outside of the call has no effect.
+    The server searches the token for each function, in the order of `_PATTERNS`. The arguments
+    extend to the last closing bracket. Text outside of the call has no effect.
     """
     for name, pattern in _PATTERNS.items():
         match = pattern.search(target)
@@ -182,7 +184,7 @@ class _Wild:
 
     stars: int
     has_rest: bool
-    """Whether the source ends in `>`; always False before 2.12, whose check ignores a `>`."""
+    """Whether the source ends in `>`. Always False before 2.12, because the server ignores `>`."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
         """Return what is wrong with the wildcards that `target` uses, or None.

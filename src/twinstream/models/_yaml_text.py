@@ -60,7 +60,7 @@ _Pair: TypeAlias = tuple[yaml.Node, yaml.Node]
 
 
 def _name(pair: _Pair) -> object:
-    """Return a value that is equal for equal keys."""
+    """Return a value that is equal for keys of equal text, and unique for other keys."""
     key = pair[0]
     return key.value if isinstance(key, yaml.ScalarNode) else id(key)
 
@@ -155,7 +155,8 @@ class _Builder:
         return found[::-1]
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
-        # Keep times as text: PyYAML drops their nanoseconds and converts them to UTC.
+        # Keep times and binary values as text. For times, PyYAML would drop the nanoseconds and
+        # convert the time zone to UTC.
         if node.tag in (_TIMESTAMP, _BINARY):
             return str(node.value)
         try:

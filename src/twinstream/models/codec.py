@@ -2,7 +2,7 @@
 
 For every response or event, `encode(decode(text)) == json.loads(text)`. `Model.unknown` keeps
 explicit nulls and the members that this release does not know. An unknown value of an enumeration
-becomes a new member of it. Durations and times have nanosecond precision.
+becomes a new member of that enumeration. Durations and times have nanosecond precision.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ def encode_json(model: Model) -> bytes:
 
 
 def class_of(members: Mapping[str, Any]) -> type[Model]:
-    """Return the class for the `type` member of a response or event."""
+    """Return the class for the `type` member of a response or event.
+
+    An API response with an error has the class `ErrorResponse`. An unknown type has the class
+    `UnknownEvent`. Raises `DecodeError` if there is no `type`.
+    """
     name = members.get("type")
     if not isinstance(name, str):
         raise DecodeError("JSON", [("type", "missing; pass the class as as_=")])
@@ -124,7 +128,7 @@ def _refuse_constant(word: str) -> object:
     raise ValueError(f"{word} is not a JSON value")
 
 
-# One decoder for all calls: json.loads with parse_constant creates a decoder for each call.
+# All calls share a decoder, because json.loads with parse_constant creates one for each call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 

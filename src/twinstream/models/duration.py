@@ -153,9 +153,9 @@ def _scaled(ns: int, factor: float) -> int:
 
 
 def round_half_even(numerator: int, denominator: int) -> int:
-    """Return the quotient rounded to the nearest integer, or to the even one of two nearest.
+    """Return the quotient rounded to the nearest integer, as `timedelta` rounds.
 
-    `timedelta` rounds in the same way.
+    If two integers are equally near, the result is the even one.
     """
     quotient, rest = divmod(numerator, denominator)
     double = 2 * rest

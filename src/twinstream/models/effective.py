@@ -58,7 +58,8 @@ def effective_consumer(
 
     Args:
         config: The config as a model, as its members, or as JSON text.
-        stream: The config of the consumer's stream; without it, rules that need it are skipped.
+        stream: The config of the consumer's stream. None skips the rules that need the stream, and
+            the defaults that come from it.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
 
     Raises:
@@ -85,7 +86,7 @@ def stored_consumer_members(
 ) -> JsonObject:
     """Return the members of a consumer config as a server stores them; no rules are checked.
 
-    `was_durable` is for the update of a durable consumer.
+    `was_durable` means that the config is an update of a durable consumer.
     """
     from twinstream.models.rules.consumer_case import ConsumerCase
     from twinstream.models.rules.consumer_stored import stored_consumer

@@ -4,13 +4,13 @@ A file is JSON or YAML; a YAML file may have several documents. Each document co
 
 - the config of a stream or consumer,
 - a request or response with such a config: `config` next to `stream_name` or `state`,
-- a list of these,
+- a list of such configs, requests or responses,
 - an object with the lists `streams`, `consumers`, `key_values` and `object_stores`.
 
 Bucket configs must be in the lists `key_values` and `object_stores`, because the settings of a
 bucket do not show its kind.
 
-Files of these forms include the output of `twinstream` with `--json`, and files of the `nats`
+The output of `twinstream` with `--json` has one of these forms. So have files of the `nats`
 command: the output of `nats stream info --json`, files for `--config`, and the `backup.json` of a
 backup.
 """
@@ -132,7 +132,7 @@ class FileConfigs:
     configs: list[FileConfig]
     problems: list[FileProblem]
     warnings: list[FileProblem] = Factory(list[FileProblem])
-    """Warnings about rarely intended settings, from `lint_stream` and `lint_consumer`."""
+    """Warnings about rarely intended settings, ignored members and ambiguous numbers in YAML."""
 
     @property
     def errors(self) -> list[FileProblem]:
@@ -175,7 +175,7 @@ def load_configs(
 
 @frozen
 class _Found:
-    """A config, and the document and path that it was found at."""
+    """A config, the document that contains it, and its path in the document."""
 
     config: FileConfig
     document: Document
@@ -240,16 +240,19 @@ def _validated(
 
 
 def _moved(config: FileConfig, fault: Problem) -> Problem:
-    """Return a problem of the request, with a hint to move a setting into its `config`."""
+    """Return a problem of a member of the request.
+
+    If the member is a setting of the config, the hint is to move it into `config`.
+    """
     if fault.path in SHAPES[_RECORDS[config.kind]]:
         return evolve(fault, hint="Move it into config.")
     return fault
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Return a problem, with a hint where to move a key that is valid elsewhere in a file.
+    """Return a problem. If its key is valid elsewhere in a file, the hint names the right place.
 
-    Such keys are the stream of a consumer, and lists such as `streams`.
+    Such keys are the name of a consumer's stream, and lists such as `streams`.
     """
     if config.kind == "consumer" and fault.path in _STREAM_KEYS:
         return evolve(fault, hint=_NAMED)
@@ -268,7 +271,7 @@ class _Loader:
         self.warnings: list[FileProblem] = []
 
     def file(self, name: str, text: bytes | None) -> None:
-        """Add the configs of the file `name`, whose contents are `text` unless it is None."""
+        """Add the configs of the file `name`. Read the file unless `text` contains its contents."""
         try:
             data = Path(name).read_bytes() if text is None else text
             documents = _parsed(name, data)
@@ -428,7 +431,7 @@ def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
     """Return the kind of a config: `stream`, `consumer`, or None if it could be both.
 
     The members `stream_name` and `state` next to the config determine the kind. Without them, the
-    result is the kind of which the config has more settings that the other kind does not have.
+    settings that only one kind has are counted. The result is the kind with more of them.
     """
     if inner is not outer:
         if "stream_name" in outer:

@@ -53,7 +53,7 @@ def lint_consumer(
 
     Args:
         config: The config as a model, as its members, or as JSON text.
-        stream: The config of its stream; without it, rules that need it are skipped.
+        stream: The config of the consumer's stream. None skips the rules that need the stream.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
 
     Raises:
@@ -88,7 +88,10 @@ def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> l
 
 
 def dropped(reader: Reader) -> list[Problem]:
-    """Return a warning for each member that the server ignores; servers from 2.12 on refuse it."""
+    """Return a warning for each member that the server ignores.
+
+    There are none for servers from 2.12 on, because they refuse such members.
+    """
     return [
         Problem(one.path, one.value, DROPPED, f"{one.message[:-1]}; it is dropped.", one.hint)
         for one in reader.ignored

@@ -1,4 +1,4 @@
-"""Plans: what a server has to do to give a stream or consumer an intended config.
+"""Plans: the action that gives a stream or consumer an intended config, and its effects.
 
 Two configs are compared as the server stores them. So explicit defaults, values that the server
 fills in, and the metadata that the server adds make no difference.
@@ -31,7 +31,7 @@ class Change:
     """A setting that an update would change."""
 
     path: str
-    """The name of the setting."""
+    """The name of the setting, such as `max_age`, or `metadata.` with the name of an entry."""
 
     old: object
     """The current value, None if it is not set."""
@@ -108,7 +108,8 @@ def plan_consumer(
     Args:
         old: The config on the server, None if the consumer does not exist.
         new: The intended config.
-        stream: The config of its stream; without it, rules that need it are skipped.
+        stream: The config of the consumer's stream. None skips the rules that need the stream, and
+            the search for messages that the update would remove.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
 
     Raises:
@@ -125,8 +126,8 @@ def plan_consumer(
     after = stored_consumer_members(new, stream, version, was_durable=durable)
     ignored = {"pause_until"}
     if before.get("sourcing") and after.get("sourcing") and "durable_name" in after:
-        # The server starts a durable consumer with `sourcing` at the position of the copy of the
-        # stream that it feeds, so the start settings have no effect.
+        # A durable consumer with `sourcing` feeds a copy of the stream. The server starts it at the
+        # position that the copy has reached, so the start settings have no effect.
         ignored |= {"deliver_policy", "opt_start_seq", "opt_start_time"}
     for members in (before, after):
         for name in ignored:
@@ -142,8 +143,8 @@ def plan_consumer(
 def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -> Plan:
     """Return the plan for an existing stream or consumer.
 
-    Without changes the action is `nothing` even if there are problems: a server may refuse the
-    config that it has already stored.
+    Without changes the action is `nothing` even if there are problems, because a server may refuse
+    a config that it has stored before.
     """
     if not changes:
         return Plan("nothing")
@@ -156,7 +157,7 @@ def _everywhere(republish: JsonObject) -> JsonObject:
     """Return a `republish` setting as an update stores it: empty values become `>`.
 
     When a server creates a stream, it keeps an empty destination. It also keeps an empty source if
-    the stream's transform has no destination. The effect is the same.
+    the stream's transform has no destination. An empty value has the same effect as `>`.
     """
     return {**republish, "src": republish.get("src") or ">", "dest": republish["dest"] or ">"}
 
@@ -198,7 +199,8 @@ def _moments(value: Any, name: str) -> Any:
 
 
 def _flat(members: JsonObject) -> JsonObject:
-    # An empty object is equivalent to its absence; servers keep some and drop others.
+    # An empty object is equivalent to an absent one. Servers store some empty objects and omit
+    # others.
     flat = {name: value for name, value in members.items() if name != "metadata" and value != {}}
     for key, text in members.get("metadata", {}).items():
         if not key.startswith("_nats."):

@@ -1,4 +1,4 @@
-"""`Problem`: why a server would refuse a setting, with a hint what to change."""
+"""`Problem`: a refusal of a server or a warning, with a hint what to change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from twinstream.models.records import frozen
 
 @frozen
 class Problem:
-    """One reason why a server would refuse a request."""
+    """One reason why a server would refuse a request, or one warning."""
 
     path: str
     """Path of the setting, such as `mirror.subject_transforms[0].src`."""
@@ -25,7 +25,10 @@ class Problem:
     """How to solve the problem, in one sentence; may be empty."""
 
     err_code: int = 0
-    """The error code that the server would return; 0 if it has no code for this problem."""
+    """The error code that the server would return, or the status for a pull request.
+
+    It is 0 for a warning, or if the server has no code for the problem.
+    """
 
     needs_server: bool = False
     """Whether only a server can decide if the rule is violated; such a problem is not an error."""

@@ -8,8 +8,8 @@ itself.
 
 All records share their methods, except the constructor. The constructor of a class is compiled when
 its first record is created. It is as fast as the constructor of `attrs`, and Python itself reports
-wrong arguments. `attrs.fields` works with records, and so do `evolve`, `asdict` and
-`resolve_types`, which use it. The first such call imports `attrs`.
+wrong arguments. `attrs.fields` works with records, and so do the functions of `attrs` that use it:
+`evolve`, `asdict` and `resolve_types`. The first such call imports `attrs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NotARecord(TypeError):
 class _Nothing:
     """The type of `_NOTHING`, which marks a field without a default value.
 
-    As the default of an argument it means that a factory creates the value.
+    As the default of a constructor's argument, it means that a factory creates the value.
     """
 
     def __repr__(self) -> str:
@@ -249,9 +249,10 @@ def _constructor(cls: Any) -> Callable[..., None]:
 
 
 def _hint(member: Member) -> Any:
-    """Return the annotation of a constructor's argument: that of its converter, if it has one.
+    """Return the annotation of a field's argument in the constructor.
 
-    A converter accepts more types than the annotation of the field contains.
+    For a field with a converter, the result is the annotation of the converter's argument, because
+    a converter accepts more types than the field's own annotation contains.
     """
     taken = getattr(member.converter, "__annotations__", None)
     return next(iter(taken.values())) if taken else member.hint

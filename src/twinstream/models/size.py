@@ -33,7 +33,7 @@ def storage_size(
     storage: str = StorageType.FILE,
     replicas: int = 1,
 ) -> int:
-    """Return the storage size of messages of equal size, in bytes.
+    """Return the storage size of messages of equal size on all replicas together, in bytes.
 
     Args:
         subject: The subject of each message.

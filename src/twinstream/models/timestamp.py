@@ -20,8 +20,8 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\
 class Timestamp(datetime):
     """An aware `datetime` with nanoseconds.
 
-    The fields of `datetime` are rounded down to the microsecond; `nanosecond` contains the
-    nanoseconds below, 0 to 999.
+    The fields of `datetime` are rounded down to the microsecond. `nanosecond` contains the
+    remaining nanoseconds, 0 to 999.
     """
 
     __slots__ = ("_nanosecond", "_text")
@@ -43,7 +43,10 @@ class Timestamp(datetime):
         fold: int = 0,
         nanosecond: int = 0,
     ) -> Self:
-        """Create a timestamp from the fields of `datetime`, and the nanoseconds below them."""
+        """Create a timestamp from the fields of `datetime`, and the remaining nanoseconds.
+
+        Raises `ValueError` without `tzinfo`, or if `nanosecond` is not from 0 to 999.
+        """
         if tzinfo is None:
             raise ValueError("a time needs a zone; pass tzinfo=datetime.UTC")
         if not 0 <= nanosecond < 1_000:
@@ -95,8 +98,8 @@ class Timestamp(datetime):
             return cls._of_year_0(text)
         fraction, zone = match.groups()
         base = datetime.fromisoformat(text)  # drops the nanoseconds
-        # Skip the checks of `Timestamp.__new__`: the fields are valid, and responses have many
-        # times.
+        # Skip the checks of `Timestamp.__new__`, because the fields are valid. This saves time for
+        # responses with many times.
         self = datetime.__new__(
             cls,
             base.year,
@@ -133,7 +136,7 @@ class Timestamp(datetime):
 
     @property
     def nanosecond(self) -> int:
-        """The nanoseconds below the microsecond, 0 to 999."""
+        """The nanoseconds after the microsecond, 0 to 999."""
         return self._nanosecond
 
     @property
@@ -149,7 +152,10 @@ class Timestamp(datetime):
         return self.year == 1 and self.ns == _ZERO_NS
 
     def rfc3339(self) -> str:
-        """Return the time in the server's notation, or the text from which it was parsed."""
+        """Return the time in the server's notation.
+
+        If the time was parsed from a text in another notation, return that text.
+        """
         return self._text or self._canonical()
 
     def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
@@ -157,7 +163,8 @@ class Timestamp(datetime):
 
         Without the argument `nanosecond`, the nanoseconds do not change.
         """
-        # Use a plain datetime: `datetime.replace` would create a Timestamp without its own fields.
+        # Use a plain datetime, because `datetime.replace` of a Timestamp would create a Timestamp
+        # without its own fields.
         plain = datetime.combine(self.date(), self.timetz())
         changed = self.of(plain.replace(*fields, **named))
         changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
@@ -165,8 +172,8 @@ class Timestamp(datetime):
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
         """Return the same time in another time zone."""
-        # Use a plain datetime: some zones add a timedelta to it, and `Timestamp.__add__` calls
-        # this method.
+        # Use a plain datetime, because some zones add a timedelta to the time. With a Timestamp,
+        # `Timestamp.__add__` would call this method again.
         moved = self.of(datetime.combine(self.date(), self.timetz()).astimezone(tz))
         moved._nanosecond = self._nanosecond
         return moved

@@ -14,10 +14,11 @@ from twinstream.models.version import Version, parse_version
 def validate_stream_update(
     old: Config, new: Config, server: str | None = None, *, pedantic: bool = False
 ) -> list[Problem]:
-    """Return why a server would refuse to replace a stream's config `old` by `new`.
+    """Return the problems for which a server would refuse to replace a stream's config.
 
-    The list is empty if the server would accept the update. An update replaces the whole config:
-    a setting that `new` omits gets its default.
+    If the list is empty, the server would accept the update. If a problem has `needs_server`, only
+    the server can decide. An update replaces the whole config: a setting that `new` omits gets its
+    default.
 
     Args:
         old: The current config, ideally as returned by the server.
@@ -58,14 +59,15 @@ def validate_consumer_update(
     *,
     pedantic: bool = False,
 ) -> list[Problem]:
-    """Return why a server would refuse to replace a consumer's config `old` by `new`.
+    """Return the problems for which a server would refuse to replace a consumer's config.
 
-    The list is empty if the server would accept the update.
+    If the list is empty, the server would accept the update. If a problem has `needs_server`, only
+    the server can decide.
 
     Args:
         old: The current config, ideally as returned by the server.
         new: The intended config.
-        stream: The config of its stream; without it, rules that need it are skipped.
+        stream: The config of the consumer's stream. None skips the rules that need the stream.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
         pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
             that it would otherwise change.
@@ -90,8 +92,8 @@ def validate_consumer_update(
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     if case.given["sourcing"] and case.given["durable_name"]:
-        # The server starts a durable consumer with `sourcing` at the position of the copy of the
-        # stream that it feeds. It ignores the start settings in an update.
+        # A durable consumer with `sourcing` feeds a copy of the stream. The server starts it at the
+        # position that the copy has reached, and ignores the start settings in an update.
         settings = with_start_of(before.given, case.given)
         case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
@@ -105,7 +107,10 @@ def validate_consumer_update(
 
 
 def _old(config: Config, record: str, version: Version) -> Settings:
-    """Return the settings of an existing config; members unknown to `version` are ignored."""
+    """Return the settings of an existing config, without those that `version` cannot read.
+
+    Raises `ValueError` if the whole config cannot be read.
+    """
     settings, problems = read(config, record, version)
     if settings is None:
         raise ValueError(f"the old config cannot be read: {problems[0].message}")

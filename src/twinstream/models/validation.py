@@ -28,7 +28,10 @@ Config: TypeAlias = Model | Mapping[str, Any] | str | bytes
 def validate_stream(
     config: Config, server: str | None = None, *, pedantic: bool = False
 ) -> list[Problem]:
-    """Return why a server would refuse to create this stream; empty if it would accept it.
+    """Return the problems for which a server would refuse to create this stream.
+
+    If the list is empty, the server would accept the config. If a problem has `needs_server`, only
+    the server can decide.
 
     Args:
         config: The config as a model, as its members, or as JSON text.
@@ -59,11 +62,14 @@ def validate_consumer(
     *,
     pedantic: bool = False,
 ) -> list[Problem]:
-    """Return why a server would refuse to create this consumer; empty if it would accept it.
+    """Return the problems for which a server would refuse to create this consumer.
+
+    If the list is empty, the server would accept the config. If a problem has `needs_server`, only
+    the server can decide.
 
     Args:
         config: The config as a model, as its members, or as JSON text.
-        stream: The config of its stream; without it, rules that need it are skipped.
+        stream: The config of the consumer's stream. None skips the rules that need the stream.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
         pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
             that it would otherwise change.
@@ -86,15 +92,16 @@ def validate_consumer(
 def validate_pull(
     request: Config, consumer: Config | None = None, server: str | None = None
 ) -> list[Problem]:
-    """Return why a server would refuse this pull request; empty if it would accept it.
+    """Return the problems for which a server would refuse this pull request.
 
-    The server answers an invalid pull request with a status, so `err_code` is 400 or 409. It
-    ignores unknown members; these are reported nevertheless, with `err_code` 0.
+    The list is empty if the server would accept the request. The server responds to an invalid pull
+    request with a status, so `err_code` is 400 or 409. It ignores unknown members. They are
+    reported nevertheless, with `err_code` 0.
 
     Args:
         request: The request as a model, as its members, or as text. Text that does not begin with
             `{` is the number of messages, or means 1 if it is not a number.
-        consumer: The config of the consumer; without it, rules that need it are skipped.
+        consumer: The config of the consumer. None skips the rules that need the consumer.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
 
     Raises:
@@ -131,8 +138,8 @@ def read(
 ) -> tuple[Settings | None, list[Problem]]:
     """Return the settings in `config` as a server of `version` reads them, and the problems.
 
-    The settings are None if the text is not valid JSON or not an object. With `several`, a text may
-    contain several objects, which are merged.
+    The settings are None if `config` is not a JSON object. With `several`, a text may contain
+    several objects, which are merged.
     """
     reader = Reader(version)
     try:

@@ -23,7 +23,7 @@ NEVER: Firsts = ((999, 0, 0),)
 _PATTERN = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?", re.ASCII)
 
 ANY_PATCH = 99
-"""The patch number used if a version has none: `2.12` is the last patch of its release line."""
+"""The patch number used if a version has none: `2.12` means the last patch of its release line."""
 
 
 def parse_version(text: str | None) -> Version:
@@ -61,7 +61,7 @@ def firsts(given: str | Firsts) -> Firsts:
 def is_from(version: Version, begun: Firsts) -> bool:
     """Whether a server of `version` has a feature that begins with the versions `begun`.
 
-    A release line that is not in `begun` has the feature if the line before it has it.
+    A release line that is not in `begun` has the feature if an earlier line is in `begun`.
     """
     known = [first for first in begun if first[:2] <= version[:2]]
     return bool(known) and version >= known[-1]

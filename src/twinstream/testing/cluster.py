@@ -1,4 +1,4 @@
-"""A cluster of real ``nats-server`` processes on loopback."""
+"""A cluster of real `nats-server` processes on loopback."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _POLL: Final = 0.05
 class NatsCluster:
     """A cluster of servers with JetStream, to be used as a context manager.
 
-    ``servers`` are the nodes; ``url`` has the addresses of all nodes. The start waits for a leader
-    that is connected to every node. On a busy machine, the leader may learn the storage of the
-    nodes later. Until then it refuses streams with several replicas ("peer offline", 10005), and a
-    test must retry.
+    `servers` are the nodes; `url` has the addresses of all nodes. The start waits for a leader
+    that is connected to every node. On a busy machine, the leader may learn only later how much
+    storage the nodes have. Until then, it refuses streams with several replicas ("peer offline",
+    10005), so a test must retry their creation.
 
     Args:
         size: the number of nodes.
         config: text to append to the configuration of each node.
         version: the version of the servers, by default the installed one.
         domain: the JetStream domain.
-        far: seconds that messages between the last node and the others take. The replicas on the
-            last node are this late if the leader is on another node.
-        separable: whether :meth:`isolate` may cut the last node off from the other nodes.
-        start_timeout: the most seconds that the start may take.
+        far: seconds that messages between the last node and the other nodes take. If the leader of
+            a stream is on another node, the replica on the last node lags by this time.
+        separable: whether `isolate` may cut the last node off from the other nodes.
+        start_timeout: the maximum duration of the start in seconds.
     """
 
     def __init__(
@@ -70,11 +70,14 @@ class NatsCluster:
         return ",".join(server.url for server in self.servers)
 
     def node(self, name: str) -> NatsServer:
-        """Return the server with a name, such as ``cluster.leader`` in the JetStream API."""
+        """Return the node with a server name, for example that in `cluster.leader` of an info."""
         return next(server for server in self.servers if server.name == name)
 
     def start(self) -> Self:
-        """Start all servers, and return when JetStream has a leader that is connected to all."""
+        """Start all servers, and return when a leader is connected to all of them.
+
+        Raises `ServerStartError` after `start_timeout`, and stops the servers.
+        """
         try:
             for proxy in self._proxies:
                 self._stack.enter_context(proxy)
@@ -87,9 +90,9 @@ class NatsCluster:
         return self
 
     def wait_until_ready(self) -> None:
-        """Return when one of the running nodes leads all running nodes.
+        """Return when a running node is the leader and is connected to all other running nodes.
 
-        Raises :class:`ServerStartError` after ``start_timeout``.
+        Raises `ServerStartError` after `start_timeout`.
         """
         deadline = time.monotonic() + self._start_timeout
         while not self._ready():
@@ -105,7 +108,7 @@ class NatsCluster:
         names = {server.name for server in running}
         for server in running:
             meta = _meta(server)
-            # After a leader has ended, some nodes report it for a while.
+            # After a leader has stopped, some nodes still name it as the leader for a while.
             if meta is None or meta.get("leader") not in names:
                 return False
             if meta["leader"] == server.name:
@@ -116,10 +119,11 @@ class NatsCluster:
         return True
 
     def isolate(self, *, silently: bool = False) -> None:
-        """Cut the last node off from the others; clients still reach it.
+        """Cut the last node off from the other nodes. Clients can still connect to the last node.
 
-        The connections between the nodes end at once. With ``silently`` they stay open and lose
-        all bytes, as where a network drops packets. Needs ``separable`` or ``far``.
+        The connections between that node and the other nodes end at once. With `silently` they stay
+        open and lose all bytes, as if the network dropped all packets. Raises `ValueError` if the
+        cluster was created without `separable` and `far`.
         """
         if not self._proxies:
             raise ValueError("this cluster has no node to isolate: make it with separable=True")
@@ -131,10 +135,10 @@ class NatsCluster:
                 proxy.cut()
 
     def rejoin(self) -> None:
-        """End what :meth:`isolate` began."""
+        """Let the nodes connect to each other again after `isolate`."""
         for proxy in self._proxies:
             proxy.black_hole = proxy.refuse = False
-            # A connection that lost bytes is of no use.
+            # Cut the connections that `silently` kept open, because they have lost bytes.
             proxy.cut()
 
     def stop(self) -> None:
@@ -158,7 +162,7 @@ def _meta(server: NatsServer) -> dict[str, Any] | None:
 
 
 def _proxies(ports: list[int], far: float) -> tuple[Proxy, ...]:
-    """Return a proxy to each node; each delays data by ``far`` seconds."""
+    """Return a proxy to each node; each delays data by `far` seconds."""
     proxies = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports)
     for proxy in proxies:
         proxy.delay = far
@@ -166,14 +170,15 @@ def _proxies(ports: list[int], far: float) -> tuple[Proxy, ...]:
 
 
 def _routes(number: int, ports: list[int], proxies: tuple[Proxy, ...]) -> str:
-    """Return the cluster block of the configuration of a node.
+    """Return the cluster block of a node's configuration.
 
-    With proxies, the last node and the others connect to each other through these.
+    With proxies, the last node connects to the other nodes through the proxies, and vice versa.
     """
     near = [f"{HOST}:{port}" for port in ports]
     known, advertise = near, ""
     if proxies:
-        # Nodes exchange addresses later. Advertise the proxies, so that they are not bypassed.
+        # Connected nodes exchange the addresses of further nodes. Advertise the proxies' addresses,
+        # so that no node bypasses the proxies.
         proxied = [urlsplit(proxy.url).netloc for proxy in proxies]
         known = proxied[:-1] if number == len(ports) else near[:-1]
         advertise = f"advertise: '{proxied[number - 1]}',"

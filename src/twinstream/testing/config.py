@@ -1,4 +1,4 @@
-"""Write the configuration of a server."""
+"""The configuration file of a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def server_config(
     jetstream_extra: str,
     extra: str,
 ) -> str:
-    """Return the text of a server configuration. With ``store=None`` JetStream is off."""
+    """Return the text of a server's configuration file. With `store=None` JetStream is off."""
     lines = [
         f"server_name: {name}",
         f'listen: "{HOST}:{port}"',

@@ -32,9 +32,10 @@ _INFO: Final[dict[str, Any]] = {
 class FakePeer:
     """One client connection, which a script handles step by step.
 
-    Independent of the script, the fake server reads everything that the client sends, until
-    `stop_reading`, and answers its PINGs, until `stop_answering`. A step waits for the server's
-    `patience` (seconds) unless a timeout is given. After that time it raises `ScriptError`.
+    A script need not read or answer PINGs itself. The fake server reads all data of the client
+    until `stop_reading` is called, and answers the client's PINGs until `stop_answering` is called.
+    A step that waits raises `ScriptError` after `timeout` seconds, by default the server's
+    `patience`.
     """
 
     def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
@@ -58,8 +59,9 @@ class FakePeer:
     def expect(self, pattern: str, *, timeout: float | None = None) -> Operation:
         r"""Return the next operation in whose line a regular expression is found.
 
-        A line is, for example, ``PUB orders.new 5`` or ``SUB _INBOX.x.* 1``. Earlier operations are
-        skipped. Raises `ScriptError`, which lists them, if there is no such operation in time.
+        A line is, for example, `PUB orders.new 5` or `SUB _INBOX.x.* 1`. Other operations before
+        the matching one are skipped. Raises `ScriptError` if the client disconnects or sends no
+        such operation in time. The error lists the operations that were received instead.
         """
         self._step += 1
         start = self._seen
@@ -77,7 +79,7 @@ class FakePeer:
         raise self._error(f"expected /{pattern}/", start)
 
     def expect_pull(self, *, timeout: float | None = None) -> Operation:
-        """Return the next pull request. The property `json` of the operation has its members."""
+        """Return the next pull request. Its property `json` is the request's parsed body."""
         return self.expect(r"^H?PUB \S*\.CONSUMER\.MSG\.NEXT\.", timeout=timeout)
 
     def follow(self) -> Iterator[Operation]:
@@ -87,7 +89,7 @@ class FakePeer:
             yield self.operations[self._seen - 1]
 
     def _has_more(self) -> bool | None:
-        """Return whether there is another operation, or ``None`` while the client may send one."""
+        """Return whether there is another operation, or `None` if the client may still send one."""
         if len(self.operations) > self._seen:
             return True
         return None if self._left is None else False
@@ -98,12 +100,15 @@ class FakePeer:
             return sum(1 for each in self.operations if re.search(pattern, each.line))
 
     def fence(self) -> None:
-        """Send a PING and wait for the PONG. Then the client has read everything sent before."""
+        """Send a PING and wait for the PONG, which confirms that the client has read earlier data.
+
+        Raises `ScriptError` if no PONG arrives in time.
+        """
         self.send(b"PING\r\n")
         self.expect(r"^PONG")
 
     def until_left(self, *, timeout: float | None = None) -> None:
-        """Wait until the client has closed the connection."""
+        """Wait until the connection has ended. Raises `ScriptError` if this takes too long."""
         self._step += 1
         if self._stage.wait(lambda: self._left, timeout) is None:
             raise self._error("expected the client to disconnect", self._seen)
@@ -128,7 +133,10 @@ class FakePeer:
         self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
 
     def send(self, data: bytes) -> None:
-        """Send bytes unchanged, in pieces if `split` was called."""
+        """Send bytes unchanged, in pieces if `split` was called.
+
+        Raises `ScriptError` if the connection has ended.
+        """
         self._step += 1
         with self._sending:
             every = self._every or len(data) or 1
@@ -139,7 +147,7 @@ class FakePeer:
                 raise self._error(f"cannot send {data[:60]!r} ({error})", self._seen) from error
 
     def split(self, every: int | None) -> None:
-        """Send later data in pieces of ``every`` bytes, or in one piece if it is ``None``."""
+        """Send later data in pieces of `every` bytes, or in one piece if it is `None`."""
         self._every = every
 
     def message(
@@ -155,15 +163,16 @@ class FakePeer:
         """Send a message to the client's subscription to the subject `to`.
 
         The message has the subject `subject`, by default `to`. `status` is the text after the
-        version in the header block, such as ``503``.
+        version in the header block, such as `503`.
         """
         block = header_block(status, headers or {}) if status or headers else b""
         self.send(message_frame(subject or to, self.sid(to), reply, block, data))
 
     def status(self, pull: Operation | str, code: int, text: str = "", **headers: object) -> None:
-        """Send a status to the reply subject of a pull request.
+        """Send a status to a pull request, or to its reply subject if `pull` is a string.
 
-        ``headers`` are header names with underscores for hyphens, as `Nats_Pending_Messages=1`.
+        `code` and `text` are those of the status, such as 404 and `No Messages`. In the names of
+        `headers`, underscores replace hyphens, for example `Nats_Pending_Messages=1`.
         """
         to = pull if isinstance(pull, str) else pull.reply
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -180,9 +189,10 @@ class FakePeer:
         pending: int = 0,
         headers: Mapping[str, object] | None = None,
     ) -> str:
-        """Send the message with a stream sequence to a pull request; return its reply subject.
+        """Send a message in response to a pull request, and return the message's reply subject.
 
-        ``delivered`` is the delivery count, and ``pending`` the number of pending messages.
+        `seq` is both the stream sequence and the consumer sequence of the message. `delivered` is
+        its delivery count, and `pending` is the number of pending messages.
         """
         stream, consumer = pull.subject.split(".")[-2:]
         reply = f"$JS.ACK.{stream}.{consumer}.{delivered}.{seq}.{seq}.1700000000000000000.{pending}"
@@ -195,7 +205,7 @@ class FakePeer:
         self.message(request.reply, data)
 
     def error(self, text: str) -> None:
-        """Send ``-ERR`` with a text."""
+        """Send `-ERR` with a text."""
         self.send(f"-ERR '{text}'\r\n".encode())
 
     # ---- signals between script and test
@@ -207,7 +217,7 @@ class FakePeer:
             raise self._error(f"the test did not call tell({sign!r})", self._seen)
 
     def reach(self, sign: str) -> None:
-        """Let `FakeServer.reached` return true for this sign from now on."""
+        """Let `FakeServer.reached` return True for this sign from now on."""
         self._stage.note(lambda: self._stage.reached.add(sign))
 
     # ---- failures
@@ -215,7 +225,8 @@ class FakePeer:
     def stop_answering(self) -> None:
         """Stop answering PINGs, like an unresponsive server.
 
-        A script may answer PINGs itself then, in order with its other data, as a real server does.
+        After that, a script may answer PINGs itself. Its answers are then in order with its other
+        data, like those of a real server.
         """
         self._answers = False
 
@@ -236,7 +247,10 @@ class FakePeer:
         self._end("the script closed the connection")
 
     def half_close(self) -> None:
-        """Send nothing more, but keep reading: the client sees the end of the connection."""
+        """Close the sending side of the connection, but keep reading.
+
+        The client reads the end of the stream.
+        """
         self._sock.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
@@ -250,7 +264,8 @@ class FakePeer:
     def _end(self, how: str, sides: int = socket.SHUT_RDWR) -> None:
         self._leave(how)
         try:
-            # This wakes the reading thread. While it reads, the kernel does not close the socket.
+            # Wake up the reading thread with `shutdown`, because the kernel does not close a socket
+            # while a thread reads from it.
             self._sock.shutdown(sides)
         except OSError:
             pass  # the client has already closed the connection
@@ -265,9 +280,9 @@ class FakePeer:
         self._stage.note(change)
 
     def sid(self, to: str) -> str:
-        """Return the ID of the client's subscription that matches a subject.
+        """Return the ID of the client's first subscription that matches the subject `to`.
 
-        Raises `ScriptError` if there is none.
+        Raises `ScriptError` if there is no such subscription.
         """
         with self._stage.news:
             operations = list(self.operations)
@@ -276,8 +291,8 @@ class FakePeer:
             if each.verb == "SUB":
                 listening[each.sid] = each.subject
             elif each.verb == "UNSUB" and len(each.words) == 2:
-                # A real server may still send messages for a subscription that has just ended, so
-                # keep the subscription as the last choice.
+                # A real server may still send messages for a subscription that has just ended. Keep
+                # it, but at the end, so that other subscriptions take precedence.
                 listening[each.sid] = listening.pop(each.sid, "")
         for sid, pattern in listening.items():
             if _matches(pattern, to):
@@ -316,9 +331,9 @@ class FakePeer:
                 self._end(f"the client violated the protocol: {error}")
                 return
             for operation in found:
-                # Answer a PING before the script receives it, because the script may close the
-                # connection, and after all earlier operations were recorded, because a PONG
-                # confirms them.
+                # Answer a PING before it is recorded. Once it is recorded, the script receives it
+                # and may close the connection. All earlier operations are recorded already, because
+                # the PONG confirms them.
                 if operation.verb == "PING" and self._answers:
                     self._pong()
                 self._note(operation)

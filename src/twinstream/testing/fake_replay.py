@@ -1,9 +1,8 @@
 """Convert a recording to scripts for a `FakeServer`.
 
 A client creates new inboxes in every run. So a replay maps each recorded inbox to the corresponding
-inbox of the current run, and sends the frames for the recorded inbox to that. A replay does not
-contain PING and PONG, because the client's clock determines when it sends them; the fake server
-answers them.
+inbox of the current run, and sends the recorded frames to the current inbox. A replay omits PING
+and PONG, because their times depend on the client's clock. The fake server answers PINGs itself.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from twinstream.testing.recorder import Spoken, read_recording
 __all__ = ["replay"]
 
 _OMITTED: Final = {"PING", "PONG"}
-# The fewest characters of a token that may be a name which a client generated for its run.
+# A subject token may be a generated name, which differs between runs, from this length on
+# (characters).
 _GENERATED: Final = 12
 
 
@@ -70,7 +70,10 @@ class _Replay:
             )
 
     def _is_same(self, recorded: str, current: str) -> bool:
-        """Return whether a subject may correspond to the recorded one, and store that it does."""
+        """Return whether `current` may correspond to the recorded subject.
+
+        Inboxes and generated names that correspond are stored for later comparisons.
+        """
         if recorded.startswith("_INBOX."):
             return self._inboxes.setdefault(recorded, current) == current
         before, now = recorded.split("."), current.split(".")
@@ -86,7 +89,8 @@ class _Replay:
         words = list(recorded.words)
         if recorded.verb not in {"MSG", "HMSG"}:
             return recorded.data
-        # The sizes in the line count headers and payload only, so the words before may change.
+        # Subject and subscription ID may change, because the sizes in the line count only headers
+        # and payload.
         words[1] = self._inboxes.get(words[1], words[1])
         words[2] = self._sids.get(words[2], words[2])
         return Operation(" ".join(words), recorded.headers, recorded.payload).data

@@ -1,4 +1,4 @@
-"""The shared state of a fake server's threads: a condition, signs and failures."""
+"""The state that the threads of a fake server share, and the condition on which they wait."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ __all__ = ["ScriptError", "Stage"]
 
 T = TypeVar("T")
 
-# The longest single wait for a condition in seconds, which platforms limit.
+# The longest single wait for a condition (seconds), because platforms limit the timeout.
 _LONGEST: Final = 3600.0
 
 
 class ScriptError(AssertionError):
-    """Raised if the client did not do what the script expects. The text has the step."""
+    """Raised if the client did not do what the script expects. The text names the step."""
 
 
 class Stage:
-    """The condition on which all threads of a fake server wait, and the state that it protects."""
+    """The condition on which all threads of a fake server wait, and the state that it protects.
+
+    `told` are the signs that the test has given to scripts, and `reached` are the signs that
+    scripts have given to the test. A sign is any string. `failures` are the errors of scripts.
+    """
 
     def __init__(self, patience: float) -> None:
         self.patience: Final = patience
@@ -31,17 +35,17 @@ class Stage:
         self.is_over = False
 
     def note(self, change: Callable[[], object]) -> None:
-        """Call ``change``, which changes the state, with the lock held; notify waiting threads."""
+        """Call `change`, which changes the state, with the lock held; notify waiting threads."""
         with self.news:
             change()
             self.news.notify_all()
 
     def wait(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
-        """Wait until `ready` returns another value than ``None``, and return it.
+        """Wait until `ready` returns a value other than `None`, and return this value.
 
-        The result is ``None`` after `seconds`, by default the server's patience, and when the
-        server stops. `ready` is called after each change with the lock held. It may raise an error,
-        which ends the wait.
+        The result is `None` if `seconds` (by default the server's patience) have passed, or if the
+        server stops. `ready` is called first and after each change, with the lock held. An error
+        that it raises ends the wait.
         """
         deadline = time.monotonic() + (self.patience if seconds is None else seconds)
         with self.news:

@@ -1,7 +1,7 @@
-"""A fake NATS server, whose script sends any bytes at any time, to test error handling.
+"""A fake NATS server. Its scripts can send any bytes at any time, to test error handling.
 
-A script is a function. Its argument is a `FakePeer`, one client connection, which it handles step
-by step::
+A script is a function that handles one client connection step by step. Its argument is a
+`FakePeer`, which represents the connection::
 
     def one_message_then_trouble(peer: FakePeer) -> None:
         peer.handshake()
@@ -17,8 +17,8 @@ by step::
             ...
 
 Scripts run in their own threads, so the test may block or run an event loop. The end of the block
-raises `ScriptError` if the client did not do what a script expects. The error has the step, and the
-operations that were received instead.
+raises `ScriptError` if the client did not do what a script expects. The error names the step, and
+lists the operations that were received instead.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class FakeServer:
 
     Args:
         scripts: one script per connection, in the order in which clients connect.
-        rest: the script of all further connections. By default these are closed, and reported as
-            failures.
-        patience: the default timeout in seconds of a step, and of the end of the block, which
-            waits for running scripts.
+        rest: the script of all further connections. By default, further connections are closed and
+            reported as failures.
+        patience: the default timeout of a step in seconds. The end of the block also waits for
+            running scripts, at most for this time.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class FakeServer:
     def operations(self, pattern: str = "") -> list[Operation]:
         """Return the clients' operations in whose line a regular expression is found.
 
-        They are ordered by connection.
+        The operations are sorted by connection.
         """
         with self._stage.news:
             every = [each for peer in self._peers for each in peer.operations]
@@ -120,8 +120,9 @@ class FakeServer:
     def stop(self, *, wait: bool = True) -> None:
         """Close the port and all connections, and end the threads.
 
-        With `wait`, running scripts have `patience` seconds to finish first. Raises `ScriptError`
-        if a client did not do what a script expects.
+        With `wait`, the call first waits for running scripts, and for clients that have not
+        connected yet, at most `patience` seconds. Raises `ScriptError` if a script has failed, or
+        if there are more scripts than connections.
         """
         listener = self._listener
         if listener is None:
@@ -129,8 +130,8 @@ class FakeServer:
         if wait and not self.failures:
             self._stage.wait(self._is_done)
         self._stage.note(lambda: setattr(self._stage, "is_over", True))
-        # A connection wakes the thread in accept() on every platform. shutdown() would do so on
-        # Linux only.
+        # Connect to the port, to wake up the thread in accept() on every platform. shutdown() would
+        # wake it up on Linux only.
         try:
             socket.create_connection(listener.getsockname(), timeout=1).close()
         except OSError:

@@ -1,7 +1,7 @@
 """The NATS protocol for the fake server: parse operations, and write frames.
 
-This module does not use the SDK's parser, because a test helper with the same code would have the
-same bugs.
+This module does not use the SDK's parser, because a test helper that shares code with the SDK also
+shares its bugs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 
 __all__ = ["Operation", "Splitter", "header_block", "info_line", "message_frame"]
 
-# A word of a line. Only blanks and tabs separate words: other white space may be part of a subject.
+# A word of a line. Only spaces and tabs separate words, because a subject may contain other white
+# space.
 _WORD: Final = re.compile(r"[^ \t]+")
 _WITH_PAYLOAD: Final = {"PUB", "HPUB", "MSG", "HMSG"}
 _WITH_HEADERS: Final = {"HPUB", "HMSG"}
@@ -93,7 +94,7 @@ class Splitter:
 
     @property
     def rest(self) -> bytes:
-        """The bytes of the operation that is not complete yet."""
+        """The bytes of an operation that is not complete yet."""
         return bytes(self._buffer)
 
     def feed(self, data: bytes) -> list[Operation]:
@@ -128,7 +129,7 @@ class Splitter:
 
 
 def info_line(values: Mapping[str, Any]) -> bytes:
-    """Return the bytes of an INFO with the members ``values``."""
+    """Return the bytes of an INFO with the members `values`."""
     return b"INFO " + json.dumps(values).encode() + b"\r\n"
 
 

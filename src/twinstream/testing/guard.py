@@ -2,7 +2,7 @@
 
 A guard is a shell that waits for the end of its standard input, which is a pipe. Only this process
 has the other end of the pipe, so the pipe is closed when the process ends in any way, including
-``kill -9``. The parent-death signal of Linux cannot be used, because the kernel sends it when the
+`kill -9`. The parent-death signal of Linux cannot be used, because the kernel sends it when the
 *thread* that started the server ends.
 """
 
@@ -17,9 +17,9 @@ _SCRIPT: Final = 'read -r _; kill -KILL "$1" 2>/dev/null; [ -z "$2" ] || rm -rf 
 
 
 class Guard:
-    """A guard that kills the process ``pid`` and removes ``folder`` when the current process ends.
+    """A guard that kills the process `pid` when the current process ends.
 
-    Without a POSIX shell it has no effect.
+    It also removes `folder`, if given. On systems other than POSIX, the guard has no effect.
     """
 
     def __init__(self, pid: int, folder: Path | None) -> None:
@@ -35,7 +35,7 @@ class Guard:
         )
 
     def dismiss(self) -> None:
-        """End the guard without ending the process ``pid``."""
+        """End the guard. The process `pid` continues, and the folder stays."""
         shell, self._shell = self._shell, None
         if shell is None:
             return

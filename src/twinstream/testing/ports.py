@@ -16,18 +16,18 @@ from typing import Final
 from twinstream.testing.config import HOST
 
 _FIRST: Final = 15000
-# The number of lanes, which are ranges of ports. Concurrent processes, such as the workers of a
-# test run, choose ports from different lanes.
+# The ports are divided into `_LANES` ranges of `_LANE` ports. A process chooses its range by its
+# process ID, so that concurrent processes, such as the workers of a test run, use different ranges.
 _LANES: Final = 80
 _LANE: Final = 200
 _turn: Final = count()
 
 
 def free_ports(number: int) -> list[int]:
-    """Return unused ports on loopback.
+    """Return `number` unused ports on loopback.
 
-    The ports differ from the ports that earlier calls returned, as long as there are others. Raises
-    :class:`OSError` if there are not enough free ports.
+    While the range of this process has other ports, a call does not return the ports of earlier
+    calls again. Raises `OSError` if there are not enough free ports.
     """
     first = _FIRST + os.getpid() % _LANES * _LANE
     ports: list[int] = []

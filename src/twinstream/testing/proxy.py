@@ -27,24 +27,28 @@ class _Pipe:
         self.to_client = to_client
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.closed_at: float | None = None
-        """When the target may be closed, after all chunks; ``None`` while the source is open."""
+        """The time at which the target may be closed, or `None` while the source is open.
+
+        All chunks are forwarded first.
+        """
         self.ended = False
 
 
 class Proxy:
     """A proxy between clients and one server, to be used as a context manager.
 
-    Clients connect to ``url``. These attributes may be set at any time:
+    Clients connect to `url`. These attributes may be set at any time:
 
-    - ``delay``: seconds that bytes take in each direction;
-    - ``black_hole``: read all bytes and forward none, and keep connections open even if one
+    - `delay`: seconds that bytes take in each direction;
+    - `black_hole`: read all bytes and forward none, and keep connections open even if one
       side closes them;
-    - ``mute``: the same as ``black_hole``, but only for the server's bytes: the server receives
-      requests, and the client receives no response;
-    - ``refuse``: close new connections at once;
-    - ``chunk``: forward at most this many bytes at a time.
+    - `mute`: the same as `black_hole`, but only for the server's bytes. The server receives
+      requests, but the client receives no responses;
+    - `refuse`: close new connections at once;
+    - `chunk`: forward at most this many bytes at a time.
 
-    ``accepted`` is the number of accepted connections. `cut` breaks the current connections.
+    `accepted` is the number of connections that the proxy has forwarded to the server. `cut` breaks
+    the current connections.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -90,7 +94,10 @@ class Proxy:
         self._selector.close()
 
     def cut(self) -> None:
-        """Break the current connections, perhaps in the middle of a frame. Accept new ones."""
+        """Break the current connections, perhaps in the middle of a frame.
+
+        The proxy still accepts new connections, unless `refuse` is set.
+        """
         self._cutting = True
         while self._cutting and self._running:
             time.sleep(_TICK / 10)

@@ -1,18 +1,18 @@
 """A proxy that records the traffic between a client and a real server.
 
-The recording is a text file of JSON lines, one for each protocol operation. People can read and
-edit it, and `replay` converts it to scripts::
+The recording is a text file of JSON lines, one for each protocol operation. It can be read and
+edited with a text editor. `replay` converts it to scripts for a `FakeServer`::
 
     with NatsServer() as server, Recorder(server.port) as recorder:
         ...  # connect to recorder.url, and produce the traffic to record
         recorder.save(path)
 
     with FakeServer(*replay(path)) as server:
-        ...  # connect to server.url: the same frames, no server needed
+        ...  # connect to server.url, which sends the same frames as the real server
 
-A line is, for example, ``{"connection": 1, "from": "client", "line": "SUB a 1"}``. If the operation
-has headers or a payload, the line has the members ``headers`` and ``payload`` with text, or
-``headers_base64`` and ``payload_base64``. TLS connections cannot be recorded.
+A line is, for example, `{"connection": 1, "from": "client", "line": "SUB a 1"}`. If the operation
+has headers or a payload, the line has the members `headers` and `payload` with text, or
+`headers_base64` and `payload_base64`. TLS connections cannot be recorded.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ class Recorder:
         while True:
             try:
                 data = source.recv(_READ_SIZE)
-                # Record a request before it is forwarded, so that its response is recorded after
-                # it.
+                # Record a request before it is forwarded. Otherwise the other thread could record
+                # the response before the request.
                 self._record(splitter.feed(data), connection, by_client)
                 target.sendall(data)
             except OSError:

@@ -1,4 +1,4 @@
-"""Start and control one real ``nats-server`` process."""
+"""Start and control one real `nats-server` process."""
 
 from __future__ import annotations
 
@@ -26,29 +26,32 @@ _LOG_TAIL: Final = 30
 _RELOADED: Final = "Reloaded server configuration"
 _NOT_RELOADED: Final = "Failed to reload server configuration"
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""An opener that ignores proxy settings of the environment, as the server is on this machine."""
+"""An opener that ignores the environment's proxy settings, because the server runs locally."""
 
 
 class ServerStartError(Exception):
-    """Raised if a server or cluster did not start. The text has the end of a log."""
+    """Raised if a server or cluster did not start, or did not reload its configuration.
+
+    The text contains the end of a server's log.
+    """
 
 
 class NatsServer:
-    """A ``nats-server`` on a free loopback port, with JetStream in a temporary folder.
+    """A `nats-server` on a free loopback port, with JetStream in a temporary folder.
 
-    Use it as a context manager, or call :meth:`start` and :meth:`stop`. The server ends with this
-    process, also if the process is killed.
+    Use it as a context manager, or call `start` and `stop`. When this process ends, the server is
+    killed, even if this process was itself killed (POSIX).
 
     Args:
-        config: text to append to the configuration file, which already has ``listen``, ``http``,
-            ``ports_file_dir`` and ``jetstream``.
+        config: text to append to the configuration file, which already has `listen`, `http`,
+            `ports_file_dir` and `jetstream`.
         version: the version of the server, by default the installed one.
         jetstream: whether JetStream is on.
         domain: the JetStream domain.
-        jetstream_config: text to append to the ``jetstream`` block of the configuration.
+        jetstream_config: text to append to the `jetstream` block of the configuration.
         name: the server's name, by default a random one.
         store_dir: the folder of the JetStream store, by default one in the temporary folder.
-        start_timeout: the most seconds that the start may take.
+        start_timeout: the maximum duration of the start in seconds.
     """
 
     def __init__(
@@ -75,7 +78,8 @@ class NatsServer:
         self._folder: Path | None = None
         self._port: int | None = None
         self._monitoring_port: int | None = None
-        # The ports in the configuration, which a reload must not change.
+        # The ports in the configuration, for clients and for monitoring. A reload must not change
+        # them.
         self._config_ports: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
@@ -84,7 +88,7 @@ class NatsServer:
 
     @property
     def port(self) -> int:
-        """The port for clients, which :meth:`restart` keeps."""
+        """The port for clients. `restart` keeps it. Raises `RuntimeError` before the start."""
         if self._port is None:
             raise RuntimeError("the server has not been started; its port is not known yet")
         return self._port
@@ -103,7 +107,7 @@ class NatsServer:
 
     @property
     def folder(self) -> Path:
-        """The folder with configuration, log and store. :meth:`stop` removes it."""
+        """The folder with configuration, log and store. `stop` removes it."""
         if self._folder is None:
             raise RuntimeError("the server has not been started; it has no folder")
         return self._folder
@@ -115,7 +119,7 @@ class NatsServer:
 
     @property
     def pid(self) -> int | None:
-        """The process ID, or ``None`` while the server is down."""
+        """The process ID, or `None` while the server is down."""
         return self._process.pid if self.running and self._process else None
 
     @property
@@ -125,16 +129,16 @@ class NatsServer:
 
     @property
     def log(self) -> str:
-        """The whole log of the server, including the time before restarts."""
+        """The whole log of the server, including entries from before a restart."""
         path = self.folder / "server.log"
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
     # -- start and stop
 
     def start(self) -> Self:
-        """Start the server, and return when it responds.
+        """Start the server unless it is running, and return when it responds.
 
-        Raises :class:`ServerStartError` if it does not start within ``start_timeout``.
+        Raises `ServerStartError` if the server ends or does not respond within `start_timeout`.
         """
         if self.running:
             return self
@@ -163,11 +167,11 @@ class NatsServer:
         self._end(signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
 
     def shut_down(self) -> None:
-        """Shut the server down normally. Keep store and port for :meth:`restart`."""
+        """Shut the server down normally. Keep store and port for `restart`."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Start the server again on the same port and store, after ending a running one."""
+        """Shut the server down if it is running, and start it again on the same port and store."""
         self._end(signal.SIGTERM)
         self.start()
 
@@ -175,8 +179,8 @@ class NatsServer:
         """Freeze the process. Connections stay open, but the server does not respond (POSIX)."""
         self._signal(signal.SIGSTOP)
         if self._process is not None:
-            # The signal is asynchronous. Wait for its effect, because the server responds until
-            # then.
+            # The signal is asynchronous. Wait until the process has stopped, because the server
+            # still responds before that.
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
@@ -188,9 +192,10 @@ class NatsServer:
         self._signal(signal.SIGUSR2)
 
     def reload(self, config: str) -> None:
-        """Reload the running server with another ``config``, and return after the reload (POSIX).
+        """Reload the running server with another `config`, and return after the reload (POSIX).
 
-        Raises :class:`ServerStartError` if the server refuses it and keeps its configuration.
+        Raises `ServerStartError` if the server refuses the new configuration and keeps the previous
+        one, or if it reports no reload within `start_timeout`.
         """
         before, last = len(self.log), self._config
         self._config = config
@@ -271,7 +276,7 @@ class NatsServer:
         return True
 
     def _healthy(self) -> bool:
-        # Check only the server, because the streams of a cluster wait for other servers.
+        # Check only the server itself, because in a cluster the streams wait for other servers.
         address = f"{self.monitoring_url}/healthz?js-server-only=true"
         try:
             with _OPENER.open(address, timeout=2) as answer:

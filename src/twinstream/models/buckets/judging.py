@@ -1,6 +1,7 @@
-"""Validate bucket configs: as the configs of their streams, with paths of the bucket's settings.
+"""Validate bucket configs.
 
-Source: ADR-8, ADR-20, ADR-57.
+A bucket's config is validated as the config of its stream. The problems are then changed so that
+they name the settings of the bucket. Source: ADR-8, ADR-20, ADR-57.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _RECORDS: Final[dict[BucketKind, str]] = {
     "object_store": "ObjectStoreConfig",
 }
 
-# Maximum length of a bucket's name. A stream name has at most 255 bytes and includes the prefix
-# `KV_`. Clients limit the names of object stores.
+# Maximum length of a bucket's name. The name of its stream has the prefix `KV_` and at most 255
+# bytes. For object stores, the limit of the clients applies instead.
 _LONGEST: Final[dict[BucketKind, int]] = {"key_value": 252, "object_store": 200}
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_HISTORY: Final = 64
@@ -84,7 +85,7 @@ def bucket_problems(
 ) -> tuple[list[Problem], list[Problem]]:
     """Return the problems and the warnings of a bucket's config.
 
-    Their paths and texts contain the names of the bucket's settings, not of the stream's.
+    Paths and texts name the settings of the bucket, not those of its stream.
     """
     bucket = _Bucket.read(kind, members, server)
     if not bucket.stream:
@@ -138,7 +139,10 @@ def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonOb
 
 @frozen
 class _Bucket:
-    """The stream config for the valid settings of a bucket, and the problems of the others."""
+    """The stream config for the valid settings of a bucket, and problems of its other settings.
+
+    The stream config is empty if the bucket has no valid name.
+    """
 
     stream: JsonObject
     problems: list[Problem]

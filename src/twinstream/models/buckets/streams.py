@@ -120,7 +120,7 @@ def object_store_stream(config: ObjectStoreConfig) -> StreamConfig:
         metadata=config.metadata,
         discard=DiscardPolicy.NEW,
         # Without `allow_rollup_hdrs`, a mirror on server 2.11 stops at the first object
-        # description, because these are rollup messages.
+        # description, because object descriptions are rollup messages.
         allow_rollup_hdrs=True,
         allow_direct=True,
         # Without `mirror_direct`, the mirror does not answer direct gets for its own name.

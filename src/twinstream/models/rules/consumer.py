@@ -113,8 +113,8 @@ REQUEST_RULES = (
         "Use letters, digits, - and _.",
         _path_separator,
     ),
-    # A dot ends the name in the subject of the request early. So that name differs from
-    # `durable_name` in the body.
+    # A dot in `durable_name` ends the name in the subject of the request early. So the name in the
+    # subject differs from the name in the body.
     _name_dot(
         DURABLE_NAME_MISMATCH, "durable_name", lambda case: "." in case.given["durable_name"]
     ),

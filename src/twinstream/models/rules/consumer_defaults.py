@@ -21,18 +21,22 @@ NEVER_NEGATIVE = (
     "inactive_threshold",
     "priority_timeout",
 )
-"""The members that the server sets to 0 if they are negative, in the order of the server."""
+"""The members that the server sets to 0 if they are negative, in the order of the server.
+
+Servers before `RESETS_SINCE` do not change them.
+"""
 
 RESETS_SINCE: Version = (2, 12, 0)
-"""The first server version that resets negative numbers; older ones keep or refuse them."""
+"""The first server version that resets negative numbers. Older servers keep or refuse them."""
 
 
 def as_prepared(given: Settings) -> Settings:
     """Return the settings of a consumer on a stream with `interest` or `workqueue` retention.
 
-    Another stream can have such a stream as a source. Then no message may be removed before it is
-    copied. So the server changes a named consumer with `direct` and `sourcing` to a durable one
-    with flow control, before it checks the config. Other settings are returned unchanged.
+    Another stream can copy such a stream. No message may be removed before the other stream has
+    copied it. So before the server checks the config, it changes a named consumer with `direct` and
+    `sourcing` to a durable consumer with flow control. The settings of other consumers are returned
+    unchanged.
     """
     name = given["name"] or given["durable_name"]
     if not (given["direct"] and given["sourcing"] and name):
@@ -43,7 +47,7 @@ def as_prepared(given: Settings) -> Settings:
 
 
 def with_start_of(old: Settings, new: Settings) -> Settings:
-    """Return the settings `new` with the start position in `old`."""
+    """Return the settings `new` with the start position of `old`."""
     start = ("deliver_policy", "opt_start_seq", "opt_start_time")
     kept = {name: value for name, value in new.items() if name not in start}
     return Settings(new.record, {**kept, **{name: old[name] for name in start if name in old}})

@@ -27,6 +27,7 @@ CR = Rule[ConsumerCase]
 
 _SAMPLE = re.compile(r"[+-]?\d+", re.ASCII)
 CROSSING_SINCE: Version = (2, 12, 5)
+"""The first server version that accepts filters that overlap only partly, as a.* and *.b do."""
 _INT64_MAX = 2**63 - 1
 
 
@@ -67,7 +68,6 @@ class FilterCase:
 
 def _each_filter(case: ConsumerCase) -> list[FilterCase]:
     filters = case["filter_subjects"]
-    # Servers from 2.12.5 on accept filters that overlap only partly, such as a.* and *.b.
     relation = is_contained if case.version >= CROSSING_SINCE else can_meet
     overlaps = first_related(filters, filters, relation, apart=True)
     return [FilterCase(case, index, overlaps) for index in range(len(filters))]

@@ -31,7 +31,7 @@ _MEMBERS: dict[str, Version] = {
     "direct": (2, 14, 6),
     "sourcing": (2, 14, 6),
 }
-"""The members that an update cannot change, with the first server version that refuses it."""
+"""The members that an update cannot change, with the first server version that refuses a change."""
 
 
 class ConsumerUpdateCase:
@@ -56,7 +56,10 @@ class ConsumerUpdateCase:
         return stored_consumer(self.new_case)
 
     def pair(self, member: str) -> tuple[Any, Any]:
-        """Return the old and the new value of a member; times as numbers that can be compared."""
+        """Return the old and the new value of a member.
+
+        The values of `opt_start_time` are converted to numbers, so that they can be compared.
+        """
         old, new = self.old.get(member), self.new.get(member)
         if member == "opt_start_time":
             return old and go_time(old), new and go_time(new)

@@ -29,9 +29,9 @@ _INT64_MAX = 2**63 - 1
 
 
 def trimmed(text: str | bytes) -> str:
-    """Return a request without surrounding blanks.
+    """Return a request without surrounding blanks, except the newlines before it.
 
-    Newlines before the request are kept, so that line numbers in problems are right.
+    These newlines stay, so that the line numbers in problems are right.
     """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
@@ -42,7 +42,7 @@ def trimmed(text: str | bytes) -> str:
 def members_of_text(text: str) -> JsonObject | None:
     """Return the members that the server reads in a request that is not JSON; None for JSON.
 
-    The server reads an integer as `batch`, and any other text as a `batch` of 1.
+    The server reads a 64-bit integer as `batch`, and any other text as a `batch` of 1.
     """
     text = text.lstrip("\n")
     if text.startswith("{"):

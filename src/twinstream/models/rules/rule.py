@@ -39,7 +39,7 @@ In = TypeVar("In", bound=Case, contravariant=True)
 
 @frozen
 class Hit:
-    """One setting that violates a rule."""
+    """One setting that violates a rule. `detail` is additional text for the message."""
 
     path: str
     value: Any = None
@@ -51,19 +51,19 @@ Found = bool | Iterable[Hit]
 
 @frozen
 class Rule(Generic[C]):
-    """One reason for which a server refuses a request."""
+    """One reason for which a server refuses a request, or for a warning."""
 
     id: str
     """The identifier, such as `S-DUP-AGE`."""
 
     err_code: int
-    """The error code that the server returns."""
+    """The error code that the server returns, or the status for a pull request; 0 for warnings."""
 
     path: str
     """The path of the setting that is reported if `test` returns True."""
 
     sentence: str
-    """The message; `{value}` and `{detail}` are replaced by those of the `Hit`."""
+    """The message. `{value}` and `{detail}` are replaced by the attributes of the `Hit`."""
 
     fix: str
     """The hint how to solve the problem."""
@@ -78,7 +78,7 @@ class Rule(Generic[C]):
     """The first server versions without the rule: one, or one for each release line."""
 
     pedantic: bool = False
-    """Whether the rule is only for pedantic requests; for others the server changes the setting."""
+    """Whether the rule is only for pedantic requests. In others, the server changes the setting."""
 
     def applies(self, version: Version, pedantic: bool) -> bool:
         """Whether a server of `version` applies the rule to a request with this `pedantic` flag."""
@@ -144,7 +144,7 @@ The cache keeps a reference to the table, so that no other table can get the sam
 def judge(table: Sequence[Judge[C]], case: C) -> list[Problem]:
     """Return all problems that a table of rules finds in `case`, in the order of the table.
 
-    The server returns the first of them as its error.
+    The server would return only the first of these problems, as its error.
     """
     # Most tests find nothing, so they are called directly, without the methods of `Rule`.
     key = (id(table), case.version, case.pedantic)

@@ -24,7 +24,7 @@ def api_level(version: Version) -> int:
 
 
 OWN_KEYS = ("_nats.level", "_nats.req.level", "_nats.ver")
-"""The metadata keys that the server sets; it overwrites values in the request."""
+"""The metadata keys that the server sets. It overwrites the values that a request has for them."""
 
 METADATA_MAX_BYTES = 128 * 1024
 

@@ -71,10 +71,10 @@ class StreamCase:
 
     @cached_property
     def fed_back(self) -> dict[int, int]:
-        """A map from the index of each source whose filter overlaps a subject of the stream.
+        """The sources whose filter overlaps a subject of the stream.
 
-        The value is the index of the first such subject. If the source is the stream itself, the
-        stream would store its own messages again without end.
+        The map is from the index of the source to the index of the first such subject. If such a
+        source is the stream itself, the stream would copy its own messages without end.
         """
         filters = [source["filter_subject"] for source in self.sources]
         return first_related(filters, self["subjects"], can_meet)

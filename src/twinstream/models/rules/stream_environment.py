@@ -28,7 +28,7 @@ def turns_counter_ttl_on(case: StreamCase) -> bool:
 
 @frozen
 class NeedsServer:
-    """A rule whose problems get `needs_server`, as only a server can decide them."""
+    """A rule whose problems get `needs_server`, because only a server can decide them."""
 
     rule: SR
 
@@ -50,7 +50,8 @@ STREAM_ENVIRONMENT = (
     ),
     NeedsServer(
         SR(
-            # A cluster checks a new stream twice. The first check enables `allow_msg_ttl`.
+            # A cluster checks a new stream twice. The first check enables `allow_msg_ttl`, so the
+            # second check refuses the config.
             "S-CTR-MARKER",
             STREAM_INVALID_CONFIG,
             "subject_delete_marker_ttl",

@@ -257,7 +257,8 @@ SOURCE_TRANSFORM_RULES = _transform_rules(
 )
 """The rules for the transforms of a source.
 
-The server checks overlaps after it has checked all transforms. For mirrors it checks both together.
+The server checks all transforms of a source first, and then their overlaps. For a mirror, it checks
+the overlaps of a transform together with the transform itself.
 """
 
 _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
@@ -422,7 +423,8 @@ def _filter_syntax(case: OriginCase) -> Found:
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
-    # 2.11 accepts a filter together with transforms for external sources, and ignores the filter.
+    # If the server does not check this origin, it accepts a filter together with transforms, and
+    # ignores the filter.
     unused = is_unseen(case) and bool(case.origin["subject_transforms"])
     if not _is_filter(wanted) and not unused:
         return case.hit("filter_subject")

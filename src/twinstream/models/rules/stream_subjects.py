@@ -21,15 +21,15 @@ _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _SYSTEM_SUBJECTS = ("$SYS.>",)
 
 MEETING_SINCE: Version = (2, 11, 2)
-"""The first server version that refuses subjects that have a match in common with its own.
+"""The first server version that refuses subjects that overlap the server's own subjects.
 
-Older servers refuse only subjects that are contained in its own.
+Older servers refuse only subjects that are contained in one of the server's own subjects.
 """
 
 IMPLICIT_SINCE: Firsts = ((2, 11, 11), (2, 12, 2))
 """The first server versions that check the transform before `republish`.
 
-On these versions `republish` may depend on the transform; see `is_implicit_republish`.
+From these versions on, `republish` may depend on the transform; see `is_implicit_republish`.
 """
 
 
@@ -99,7 +99,11 @@ def _meets_system(case: SubjectCase) -> Found:
 
 
 def _takes_from(case: SubjectCase, own: tuple[str, ...]) -> bool:
-    """Whether a subject captures messages of the server on the subjects `own`."""
+    """Whether a subject overlaps one of the server's subjects `own`.
+
+    Servers before `MEETING_SINCE` only check whether the subject is contained in one of them, and
+    do not check `$NRG.>`.
+    """
     if case.version >= MEETING_SINCE:
         return any(can_meet(case.subject, taken) for taken in own)
     return any(is_contained(case.subject, taken) for taken in own if taken != "$NRG.>")

@@ -80,9 +80,10 @@ def _mirror(case: StreamUpdateCase) -> Found:
 
 
 def _mirror_zone(case: StreamUpdateCase) -> Found:
-    """Whether the mirror's start time has a zero offset, so that only the server can compare it.
+    """Whether the mirror's start time has a zero offset.
 
-    The server compares texts, and it may remember the time with Z instead.
+    Only the server can compare such a time, because it compares texts and may have stored the time
+    with Z instead of the offset.
     """
     return mirror_zone(case.new_case)
 
@@ -104,7 +105,7 @@ def _moves_and_scales(case: StreamUpdateCase) -> Found:
 def _republish(case: StreamUpdateCase) -> Found:
     """Whether an update fails because of a `republish` without a destination.
 
-    The first check of the server accepts it.
+    The first check of the server accepts such a `republish`, but the update itself fails.
     """
     republish = case.settings["republish"]
     if republish is None or republish["dest"]:
@@ -115,8 +116,8 @@ def _republish(case: StreamUpdateCase) -> Found:
 
 UPDATE_RULES = (
     UR(
-        # The server checks an update again after its implicit changes. By then the marker has
-        # enabled `allow_msg_ttl`.
+        # The server checks an update again after its implicit changes. One of these changes enables
+        # `allow_msg_ttl` because of the marker, so the second check refuses the update.
         "U-CTR-MARKER",
         STREAM_INVALID_CONFIG,
         "subject_delete_marker_ttl",

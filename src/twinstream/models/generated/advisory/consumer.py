@@ -33,13 +33,16 @@ ConsumerActionKindWord: TypeAlias = Literal[
     "modify",
     "delete",
 ]
-"""What a constructor takes; for a word of a newer server write `ConsumerActionKind(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `ConsumerActionKind(value)`.
+"""
 
 
 def consumer_action_kind(
     value: ConsumerActionKind | ConsumerActionKindWord | None,
 ) -> ConsumerActionKind | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else ConsumerActionKind(value)
 
 
@@ -57,13 +60,16 @@ UnpinReasonWord: TypeAlias = Literal[
     "admin",
     "timeout",
 ]
-"""What a constructor takes; for a word of a newer server write `UnpinReason(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `UnpinReason(value)`.
+"""
 
 
 def unpin_reason(
     value: UnpinReason | UnpinReasonWord | None,
 ) -> UnpinReason | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else UnpinReason(value)
 
 

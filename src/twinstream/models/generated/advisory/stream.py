@@ -34,13 +34,16 @@ StreamActionKindWord: TypeAlias = Literal[
     "modify",
     "delete",
 ]
-"""What a constructor takes; for a word of a newer server write `StreamActionKind(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `StreamActionKind(value)`.
+"""
 
 
 def stream_action_kind(
     value: StreamActionKind | StreamActionKindWord | None,
 ) -> StreamActionKind | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else StreamActionKind(value)
 
 
@@ -66,13 +69,16 @@ BatchAbandonReasonWord: TypeAlias = Literal[
     "incomplete",
     "unsupported",
 ]
-"""What a constructor takes; for a word of a newer server write `BatchAbandonReason(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `BatchAbandonReason(value)`.
+"""
 
 
 def batch_abandon_reason(
     value: BatchAbandonReason | BatchAbandonReasonWord | None,
 ) -> BatchAbandonReason | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else BatchAbandonReason(value)
 
 

@@ -31,13 +31,16 @@ ConsumerCreateActionWord: TypeAlias = Literal[
     "create",
     "update",
 ]
-"""What a constructor takes; for a word of a newer server write `ConsumerCreateAction(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `ConsumerCreateAction(value)`.
+"""
 
 
 def consumer_create_action(
     value: ConsumerCreateAction | ConsumerCreateActionWord | None,
 ) -> ConsumerCreateAction | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else ConsumerCreateAction(value)
 
 

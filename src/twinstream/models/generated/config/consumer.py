@@ -45,13 +45,16 @@ DeliverPolicyWord: TypeAlias = Literal[
     "by_start_time",
     "last_per_subject",
 ]
-"""What a constructor takes; for a word of a newer server write `DeliverPolicy(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `DeliverPolicy(value)`.
+"""
 
 
 def deliver_policy(
     value: DeliverPolicy | DeliverPolicyWord | None,
 ) -> DeliverPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else DeliverPolicy(value)
 
 
@@ -77,13 +80,16 @@ AckPolicyWord: TypeAlias = Literal[
     "explicit",
     "flow_control",
 ]
-"""What a constructor takes; for a word of a newer server write `AckPolicy(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `AckPolicy(value)`.
+"""
 
 
 def ack_policy(
     value: AckPolicy | AckPolicyWord | None,
 ) -> AckPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else AckPolicy(value)
 
 
@@ -101,13 +107,16 @@ ReplayPolicyWord: TypeAlias = Literal[
     "instant",
     "original",
 ]
-"""What a constructor takes; for a word of a newer server write `ReplayPolicy(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `ReplayPolicy(value)`.
+"""
 
 
 def replay_policy(
     value: ReplayPolicy | ReplayPolicyWord | None,
 ) -> ReplayPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else ReplayPolicy(value)
 
 
@@ -133,13 +142,16 @@ PriorityPolicyWord: TypeAlias = Literal[
     "pinned_client",
     "prioritized",
 ]
-"""What a constructor takes; for a word of a newer server write `PriorityPolicy(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `PriorityPolicy(value)`.
+"""
 
 
 def priority_policy(
     value: PriorityPolicy | PriorityPolicyWord | None,
 ) -> PriorityPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else PriorityPolicy(value)
 
 

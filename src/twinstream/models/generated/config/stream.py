@@ -34,13 +34,16 @@ RetentionPolicyWord: TypeAlias = Literal[
     "interest",
     "workqueue",
 ]
-"""What a constructor takes; for a word of a newer server write `RetentionPolicy(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `RetentionPolicy(value)`.
+"""
 
 
 def retention_policy(
     value: RetentionPolicy | RetentionPolicyWord | None,
 ) -> RetentionPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else RetentionPolicy(value)
 
 
@@ -58,13 +61,16 @@ DiscardPolicyWord: TypeAlias = Literal[
     "old",
     "new",
 ]
-"""What a constructor takes; for a word of a newer server write `DiscardPolicy(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `DiscardPolicy(value)`.
+"""
 
 
 def discard_policy(
     value: DiscardPolicy | DiscardPolicyWord | None,
 ) -> DiscardPolicy | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else DiscardPolicy(value)
 
 
@@ -82,13 +88,16 @@ StorageTypeWord: TypeAlias = Literal[
     "file",
     "memory",
 ]
-"""What a constructor takes; for a word of a newer server write `StorageType(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `StorageType(value)`.
+"""
 
 
 def storage_type(
     value: StorageType | StorageTypeWord | None,
 ) -> StorageType | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else StorageType(value)
 
 
@@ -106,13 +115,16 @@ CompressionWord: TypeAlias = Literal[
     "none",
     "s2",
 ]
-"""What a constructor takes; for a word of a newer server write `Compression(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `Compression(value)`.
+"""
 
 
 def compression(
     value: Compression | CompressionWord | None,
 ) -> Compression | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else Compression(value)
 
 
@@ -130,13 +142,16 @@ PersistModeWord: TypeAlias = Literal[
     "default",
     "async",
 ]
-"""What a constructor takes; for a word of a newer server write `PersistMode(word)`."""
+"""The values that a constructor accepts.
+
+For a value of a newer server, pass `PersistMode(value)`.
+"""
 
 
 def persist_mode(
     value: PersistMode | PersistModeWord | None,
 ) -> PersistMode | None:
-    """Return the member for a word, or None."""
+    """Return the member for a value, or None for None."""
     return None if value is None else PersistMode(value)
 
 
