@@ -30,7 +30,7 @@ class Kind(Enum):
     HEARTBEAT = auto()
     """An idle heartbeat: the server is alive, and the request continues."""
     FLOW_CONTROL = auto()
-    """A push consumer requests a flow control response; the delivery continues."""
+    """The server requests a flow control response for a push consumer; the delivery continues."""
     NO_MESSAGES = auto()
     """No (more) messages are available now."""
     EXPIRED = auto()
@@ -42,9 +42,11 @@ class Kind(Enum):
     REFUSED = auto()
     """The request exceeds a limit of the consumer; a retry would be refused as well."""
     BUSY = auto()
-    """Too many requests are waiting at the consumer; a later retry may succeed."""
+    """The consumer has too many waiting requests or too many unacknowledged messages.
+
+    A later retry may succeed."""
     INTERRUPTED = auto()
-    """The leader changed or the server is shutting down; retry."""
+    """The leader changed, the consumer moves or the server is shutting down; retry."""
     UNPINNED = auto()
     """Another client holds the pin of the priority group."""
     NO_RESPONDERS = auto()

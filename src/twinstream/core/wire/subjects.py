@@ -41,7 +41,8 @@ _MAX_NAME: Final = 255
 # addition to the subject, a line contains a reply subject and sizes, or a queue group.
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
-# Subjects of printable ASCII without wildcards: checked in a quarter of the steps.
+# The usual subjects, of printable ASCII and without wildcards. Such a subject is valid, and this
+# match takes a quarter of the steps of the full check.
 _USUAL: Final = re.compile(r"[!-)+-\-/-=?-~]+(?:\.[!-)+-\-/-=?-~]+)*")
 _MAX_PREFIX: Final = 200
 
@@ -90,7 +91,7 @@ def check_filter(subject: str) -> bytes:
 
 
 def _is_usual(subject: str) -> bool:
-    """Return whether a subject is certainly valid, which most are."""
+    """Return whether a subject has the usual form. Other subjects may be valid as well."""
     known = isinstance(subject, str) and len(subject) <= _MAX_SUBJECT
     return known and _USUAL.fullmatch(subject) is not None
 
@@ -209,10 +210,10 @@ class ApiSubjects:
         return f"{self.prefix}.CONSUMER.{verb}.{check_name(stream, 'stream')}"
 
     def create_consumer(self, stream: str, name: str, filters: list[str]) -> str:
-        """Return the subject that creates a consumer, with its filter if there is one (2.9).
+        """Return the subject that creates a consumer, with the filter if there is exactly one.
 
-        If there are several filters, or if the subject would be too long, only the request body
-        contains them.
+        Servers from 2.9 on accept the filter in the subject. If there are several filters, or if
+        the subject would be too long, only the request body contains the filters.
         """
         subject = self.consumer("CREATE", stream, name)
         if len(filters) != 1:
