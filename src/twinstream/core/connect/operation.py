@@ -61,7 +61,10 @@ class Pattern:
         return Operation(self.name, _all(self.publishes, each), _all(self.subscribes, each))
 
     def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
-        """Return the arguments by name: one mapping for each repetition of the subjects."""
+        """Return the arguments by name.
+
+        The result has one mapping for each value of a repeated argument, otherwise a single one.
+        """
         names = [word.strip("[]*") for word in self.takes]
         if self.takes and self.takes[-1].endswith("*"):
             return [{names[0]: _checked(names[0], value)} for value in arguments]
