@@ -52,7 +52,7 @@ _END_OF_BATCH: Final = "eob"
 _SINCE: Final = (2, 12, 0)
 _SINCE_IDS: Final = (2, 12, 1)
 # Before 2.12.12, and from 2.14.0 to 2.14.2, the server omits a counter's value and a schedule's
-# rollup from the stored messages.
+# rollup from the messages that a stream without replicas stores.
 _SINCE_REWRITES: Final = (2, 12, 12)
 _AND_AGAIN: Final = (2, 14, 3)
 
@@ -81,7 +81,10 @@ class BatchSheet:
         self._ids: set[str] = set()
 
     def add(self, request: PublishRequest) -> bytes:
-        """Return the header block of the next message, or raise `BadArgument`."""
+        """Return the header block of the next message.
+
+        Raises `BadArgument` if the batch is full or if a header is not allowed at this point.
+        """
         if self.count >= self.limit:
             raise BadArgument(
                 f"the batch is full: the server accepts {self.limit} messages in one; use several,"

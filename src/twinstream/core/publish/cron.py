@@ -1,9 +1,9 @@
 """Parse cron patterns of six fields, and compute their times as the server does (ADR-51, 2.14).
 
 The fields are second, minute, hour, day of the month, month and day of the week (0 is Sunday).
-A field is `*` or `?`, a number or name, a range, each with an optional step, or a comma-separated
-list of these. If both day fields are restricted, a day has to match only one of them; a step such
-as `*/2` is a restriction, too.
+A field is a comma-separated list of parts. A part is `*` or `?`, a number or name, or a range, each
+with an optional step. If both day fields are restricted, a day has to match only one of them. A
+step such as `*/2` is a restriction, too.
 
 Source: nats-server `cron.go`. `Cron.next_after` takes the same steps in the same order as the
 server, because the result depends on the order when clocks are changed.

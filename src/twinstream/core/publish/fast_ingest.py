@@ -12,9 +12,9 @@ with a publish acknowledgement, whose `count` is the last number handled.
 
 With gaps "fail", a missing number or a message that the server refuses ends the batch at that
 point, and the messages before it are stored. With gaps "ok" the batch continues. Then a handled
-message may not be stored, since the notice of a gap is sent only once and may be lost. The server
-drops a batch that was idle for ten seconds without a reply, and later reports that it does not know
-the batch (10208).
+message may not be stored, since the notice of a gap is sent only once and may be lost. If a batch
+was idle for ten seconds, the server drops it without a notice. It replies to later messages of the
+batch that it does not know the batch (10208).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Fate(Enum):
     AGAIN = auto()
     """The message is not stored and may be sent again."""
     UNKNOWN = auto()
-    """The outcome is not known, or not yet."""
+    """The outcome is not known, or not known yet."""
 
 
 def check_gaps(gaps: Gaps) -> Gaps:
@@ -153,9 +153,12 @@ class FastBatch:
         self.trouble: TwinstreamError | None = None
         """Why the batch ended without an acknowledgement, None if it did not."""
         self.vanished: TwinstreamError | None = None
-        """The server's error for an unknown batch. Its final reply may still be in flight."""
+        """The error by which the server reports that it does not know the batch (any more).
+
+        The final reply to the batch may still be in flight, so the batch is not over yet.
+        """
         self.stray = b""
-        """The start of an unexpected reply, for example of another client."""
+        """The first bytes of the last unexpected reply, for example from another client."""
         self.refused: Final[dict[int, TwinstreamError]] = {}
         self._lost: Final[list[range]] = []
 
@@ -163,7 +166,7 @@ class FastBatch:
 
     @property
     def has_room(self) -> bool:
-        """Whether another message may be sent now."""
+        """Whether another message may be sent now. Before the first reply, only one may be sent."""
         return self.sent == 0 or self.sent < self.passed + INGEST_INTERVALS * self.interval
 
     @property
@@ -230,7 +233,7 @@ class FastBatch:
                 self.passed = max(self.passed, seq)
                 self.interval = max(1, interval)
             case {"type": "gap", "last_seq": int(first), "seq": int(end)}:
-                # If the server received a number twice, the range is empty: nothing was lost.
+                # If the server received a number twice, the range is empty, and nothing was lost.
                 self._lost.append(range(first, end))
             case {"type": "err", "seq": int(seq)} if refusal is not None:
                 self.refused[seq] = refusal
@@ -247,8 +250,8 @@ class FastBatch:
                     stream=stream, seq=seq, domain=domain, batch=self.id, count=count
                 )
             case {"stream": str(stream), "seq": int(seq)}:
-                # The server did not see the reply subject of the batch: something between client
-                # and server has replaced it.
+                # The server did not receive the reply subject of the batch. Something between
+                # client and server has replaced it.
                 text = (
                     f"stream {stream} stored the message as {seq}, outside of the batch: its reply"
                     " subject was replaced on the way to the server; use publish_many"

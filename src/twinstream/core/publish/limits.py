@@ -51,7 +51,8 @@ def _from_one(value: int, name: str) -> int:
 class PublishLimits:
     """The limits of a publisher, and its retries.
 
-    At most `window` messages with `window_bytes` bytes are in flight, each for `timeout` seconds.
+    At most `window` messages with a total of `window_bytes` bytes are in flight. The publisher
+    waits at most `timeout` seconds for the outcome of each.
     """
 
     window: int = field(default=WINDOW, converter=_window)

@@ -1,4 +1,4 @@
-"""Messages to publish: their arguments, their conditions, and the headers for these.
+"""Messages to publish: their arguments and conditions, and the headers that express conditions.
 
 Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 """
@@ -72,8 +72,9 @@ class PublishRequest(NamedTuple):
     ttl: Ttl | None = None
     """Seconds until the server removes the message, a whole number from 1 (server 2.11).
 
-    `never` keeps it beyond the stream's `max_age`. In a stream with `subject_delete_marker_ttl`,
-    this setting is the minimum.
+    `never` keeps the message beyond the stream's `max_age`. If the stream has
+    `subject_delete_marker_ttl` and may store several messages per subject, the server raises a
+    shorter `ttl` to that value.
     """
 
     @property
@@ -188,7 +189,8 @@ class PublishFailure:
 
     request: PublishRequest
     _error: TwinstreamError = field(alias="error")
-    # The writer's failures, until the error is read. A list, because its pop() is atomic.
+    # Contains the writer's `UnreadFailures` until the error is read. It is a list, because the
+    # pop() of a list is atomic.
     _unread: list[UnreadFailures] = field(init=False, factory=list[UnreadFailures], eq=False)
 
     __match_args__ = ("request", "error")
