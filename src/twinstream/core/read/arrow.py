@@ -113,8 +113,8 @@ def header_array(blocks: pa.Array, kind: pa.DataType) -> pa.Array:
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
     """Return each name in a stored header block with all its values, or None for an empty block.
 
-    A malformed block (see `Headers.malformed`) is returned under the empty name, with bytes that
-    are not UTF-8 as escapes.
+    For a malformed block (see `Headers.malformed`), the first pair has an empty name. Its value is
+    the whole block, with escapes for bytes that are not UTF-8.
     """
     if not block:
         return None

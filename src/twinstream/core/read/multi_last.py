@@ -1,8 +1,8 @@
 """Read the last messages of many subjects with one direct get: the requests and the responses.
 
-A response is a consistent view: the server looks up all subjects at once. The status that ends the
-response contains the sequence up to which the server looked (ADR-31). This sequence also proves how
-far the replica that replied had caught up with the leader.
+A response is a consistent view, because the server looks up all subjects at once. The status that
+ends the response contains the sequence up to which the server looked (ADR-31). If a replica
+replied, this sequence also shows how far it had caught up with the leader.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def multi_request(
 ) -> bytes:
     """Return the request for the last message of each subject that the filters match.
 
-    With `seq`, the response has only messages at or after it. With `up_to_seq`, it is the state of
-    the stream as of that sequence.
+    With `seq`, the response has only messages at or after that sequence. With `up_to_seq`, it has
+    the last messages as of that sequence. `max_bytes` limits the messages in the response.
     """
     body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": max_bytes}
     if seq is not None:
@@ -77,7 +77,7 @@ class MultiEnd:
     """The end of a response, as reported by the server."""
 
     up_to: int = 0
-    """The sequence up to which the server looked; 0 if it found no message."""
+    """The sequence up to which the server looked; 0 if it found no message or if it failed."""
     more: bool = False
     """Whether there are more messages, which did not fit into the response."""
     too_many: bool = False

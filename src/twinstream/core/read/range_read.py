@@ -10,8 +10,9 @@ read, or once it is known that the stream has no message of the range at it. The
 
 1. A message with sequence `end - 1` or above was received. A replica applies entries in order, so
    it had all earlier messages, too.
-2. The stream's leader has no message at or after the first unsettled sequence and below `end`. If
-   it has no later message at all, it must also have proved that it was still the leader
+2. The stream's leader replies that it has no message at or after the first unsettled sequence and
+   below `end`. If its reply shows no message at or after `end` either, the server that replied may
+   be a former leader. Then it must also prove that it is the leader
    (`twinstream.core.api.leadership`).
 
 Without a proof, the read pauses briefly and continues at the first unsettled sequence. If the
@@ -162,8 +163,8 @@ class RangeRead:
     def accept(self, seq: int) -> bool:
         """Record a message and return whether it belongs to the range.
 
-        Return False for a message at or past the end (a filtered page over-reads) and for one that
-        was settled before (a page that was requested again).
+        Return False for a message at or after the end, which a page with a filter may contain, and
+        for a message whose sequence is already settled, which a repeated page may contain.
         """
         if seq < self._next:
             return False
@@ -179,9 +180,10 @@ class RangeRead:
         return True
 
     def accept_run(self, first: int, last: int, count: int) -> bool:
-        """Record `count` messages in ascending order if all of them belong to the range.
+        """Record `count` messages with ascending sequences from `first` to `last`.
 
-        Otherwise record none and return False: the caller then uses `accept` for each message.
+        If one of them does not belong to the range or is already settled, record none and return
+        False. The caller then uses `accept` for each message.
         """
         if first < self._next or last >= self._end:
             return False
