@@ -27,7 +27,7 @@ class CachedEntries(Generic[V]):
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry[V]] = {}
-        # The entries of a re-created bucket, as long as they are incomplete.
+        # The entries of a re-created bucket until the watch has delivered all of them, else None.
         self._next: dict[str, Entry[V]] | None = None
         self._generation = 1
 

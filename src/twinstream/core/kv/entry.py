@@ -101,7 +101,10 @@ def marker_of(headers: Mapping[str, str]) -> KeyValueOperation | None:
 
 
 def may_be_marker(block: bytes) -> bool:
-    """Return whether a message with this header block may be a marker. Few messages are."""
+    """Return whether a message with this header block may be a marker.
+
+    This is a quick check, which saves parsing the headers of most messages.
+    """
     return _OPERATION_BYTES in block or _REASON_BYTES in block
 
 
