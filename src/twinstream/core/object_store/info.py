@@ -171,7 +171,11 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description in a message, or one with name and `error` if it is invalid."""
+    """Return the description in a message.
+
+    If the description is invalid, return one that has only the name and, in `unknown`, the text of
+    the error under `error`.
+    """
     try:
         return read_info(message, bucket)
     except BadObjectInfo as error:
