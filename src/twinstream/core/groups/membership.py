@@ -80,7 +80,7 @@ class Join:
 
 @frozen
 class Leave:
-    """The step to stop consuming, and then to call `Membership.due`."""
+    """The step to stop consuming and report that with `left`, and then to call `due`."""
 
     reason: str
 
