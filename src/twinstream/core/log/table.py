@@ -22,7 +22,10 @@ WARNING: Final = 30
 ERROR: Final = 40
 
 Limit = Literal["none", "record", "traceback"]
-"""The part that repeats of a record lack: nothing, the whole record, or its traceback."""
+"""How repeats of a record are logged.
+
+`none`: like the first one. `record`: with level DEBUG. `traceback`: without a traceback.
+"""
 
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
 _NO_DIGITS: Final = dict.fromkeys(range(ord("0"), ord("9") + 1))
@@ -59,7 +62,9 @@ class Row:
         self.when: Final = when
         self.limit: Final = limit
         self.same: Final = same
-        """A function that returns a key for a report. Reports with the same key are repeats."""
+        """A function that returns a key for a report. Reports with the same key are repeats.
+
+        If it is None, all reports of this class and level are repeats."""
         self.traceback: Final = traceback
         """Whether the traceback of the report's `error` is part of the record."""
 
