@@ -17,13 +17,13 @@ from twinstream.errors import JetStreamError
 __all__ = ["ASK_AGAIN", "is_repeatable", "pause_before_repeat"]
 
 ASK_AGAIN: Final = Backoff(1.0)
-"""Seconds without a response before a request is sent again."""
+"""The pauses without a response before a request is sent again: 1, 2, 4 … seconds."""
 
 _BACKOFF: Final = Backoff(0.1, 1.0)
 
-# Requests that read, and the creation of a stream, to which the server replies in the same way if
-# the stream exists with the same configuration. Updates are not included: a second update could
-# undo that of another client in the meantime.
+# Requests that read, and the creation of a stream. If the stream already exists with the same
+# configuration, the server replies in the same way. Updates are not included, because a repeated
+# update could undo one that another client made in the meantime.
 _VERBS: Final = (
     "INFO",
     "STREAM.CREATE.",
