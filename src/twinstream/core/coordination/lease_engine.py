@@ -225,7 +225,7 @@ class LeaseEngine:
         self._own(attempt, seq, self.token or seq, now)
 
     def refused(self, now: float) -> None:
-        """Record that the server refused a record: its expected sequence did not match."""
+        """Record that the server refused a record because its expected sequence did not match."""
         self._lapse(now)
         self._look, self._again_at = True, now
 
@@ -243,7 +243,8 @@ class LeaseEngine:
         if record is not None and record.tenure == self.tenure:
             self._recognise(record, now)
         elif record is not None and record.seq < self.seq:
-            self._wait(now)  # The look-up is outdated: it found an older record than the engine's.
+            # The look-up is outdated, because the server has confirmed a newer record.
+            self._wait(now)
         elif self.phase is Phase.HELD:
             self._lose("its record was removed" if record is None else f"{record.owner} has it now")
         elif self.phase is Phase.LEAVING:
@@ -294,7 +295,7 @@ class LeaseEngine:
         self.phase, self.reason = Phase.LOST, reason
 
     def _end(self, reason: str) -> None:
-        """End because the slot has no record. That is a loss if a final record was requested."""
+        """End a release because the slot has no record, which is a loss with a final record."""
         if self._final:
             self._lose(reason)
         else:
@@ -335,6 +336,7 @@ class LeaseEngine:
                 self._again_at = now
 
     def _make_room(self, record: SlotRecord | None, now: float) -> None:
+        """Process a look-up while acquiring: retry if the slot is empty, else give up for now."""
         self.seq = self.token = 0
         if record is None and self._empty_looks < _MOST_EMPTY_LOOKS:
             self._empty_looks += 1
