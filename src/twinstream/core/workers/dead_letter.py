@@ -93,6 +93,7 @@ class Names:
 
     stream: str
     consumer: str | None
+    """The consumer whose failed messages are stored; None means all consumers of the stream."""
     letters: str
     """The stream of dead letters."""
     failures: str
@@ -203,7 +204,7 @@ def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
 def is_later_message(failure: Failure, stored: Timestamp) -> bool:
     """Return whether a message that was stored at `stored` is newer than the failure.
 
-    Such a message is not the failed message.
+    If so, it is not the failed message, although it has the same sequence.
     """
     return stored.ns > failure.time.ns + _SKEW
 

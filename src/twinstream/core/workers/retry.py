@@ -77,5 +77,5 @@ def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | Non
         return wanted
     step = backoff[min(deliveries, len(backoff)) - 1]
     skew = (step - backoff[0]).total_seconds()
-    # After a delay of zero, the server ignores the backoff and redelivers immediately.
+    # A delay of zero is avoided, because the server then redelivers immediately.
     return max(wanted - skew, 1e-9)
