@@ -44,8 +44,9 @@
         ├── AlreadyAcknowledged          … because it was acknowledged before
         └── NotAcknowledgeable           … because no consumer expects an acknowledgement of it
 
-The errors of key-value buckets are in `twinstream.core.kv.errors`; the errors of consumer groups
-are in `twinstream.core.groups.errors`.
+The errors of key-value buckets are in `twinstream.core.kv.errors`, those of object stores in
+`twinstream.core.object_store.errors`, and those of consumer groups in
+`twinstream.core.groups.errors`.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ class PublishFailures(TwinstreamError):
 
 
 class BadAnswer(TwinstreamError):
-    """The response is not in a form that JetStream sends, so another client sent it."""
+    """The response is not in a form that JetStream sends. Usually another client sent it."""
 
 
 class _Exists(JetStreamError):

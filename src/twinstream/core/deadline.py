@@ -56,8 +56,8 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
     """Return a duration in seconds, which may be infinite.
 
     Raises `BadArgument`, with `name` in its message, for a value that is not a duration, and for a
-    finite duration of more than `years` years. That value is probably in nanoseconds by mistake, as
-    no application waits for 10 years.
+    finite duration of more than `years` years. Such a value is probably in nanoseconds by mistake,
+    as no application waits for 10 years.
     """
     if isinstance(value, timedelta):
         number = value.total_seconds()
@@ -137,7 +137,8 @@ class Backoff:
     def __init__(self, first: float, longest: float = math.inf, factor: float = 2.0) -> None:
         self.first: Final = first
         self.longest: Final = longest
-        # A power of floats overflows. A power of integers could be too large to compute.
+        # A large power of floats raises OverflowError, while a large power of integers would take
+        # too long to compute.
         self.factor: Final = float(factor)
 
     def pause(self, attempt: int) -> float:
