@@ -52,7 +52,10 @@ class Credentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The secret values, which must not be shown even if a server quotes them."""
+        """Password, token, seed and JWT, as far as they are set.
+
+        They must be masked in all texts, since a server may quote them in an error.
+        """
         given = (self.password, self.token, self.nkey_seed, self.jwt)
         return tuple(each for each in given if each)
 

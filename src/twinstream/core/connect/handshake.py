@@ -159,7 +159,10 @@ def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | Authen
 
 
 def trouble_text(error: Exception) -> str:
-    """Return the text of an error of an attempt to connect, with a hint at a TLS option to set."""
+    """Return the text of an error of an attempt to connect.
+
+    For certificate errors, the text names the TLS options that may solve the problem.
+    """
     text = str(error) or type(error).__name__
     if not isinstance(error, OSError | TwinstreamError):
         text = f"{type(error).__name__}: {text}"

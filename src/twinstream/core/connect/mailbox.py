@@ -57,7 +57,8 @@ class Mailbox(Generic[S]):
     def is_refused(self, denied: Denied, *, lower: bool = False) -> bool:
         """Return whether `denied` is about this subscription or its requests.
 
-        `lower` is true if the text of `denied` is in lower case.
+        `lower` is true if the server reported `denied` in lower case. Then the case of subjects is
+        ignored.
         """
         if denied.publishing:
             mine = (self.asks, b"")

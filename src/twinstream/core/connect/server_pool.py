@@ -236,7 +236,7 @@ class ReconnectPolicy:
 
     A connection that is lost within `max_wait` seconds counts as a failed round."""
     wait: float = field(default=0.1, converter=_wait)
-    """Seconds before the second round, at least 0.01. The pause doubles after each round."""
+    """Seconds before the second round, at least 0.01. Each further pause is twice as long."""
     max_wait: float = field(default=5.0, converter=_max_wait)
     """Maximum pause in seconds, at least 0.01."""
     jitter: float = field(default=0.25, converter=_jitter)

@@ -17,7 +17,7 @@ BOUND: Final = 60.0
 
 
 class Doubt:
-    """A timer of the time without responders, for a user without permission to `CONSUMER.INFO`."""
+    """A timer of the time without responders, for a user without permission for `CONSUMER.INFO`."""
 
     def __init__(self) -> None:
         self._since: float | None = None

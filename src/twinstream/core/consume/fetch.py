@@ -160,8 +160,8 @@ class Fetch:
         elif status.kind in _ENDS:
             self._finish(_ENDS[status.kind])
         elif self.frames:
-            # An error would lose the messages of this batch. The next fetch gets the same status
-            # and raises the error.
+            # Raising an error now would lose the messages of this batch. The next fetch gets the
+            # same status and raises the error.
             self._finish(BatchEnd.INTERRUPTED)
         else:
             self._fail(pull_error(status, self._limits))

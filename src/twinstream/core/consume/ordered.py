@@ -181,7 +181,7 @@ class OrderedRead:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller has received all messages that were stored when the read began."""
+        """Whether the caller has received all requested messages up to `last_at_start`."""
         return self._began and self.scanned >= self.last_at_start
 
     @property
@@ -273,7 +273,10 @@ class OrderedRead:
         return self._created, self.position, self._scanned_seq
 
     def go_back(self, mark: Mark) -> None:
-        """Go back to the position `mark`. Another consumer delivers the messages after it again."""
+        """Go back to the position `mark`. Another consumer delivers the messages after it again.
+
+        If the stream was re-created since, the read goes back to the beginning of the stream.
+        """
         created, position, looked = mark
         if created is not None and created != self._created:
             position = looked = 0

@@ -63,7 +63,10 @@ class Pins:
         return self._ids.get(group)
 
     def note(self, group: str, pin: str) -> bool:
-        """Store the id found in a message; return whether it differs from the stored one."""
+        """Store the id found in a message; return whether it differs from the stored one.
+
+        If another id was stored, call `on_drop`.
+        """
         known = self._ids.get(group)
         if known == pin:
             return False

@@ -287,7 +287,8 @@ class PullEngine:
         if now - request.sent_at >= _LONG_LIFE:
             self._pauses = 0
             self._hasty_ends = 0
-        # Only requests without messages could lead to a tight loop.
+        # The second argument is true if no message arrived since the request was sent. Only such
+        # requests could lead to a tight loop.
         self._react(status, request.sent_behind == self._arrived, now)
 
     def probe_failed(self, now: float) -> None:

@@ -102,9 +102,10 @@ class Priority:
 
 @frozen(kw_only=True)
 class PullBounds:
-    """The limits in a consumer's configuration; None means unlimited or unknown."""
+    """Limits that follow from a consumer's configuration; None means unlimited or unknown."""
 
     max_batch: int | None = None
+    """Maximum number of messages of a request."""
     max_waiting: int | None = None
     """The number of requests of all clients that may be open at once."""
     max_expires: float | None = None
@@ -284,8 +285,8 @@ def request_body(
 ) -> bytes:
     """Return the body of one request as JSON.
 
-    A body with only the batch as a number is not used, because servers do not validate it. `pin` is
-    the id that the server assigned to a pinned client.
+    Servers also accept a plain number as the body, but do not validate it. So the body is always an
+    object. `pin` is the id that the server assigned to a pinned client.
     """
     body: dict[str, Any] = {"batch": batch}
     if max_bytes is not None:

@@ -145,19 +145,25 @@ class BatchSheet:
             )
 
     def commit_with(self, block: bytes) -> bytes:
-        """Return the header block of the last message with the commit. This message is stored."""
+        """Return `block`, the header block of the last message, with the commit added to it.
+
+        The message belongs to the batch.
+        """
         return _with(block, ((BATCH_COMMIT, _STORE_THIS),))
 
     def commit_after(self) -> bytes:
-        """Return the header block of a commit message that is not stored (server 2.14)."""
+        """Return the header block of an additional message, which only commits (server 2.14).
+
+        The server does not store this message.
+        """
         pairs = ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + 1)))
         return _with(b"", (*pairs, (BATCH_COMMIT, _END_OF_BATCH)))
 
     def drop(self) -> bytes:
         """Return the header block of a message that makes the server drop the batch.
 
-        The server does not store this message. After its reply, a commit that is still in flight
-        has no effect.
+        The server does not store this message. Once it has replied, a commit that is still in
+        flight has no effect.
         """
         return _with(b"", ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + _GAP))))
 

@@ -1,7 +1,8 @@
 """Counters (ADR-49, server 2.12): format an increment, and parse a stored value.
 
 Each subject of a counter stream is a counter. A published message contains an increment. The server
-adds it, and writes the new value into the stored message, as decimal text of any length.
+adds the increment to the counter, and stores a message with the new value, as decimal text of any
+length.
 """
 
 from __future__ import annotations

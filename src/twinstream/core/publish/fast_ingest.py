@@ -66,7 +66,7 @@ _PING: Final = 4
 class Ingested:
     """A message that was stored by fast ingest.
 
-    The server reports neither its sequence nor whether it was a duplicate of an earlier message.
+    The server reports neither the sequence of the message nor whether the message was a duplicate.
     """
 
     stream: str
@@ -76,8 +76,8 @@ class Ingested:
     is_certain: bool = True
     """Whether the message is certainly stored.
 
-    It is false with `gaps="ok"`: the server has handled the messages up to this one and has not
-    reported it as lost, but the report may have been lost.
+    It is false with `gaps="ok"`. Then the server has handled the messages up to this one and has
+    not reported this one as lost, but such a report may itself be lost.
     """
 
 
@@ -87,7 +87,9 @@ class Fate(Enum):
     STORED = auto()
     """The message is in the stream, or a duplicate of a stored message."""
     PASSED = auto()
-    """The server has handled the messages up to this one. With gaps "ok", it may be lost."""
+    """The server has handled the messages up to this one (with gaps "ok").
+
+    It has not reported this one as lost, but such a report may itself be lost."""
     REFUSED = auto()
     """The server refused the message with an error; a retry would not help."""
     LOST = auto()
@@ -186,7 +188,7 @@ class FastBatch:
 
     def ping_reply(self) -> bytes:
         """Return the reply subject that requests the last acknowledgement again."""
-        # A ping has the number of the last message, so that the loss of a ping is no gap.
+        # A ping repeats the number of the last message, so a lost ping leaves no gap.
         return b"%b%d.%d.$FI" % (self._prefix, self.sent, _PING)
 
     def commit_reply(self) -> bytes:
@@ -283,7 +285,7 @@ class FastBatch:
         """Return the outcome of a message, as far as it is known."""
         handled = self.passed if self.ack is None else max(self.passed, self.ack.count or 0)
         refusal = self.refused.get(number)
-        # Refusals are checked first: server 2.15 counts some refused messages as handled.
+        # Refusals are checked first, because server 2.15 counts some refused messages as handled.
         if refusal is not None:
             # With gaps "ok" the batch has continued, so a retry would be out of order.
             ended = self._fails or number > handled

@@ -4,8 +4,8 @@ Theory of operation. The owner sends the message and reports what happens: `fail
 of an attempt, `silent` when an attempt times out, `unsent` when it could not be sent, and
 `explained` with the result of an `Explain`. The engine returns one action:
 
-* `Send`: send the message again, after a pause. Either it is certain that this attempt was not
-  stored, or a message id or an expectation prevents it from being stored twice.
+* `Send`: send the message again, after a pause. Either it is certain that the failed attempt stored
+  nothing, or a message id or an expectation prevents the message from being stored twice.
 * `Prove`: find out whether an earlier attempt without a response was stored. This may be the reason
   why the server refused the current attempt.
 * `Explain`: find out why there were no responders, or why no response arrived, then call
@@ -141,7 +141,11 @@ class PublishEngine:
         return self.failed(error, left)
 
     def unsent(self, error: TwinstreamError, left: float) -> Action:
-        """Record that the current attempt could not be sent; return an action."""
+        """Record that the current attempt could not be sent; return an action.
+
+        `error` is the reason. If it is a timeout, publishing fails with it. `left` is the time
+        until the deadline in seconds.
+        """
         return Fail(error) if isinstance(error, RequestTimeout) else self.failed(error, left)
 
     def explained(self, why: NoResponders, left: float) -> Send | Fail:

@@ -132,7 +132,7 @@ class Schedule:
 
     @classmethod
     def _checked(cls, schedule: Schedule) -> Schedule:
-        # The server computes the first time of a schedule, and refuses a schedule without one.
+        # Like the server, refuse a schedule whose first time cannot be computed.
         schedule.next_times(datetime(2026, 1, 1, tzinfo=UTC), 1)
         return schedule
 

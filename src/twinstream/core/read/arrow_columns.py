@@ -75,8 +75,9 @@ def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa
 def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
     """Return one column of bytes for each pair of adjacent edges.
 
-    An edge is a column of offsets into `data`. Raises `NotUniform` if an offset is outside `data`,
-    or below the previous edge of its row or the last edge of the row before.
+    An edge is a column of offsets into `data`, with one offset for each message. Raises
+    `NotUniform` if an offset is outside `data`, or below the offset before it. That is the previous
+    edge of the same message or the last edge of the previous message.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -104,7 +105,7 @@ def _every(values: pa.Array, step: int, start: int) -> pa.Array:
 
 
 def _turned(rows: int, columns: int) -> pa.Array:
-    """Return the indices that transpose a table of concatenated rows."""
+    """Return the indices that transpose a table whose rows are stored one after the other."""
     import pyarrow.compute as pc
 
     index = _Counting.up_to(rows * columns)

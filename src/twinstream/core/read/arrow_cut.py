@@ -114,7 +114,8 @@ def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
     except NotUniform:
         block, tail = halves(headers, _TAIL, last=True)
         kind = pa.binary()
-        # If stored headers do not end with a line end, the server's lines begin within a line.
+        # If the stored headers of a message do not end with a line end, the server's lines begin
+        # within a line, and the page has to be parsed.
         require(pc.ends_with(block, b"\r\n"))
         bare = pc.equal(block, pa.scalar(b"NATS/1.0\r\n", kind))
         return pc.if_else(bare, pa.scalar(b"", kind), block), fields(tail, b"\r\n", 7, 8, _LINES)

@@ -33,8 +33,8 @@ LARGEST: Final = 1024
 #: message.
 _REQUEST_BYTES: Final = 256 * 1024
 
-#: Maximum bytes of messages in one response. The server disconnects a client that reads slowly once
-#: 64 MiB are pending for it (its default limit); this is well below.
+#: Maximum bytes of messages in one response. It is well below 64 MiB, the default limit of pending
+#: bytes at which the server disconnects a client that reads slowly.
 _ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 

@@ -107,9 +107,9 @@ def ns_of(text: bytes, where: str) -> int:
 
 
 def utc_ns(time: bytes, fraction: bytes | None) -> int | None:
-    """Return the nanoseconds since 1970 of a time in UTC and the digits of its fraction.
+    """Return the nanoseconds since 1970 of a time in UTC, None if the time is invalid.
 
-    Returns None for a time that `datetime` does not have.
+    `time` ends with the seconds. `fraction` has the digits after their decimal point, if any.
     """
     try:
         whole = datetime.fromisoformat(time.decode()) - _EPOCH

@@ -86,9 +86,12 @@ _S = TypeVar("_S", Page, AskLeader, Pause)
 class RangeRead:
     """The progress of a read of the range `[start, end)` of a stream.
 
-    Drive it with a loop over `step`: for a `Page`, pass each sequence to `accept` and report the
-    end with `page_ended`, or with `page_failed` if the connection or the server failed; answer
-    `AskLeader` with `leader_has`; answer `Pause` with `paused`. `Finished` is final.
+    The caller carries out `step` again and again, until it is `Finished`:
+
+    * `Page`: pass the sequence of each message to `accept`, then call `page_ended`. If the
+      connection or the server failed, call `page_failed` instead.
+    * `AskLeader`: pass the result to `leader_has`.
+    * `Pause`: wait, then call `paused`.
 
     Raises `ValueError` for bounds that are not a range of sequences.
     """

@@ -13,7 +13,7 @@ class ReadEnd(Enum):
     """Why a read ended. All values but CLOSED mean that the range is complete."""
 
     EMPTY = "the range held no sequence"
-    """There was nothing to read: the stream is empty or begins after the range."""
+    """The range has no sequences, for example because the stream is empty or begins after it."""
 
     SEEN = "a message at the end of the range was seen"
     """A message at the end of the range, or after it, was received.
@@ -51,5 +51,5 @@ class ReadReport:
 
     @property
     def complete(self) -> bool:
-        """Whether the read covered the whole range, and no message was removed ahead of it."""
+        """Whether the read covered the whole range, and no part was removed before it was read."""
         return self.reason is not ReadEnd.CLOSED and self.overtaken_at is None

@@ -1,4 +1,4 @@
-"""Fast reader of publish acknowledgements, for all acknowledgements of a socket read at once.
+"""Parse all publish acknowledgements that one read from the socket returned, in one step.
 
 Acknowledgements of one stream to one inbox subscription differ in two numbers only: the token of
 the inbox and the stream sequence. One regular expression finds both numbers of all acknowledgements
@@ -44,7 +44,7 @@ class AckCutter:
         self._aside = 0
 
     def learn(self, frame: Frame, shape: AckShape) -> None:
-        """Derive the pattern of later acknowledgements from one, `frame` of the given shape."""
+        """Derive the pattern for later acknowledgements from `frame`, one of the shape `shape`."""
         self.is_learning = False
         head, tail, size = shape.head, shape.tail, len(frame[3]) - 2
         digits = len(frame[3]) - len(head) - len(tail)

@@ -42,5 +42,5 @@ def valid(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text with a blank for each run of control characters, in addition to `valid`."""
+    """Return the result of `valid` with a blank in place of each run of control characters."""
     return re.sub(_CONTROL, " ", valid(text))

@@ -54,8 +54,8 @@ PONG: Final = b"PONG\r\n"
 # Limit of a control line in bytes. The longest control line is the INFO of a big cluster.
 _MAX_LINE: Final = 1 << 20
 
-# The longest message (bytes) that is accepted, unless the server announces more. The server's own
-# responses may exceed its `max_payload`: up to its `max_pending`, 64 MiB by default.
+# The longest message (bytes) that is accepted, unless the server announces more. `max_payload` does
+# not limit the server's own responses. They are limited by its `max_pending`, 64 MiB by default.
 _MAX_MESSAGE: Final = 1 << 26
 # Upper limit for `Parser.max_message`. No server announces more than 2 GiB, because servers store
 # `max_payload` in 32 bits.

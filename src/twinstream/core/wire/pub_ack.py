@@ -41,8 +41,8 @@ class _Blank(PubAck):
 
     __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
     __setattr__ = object.__setattr__
-    # Both methods are set. If only `__setattr__` were, the interpreter would look for it on each
-    # assignment.
+    # `__delattr__` is set as well, because with `__setattr__` alone each assignment is slower: the
+    # interpreter then looks up the method by name.
     __delattr__ = object.__delattr__
 
 
@@ -152,7 +152,7 @@ class AckReader:
         """
 
     def like_last(self, frame: Frame) -> PubAck | None:
-        """Return the acknowledgement in a reply that has the shape `shape`, else None."""
+        """Return the acknowledgement in a reply of the known `shape`, None for other replies."""
         body, shape = frame[3], self.shape
         if not body.startswith(shape.head) or not body.endswith(shape.tail):
             return None

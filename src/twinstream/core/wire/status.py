@@ -2,7 +2,8 @@
 
 Source: nats-server 2.11 to 2.15 and ADR-37 ("Status handling"). Texts contain numbers, and their
 case has changed over time. So a row matches by its code and by the start of the lower-cased text.
-The first matching row counts: a row with an empty text matches all other texts of its code.
+The first matching row counts. A row with an empty text is the last one of its code and matches all
+other texts.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Kind(Enum):
     BAD_REQUEST = auto()
     """The server rejects the request as invalid."""
     UNKNOWN = auto()
-    """A status that this release does not know. It ends the request."""
+    """A status that this release does not know. It is treated as the end of the request."""
 
 
 _TABLE: Final[tuple[tuple[int, str, Kind], ...]] = (

@@ -32,7 +32,8 @@ _NOT_IN_NAME: Final = re.compile(r"[ \t\r\n\f.*>/\\]")
 BLANKS: Final = " \t\r\n\f"
 """The white space that names must not contain; other white space is allowed.
 
-Strip names with `strip(BLANKS)`: `strip()` would also remove characters that are part of the name.
+Strip names with `strip(BLANKS)`, because `strip()` also removes characters that may be part of a
+name.
 """
 _DOMAIN: Final = re.compile(r"\$JS\.([^.]+)\.API")
 _MAX_NAME: Final = 255
@@ -143,7 +144,11 @@ class ApiSubjects:
 
     @classmethod
     def of(cls, *, domain: str | None, prefix: str | None) -> ApiSubjects:
-        """Return the subjects of a JetStream domain, or of an API that is imported as `prefix`."""
+        """Return the subjects of a JetStream domain, or of an API that is imported as `prefix`.
+
+        If both are None or empty, the prefix is `$JS.API`. Raises `BadArgument` if both are given,
+        or if one is invalid.
+        """
         if domain and prefix:
             raise BadArgument("pass either domain or prefix, not both: each replaces $JS.API")
         if domain:
@@ -196,7 +201,10 @@ class ApiSubjects:
         return f"{self.prefix}.DIRECT.GET.{check_name(stream, 'stream')}"
 
     def direct_last(self, stream: str, subject: str) -> str | None:
-        """Return the direct get subject for the last message of `subject`; None if too long."""
+        """Return the subject of a direct get of the last message of `subject`.
+
+        Return None if the result would be too long.
+        """
         direct = f"{self.direct_get(stream)}.{subject}"
         return direct if len(direct.encode()) <= _MAX_SUBJECT else None
 
