@@ -62,7 +62,10 @@ class CoordinationSubjects:
         return f"{self.root}.held.{kind}.>" if kind is not None else self.held
 
     def parts(self, subject: str) -> tuple[str, str, int | None]:
-        """Return kind, name and number from the subject of a slot; None if it has no number."""
+        """Return kind, name and number from the subject of a slot.
+
+        The number is None unless the slot is one of a semaphore or a rate limit.
+        """
         kind, _, rest = subject.removeprefix(f"{self.root}.held.").partition(".")
         name, _, number = rest.rpartition(".")
         slot = natural(number)

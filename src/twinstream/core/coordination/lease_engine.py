@@ -17,8 +17,8 @@ If a response is lost, the outcome is unknown. The next attempt decides: if the 
 attempt was not stored, the next record is. Otherwise the server refuses the next record, and the
 engine looks up the stored record. A record contains its tenure (a name for one attempt to become a
 holder) and the number of the attempt. So the engine recognises its own record, and the lease counts
-from the time at which that attempt was sent. A look-up may return an old state (a deposed leader
-may reply), so it never makes the state older.
+from the time at which that attempt was sent. A former leader may reply to a look-up with an old
+record. So the engine ignores a record that is older than the last one it knows to be stored.
 
 The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`). `poll` returns
 the action to take, `wake_at` the time of the next poll. One action is in flight at a time. Times
@@ -42,8 +42,8 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 # Maximum seconds to wait for a response before the next attempt, for example during an election.
 _LONGEST_PATIENCE: Final = 5.0
-# How many times a slot that refused a record may be found empty. Other clients may acquire and
-# release it faster than this client can look it up.
+# How many times a slot that refused a record may be found empty before the engine gives up. Other
+# clients may acquire and release the slot faster than this client can look it up.
 _MOST_EMPTY_LOOKS: Final = 3
 _SHORTEST_TTL: Final = 2
 

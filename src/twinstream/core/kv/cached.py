@@ -56,7 +56,7 @@ class CachedEntries(Generic[V]):
     def caught_up(self, generation: int) -> None:
         """Record that the watch has delivered all initial values of a generation."""
         if generation != self._generation:
-            # The watch delivered no entry of this generation: the re-created bucket is empty.
+            # The watch delivered no entry of this generation, so the re-created bucket is empty.
             self._generation, self._next = generation, {}
         if self._next is not None:
             self._entries, self._next = self._next, None

@@ -127,9 +127,9 @@ def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
 def changed_stream(
     stream: StreamConfig, before: KeyValueConfig, after: KeyValueConfig
 ) -> StreamConfig:
-    """Return a stream's configuration with those settings of `after` that `before` does not have.
+    """Return a stream's configuration with those settings of `after` that differ from `before`.
 
-    Raises `BadArgument` if a setting of `after` is invalid or if the bucket was renamed.
+    Raises `BadArgument` if a setting of `after` is invalid or if the names of the buckets differ.
     """
     check_key_value(after)
     if after.bucket != before.bucket:

@@ -49,9 +49,10 @@ class WatchState:
         return not self.is_live and scanned >= self.target
 
     def judge(self, last_revision: int, scanned: int) -> None:
-        """Record the last revision that the leader reported; decide whether more must follow.
+        """Decide whether the initial values are complete.
 
-        `scanned` is the revision up to which the read has delivered or scanned the bucket.
+        `last_revision` is the bucket's last revision as reported by the leader. `scanned` is the
+        revision up to which the read has delivered or scanned the bucket.
         """
         self._rounds += 1
         if last_revision <= scanned or self._rounds >= _ROUNDS:

@@ -156,7 +156,7 @@ class Log:
 
 
 class _Repeats:
-    """A counter of repeats. The first report is due, then one after each `_REPEAT_INTERVAL`."""
+    """A counter of repeats. The reports within `_REPEAT_INTERVAL` after a record are its repeats."""
 
     __slots__ = ("_due_at", "_missed")
 
@@ -165,7 +165,10 @@ class _Repeats:
         self._missed = 0
 
     def count(self, now: float) -> int | None:
-        """Count a report. Return the number of repeats before it, or None if it is not due."""
+        """Count a report at the time `now`.
+
+        Return None if it is a repeat, else the number of repeats since the last record.
+        """
         if now < self._due_at:
             self._missed += 1
             return None

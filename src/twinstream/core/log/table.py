@@ -41,7 +41,10 @@ EXTRAS: Final = {
 
 
 class Row:
-    """A row of the table: how reports of the class `name` are logged, if `when` is true."""
+    """A row of the table: how reports of the class `name` are logged.
+
+    If `when` is not None, the row applies only to reports for which `when` returns true.
+    """
 
     def __init__(
         self,

@@ -47,9 +47,10 @@ class ObjectProgress:
 
 
 def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -> int:
-    """Return the size of chunks in bytes: the wanted size, or the largest size that is possible.
+    """Return the size of chunks in bytes.
 
-    Raises `BadArgument` if messages are too small for chunks.
+    It is `wanted` (by default 128 KiB), or the largest possible size if that is smaller. Raises
+    `BadArgument` if messages are too small for chunks.
     """
     most = max_payload
     if max_msg_size is not None and max_msg_size > 0:
