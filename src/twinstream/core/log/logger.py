@@ -156,7 +156,7 @@ class Log:
 
 
 class _Repeats:
-    """A counter of repeats. The reports within `_REPEAT_INTERVAL` after a record are its repeats."""
+    """A counter of repeats, the reports within `_REPEAT_INTERVAL` seconds after a record."""
 
     __slots__ = ("_due_at", "_missed")
 
