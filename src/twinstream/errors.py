@@ -342,8 +342,8 @@ class PullRefused(PullError):
 
     `limit` is the name of the limit in the configuration of the consumer. `asked` is the requested
     value and `allowed` the value of the limit: in messages (`max_batch`), bytes (`max_bytes`),
-    seconds (`max_expires`) or open requests (`max_waiting`). They are None if unknown. `text` is
-    the status that the server sent.
+    seconds (`max_expires`) or open requests (`max_waiting`). A value that is not known is None.
+    `text` is the status that the server sent.
     """
 
     def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:

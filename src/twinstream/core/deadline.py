@@ -32,7 +32,7 @@ Seconds = float | int | timedelta
 """A duration as an argument: a number of seconds, or a timedelta."""
 
 
-# On Linux, CLOCK_MONOTONIC stops while the machine is suspended, and the server's clock does not.
+# On Linux, CLOCK_MONOTONIC stops while the machine is suspended, but the server's clock goes on.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
@@ -75,9 +75,9 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
 def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST) -> float:
     """Return a finite duration in seconds, for a request to the server.
 
-    The server stores times as nanoseconds since 1970 in 64 bits. It treats a time after 2262 as
-    past (2.11 to 2.15): it removes the message, releases the lock, or does not delay. Raises
-    `BadArgument` like `seconds`, and for an infinite duration.
+    The server stores times as nanoseconds since 1970 in 64 bits, and treats a time after 2262 as
+    past (2.11 to 2.15). So it would remove the message or release the lock at once, or not delay at
+    all. Raises `BadArgument` like `seconds`, and for an infinite duration.
     """
     number = seconds(value, name, years=years)
     if math.isinf(number):
