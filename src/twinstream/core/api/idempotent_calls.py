@@ -1,7 +1,7 @@
 """Decide which API requests may be sent again, and when.
 
-When the meta leader of a cluster changes, the cluster loses the requests that it was processing:
-there is no response (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down
+When the meta leader of a cluster changes, the cluster loses the requests that it was processing,
+and sends no response (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down
 every second). An idempotent request is therefore sent again, with the same reply subject, if there
 is no response, if it was refused because there was no leader, or if the connection was lost.
 """

@@ -33,8 +33,8 @@ a list of actions: send a pull, pass on a report, forget the pin, finish.
   a limited number of bytes for one client (64 MiB unless configured otherwise) and disconnects a
   client that reads too slowly. Messages in flight are then late, or lost if the consumer uses no
   acknowledgements.
-* If the consumer's max_waiting is known, no more requests than that are open at once: a server
-  drops requests above max_waiting without a reply (from 2.11.5 on).
+* If the consumer's max_waiting is known, the engine opens no more requests than that at once. A
+  server drops requests above max_waiting without a reply (from 2.11.5 on).
 * A pinned client that sends no pull within the consumer's priority_timeout loses its pin, however
   many messages it has. So the engine pulls in time even if the buffer is full, for one more
   message.
@@ -239,8 +239,7 @@ class PullEngine:
     def may_pass(self) -> bool:
         """Return whether the owner may hand over the next message before it calls `arrived`.
 
-        This is true if the buffer is empty, only a count limits it, and no pull is due after the
-        message.
+        The buffer must be empty and limited by count only, and no pull may become due.
         """
         limits = self._limits
         if limits.max_bytes is not None or limits.priority is not None or self.buffered:
@@ -281,7 +280,7 @@ class PullEngine:
         if request is None:
             request = self._presumed_full.pop(status.token, None)
         if request is None:
-            # A late status: the request with this token has already ended.
+            # The status is late. The request with its token has already ended.
             return
         self._settle(request, status)
         if now - request.sent_at >= _LONG_LIFE:

@@ -13,9 +13,9 @@ A renewal is valid from the time at which it was sent. When the lease is no long
 permanently lost, even if a late response shows that the server still has the record, because the
 loss may already have been reported.
 
-If a response is lost, the outcome is unknown. The next attempt decides: if the record of the lost
-attempt was not stored, the next record is. Otherwise the server refuses the next record, and the
-engine looks up the stored record. A record contains its tenure (a name for one attempt to become a
+If a response is lost, the outcome is unknown until the next attempt. If the first record was not
+stored, the server stores the next one. Otherwise the server refuses the next one, and the engine
+looks up the stored record. A record contains its tenure (a name for one attempt to become a
 holder) and the number of the attempt. So the engine recognises its own record, and the lease counts
 from the time at which that attempt was sent. A former leader may reply to a look-up with an old
 record. So the engine ignores a record that is older than the last one it knows to be stored.

@@ -7,7 +7,7 @@ is at most the requested one. After each interval the server replies that it has
 messages up to a number. Each such reply may change the interval.
 
 These replies contain no stream sequence, and a ping only repeats the last reply. So the messages
-after the last reply are confirmed only at the end of the batch: the server replies to the commit
+after the last reply are confirmed only at the end of the batch. The server replies to the commit
 with a publish acknowledgement, whose `count` is the last number handled.
 
 With gaps "fail", a missing number or a message that the server refuses ends the batch at that
@@ -93,7 +93,7 @@ class Fate(Enum):
     REFUSED = auto()
     """The server refused the message with an error; a retry would not help."""
     LOST = auto()
-    """The message is not stored: the server has reported a gap (with gaps "ok")."""
+    """The message is not stored, since the server has reported a gap there (with gaps "ok")."""
     AGAIN = auto()
     """The message is not stored and may be sent again."""
     UNKNOWN = auto()

@@ -1,9 +1,9 @@
 """The retries of a publish: when the message may be sent again, how often, and after which pause.
 
-A message may be sent again if it is certain that nothing was stored: there were no responders
-(503), or the server replied that it cannot process the message yet. After a timeout or a lost
-connection the outcome is unknown, and only a message id or an expectation prevents a retry from
-storing the message twice.
+A message may be sent again if it is certain that nothing was stored. This is the case if there were
+no responders (503), or if the server replied that it cannot process the message yet. After a
+timeout or a lost connection the outcome is unknown, and only a message id or an expectation
+prevents a retry from storing the message twice.
 
 Other clients retry twice after a 503, 250 milliseconds apart, which is about the duration of an
 election after a leader stepped down. This is the default of Twinstream, too. If the stream still

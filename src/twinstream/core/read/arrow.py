@@ -35,7 +35,7 @@ def arrow_schema() -> pa.Schema:
     """Return the Arrow schema of stored messages: subject, seq, time, headers, data.
 
     `time` is in nanoseconds, UTC. `headers` maps each name to all its values, and is null for a
-    message without headers. `seq` is a signed integer: a read raises `Unsupported` for sequences
+    message without headers. `seq` is a signed integer, so a read raises `Unsupported` for sequences
     from 2**63 up. Raises `Unsupported` if pyarrow is not installed.
     """
     require_arrow()

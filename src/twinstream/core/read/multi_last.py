@@ -137,6 +137,6 @@ class MultiAnswer:
             return MultiEnd()
         if code == 413:
             return MultiEnd(too_many=True)
-        # A 404 after messages is a failure, too: a message that the server had found was removed
+        # A 404 after messages is a failure, too. The server had found a message, which was removed
         # before the server could send it.
         return MultiEnd(failure=f"{code} {text}".strip(), missing=code == 503)

@@ -41,8 +41,8 @@ class _Blank(PubAck):
 
     __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
     __setattr__ = object.__setattr__
-    # `__delattr__` is set as well, because with `__setattr__` alone each assignment is slower: the
-    # interpreter then looks up the method by name.
+    # `__delattr__` is set as well. With `__setattr__` alone, each assignment is slower, because the
+    # interpreter looks up the method by name.
     __delattr__ = object.__delattr__
 
 
