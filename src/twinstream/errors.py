@@ -44,8 +44,9 @@
         ├── AlreadyAcknowledged          … because it was acknowledged before
         └── NotAcknowledgeable           … because no consumer expects an acknowledgement of it
 
-The errors of key-value buckets are in `twinstream.core.kv.errors`; the errors of consumer groups
-are in `twinstream.core.groups.errors`.
+The errors of key-value buckets are in `twinstream.core.kv.errors`, those of object stores in
+`twinstream.core.object_store.errors`, and those of consumer groups in
+`twinstream.core.groups.errors`.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ class PublishFailures(TwinstreamError):
 
 
 class BadAnswer(TwinstreamError):
-    """The response is not in a form that JetStream sends, so another client sent it."""
+    """The response is not in a form that JetStream sends. Usually another client sent it."""
 
 
 class _Exists(JetStreamError):
@@ -341,8 +342,8 @@ class PullRefused(PullError):
 
     `limit` is the name of the limit in the configuration of the consumer. `asked` is the requested
     value and `allowed` the value of the limit: in messages (`max_batch`), bytes (`max_bytes`),
-    seconds (`max_expires`) or open requests (`max_waiting`). They are None if unknown. `text` is
-    the status that the server sent.
+    seconds (`max_expires`) or open requests (`max_waiting`). A value that is not known is None.
+    `text` is the status that the server sent.
     """
 
     def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:

@@ -64,8 +64,8 @@ class Permissions:
 
 
 def _quoted(subject: str) -> str:
-    # The server's configuration format has no \\u escapes, so only control characters, quotes and
-    # backslashes are escaped.
+    # The server's configuration format has no `\u` escapes, so only control characters, quotes and
+    # backslashes are escaped, as `\x` and two digits.
     return _ESCAPED.sub(lambda found: f"\\x{ord(found.group()):02x}", subject)
 
 

@@ -32,7 +32,7 @@ Seconds = float | int | timedelta
 """A duration as an argument: a number of seconds, or a timedelta."""
 
 
-# On Linux, CLOCK_MONOTONIC stops while the machine is suspended, and the server's clock does not.
+# On Linux, CLOCK_MONOTONIC stops while the machine is suspended, but the server's clock goes on.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
@@ -56,8 +56,8 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
     """Return a duration in seconds, which may be infinite.
 
     Raises `BadArgument`, with `name` in its message, for a value that is not a duration, and for a
-    finite duration of more than `years` years. That value is probably in nanoseconds by mistake, as
-    no application waits for 10 years.
+    finite duration of more than `years` years. Such a value is probably in nanoseconds by mistake,
+    as no application waits for 10 years.
     """
     if isinstance(value, timedelta):
         number = value.total_seconds()
@@ -75,9 +75,9 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
 def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST) -> float:
     """Return a finite duration in seconds, for a request to the server.
 
-    The server stores times as nanoseconds since 1970 in 64 bits. It treats a time after 2262 as
-    past (2.11 to 2.15): it removes the message, releases the lock, or does not delay. Raises
-    `BadArgument` like `seconds`, and for an infinite duration.
+    The server stores times as nanoseconds since 1970 in 64 bits, and treats a time after 2262 as
+    past (2.11 to 2.15). So it would remove the message or release the lock at once, or not delay at
+    all. Raises `BadArgument` like `seconds`, and for an infinite duration.
     """
     number = seconds(value, name, years=years)
     if math.isinf(number):
@@ -137,7 +137,8 @@ class Backoff:
     def __init__(self, first: float, longest: float = math.inf, factor: float = 2.0) -> None:
         self.first: Final = first
         self.longest: Final = longest
-        # A power of floats overflows. A power of integers could be too large to compute.
+        # A large power of floats raises OverflowError, while a large power of integers would take
+        # too long to compute.
         self.factor: Final = float(factor)
 
     def pause(self, attempt: int) -> float:

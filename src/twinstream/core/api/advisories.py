@@ -44,7 +44,7 @@ class Event:
     record: Model
     raw: bytes
     missed: int = 0
-    """The number of events that were dropped right before this event: the buffer was full."""
+    """The number of events that were dropped right before this event because of a full buffer."""
     reconnected: bool = False
     """Whether there was a reconnect before this event, so that events may be missing."""
     problem: str = ""

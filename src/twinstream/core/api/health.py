@@ -141,7 +141,11 @@ def judge(
 
 
 def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
-    """Yield each consumer whose acknowledgement floor did not move, and the sequence after it."""
+    """Yield each stuck consumer, and the sequence after its acknowledgement floor.
+
+    A consumer is stuck if the floor is the same in both samples, although messages were pending
+    acknowledgement in both.
+    """
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
         if then is not None and then.created == consumer.created and _is_stuck(then, consumer):

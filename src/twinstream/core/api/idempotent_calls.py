@@ -1,7 +1,7 @@
 """Decide which API requests may be sent again, and when.
 
-When the meta leader of a cluster changes, the cluster loses the requests that it was processing:
-there is no response (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down
+When the meta leader of a cluster changes, the cluster loses the requests that it was processing,
+and sends no response (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down
 every second). An idempotent request is therefore sent again, with the same reply subject, if there
 is no response, if it was refused because there was no leader, or if the connection was lost.
 """
@@ -17,13 +17,13 @@ from twinstream.errors import JetStreamError
 __all__ = ["ASK_AGAIN", "is_repeatable", "pause_before_repeat"]
 
 ASK_AGAIN: Final = Backoff(1.0)
-"""Seconds without a response before a request is sent again."""
+"""The pauses without a response before a request is sent again: 1, 2, 4 … seconds."""
 
 _BACKOFF: Final = Backoff(0.1, 1.0)
 
-# Requests that read, and the creation of a stream, to which the server replies in the same way if
-# the stream exists with the same configuration. Updates are not included: a second update could
-# undo that of another client in the meantime.
+# Requests that read, and the creation of a stream. If the stream already exists with the same
+# configuration, the server replies in the same way. Updates are not included, because a repeated
+# update could undo one that another client made in the meantime.
 _VERBS: Final = (
     "INFO",
     "STREAM.CREATE.",

@@ -1,4 +1,4 @@
-"""Check that a STREAM.INFO response is from the stream's leader, which is still the leader.
+"""Check that a STREAM.INFO response is from the stream's leader, and not from a former leader.
 
 Only the leader is certain to have every acknowledged message, but other replicas also reply (seen
 on servers 2.11 to 2.15):
@@ -8,9 +8,9 @@ on servers 2.11 to 2.15):
    even if there is a leader.
 3. A leader that was stalled considers itself the leader until it learns of the next leader.
 
-The response shows such a case. In the first two cases it names no leader, or it names the leader
-among the *other* replicas. In the third case its sender has not heard from the other replicas for a
-long time.
+The response shows each of these cases. In the first two, it names no leader, or it names the leader
+among the *other* replicas. In the third, it reports that its sender has not heard from the other
+replicas for a long time.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class S2Frames:
 
     @property
     def whole(self) -> bool:
-        """Whether the data so far ends at the end of a frame."""
+        """Whether the data so far consists of complete frames of a valid stream."""
         return self._begun and not (self.trouble or self._rest or self._skip)
 
     def feed(self, data: bytes) -> None:
@@ -61,7 +61,10 @@ class S2Frames:
             at += step
 
     def _enter(self, head: bytes) -> int | None:
-        """Return the size of the frame that begins with `head`, or None if `head` is incomplete."""
+        """Process the beginning of a frame, and return the size of the frame in bytes.
+
+        Return None if `head` is too short for that.
+        """
         if len(head) < _HEAD:
             return None
         kind, length = head[0], int.from_bytes(head[1:_HEAD], "little")

@@ -13,7 +13,7 @@ __all__ = ["check_takes_one", "check_told"]
 def check_told(function: object, name: str) -> None:
     """Raise `BadArgument` unless a callback is a plain function of one argument, or None.
 
-    A coroutine function is no plain function: its coroutine would never run, so the report would be
+    A coroutine function is refused, because its coroutine would never run and the report would be
     lost. Callables without a signature, such as some builtins, are accepted.
     """
     if function is None:
@@ -32,7 +32,8 @@ def check_takes_one(function: Callable[..., Any], name: str) -> None:
     from inspect import signature
 
     try:
-        # The signature of the wrapper counts: a decorator may pass more arguments to the function.
+        # For a decorated function, the signature of the wrapper counts, because the wrapper may
+        # pass further arguments to the function.
         found = signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         # Some builtins have no signature.

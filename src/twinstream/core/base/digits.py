@@ -13,7 +13,8 @@ _LONGEST: Final = 20
 def natural(text: str | bytes | None) -> int | None:
     """Return the number that `text` contains as ASCII digits, or None for other text.
 
-    Return None also for more than 20 digits: `int` raises ValueError for more than 4,300 digits.
+    Return None also for more than 20 digits. No valid number is that long, and `int` raises
+    ValueError for more than 4,300 digits.
     """
     if text is None or len(text) > _LONGEST or not text.isascii() or not text.isdigit():
         return None

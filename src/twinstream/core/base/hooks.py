@@ -51,7 +51,7 @@ Point = Literal[
 """The name of a point: the component, then what happens next or has just happened."""
 
 HOOKS: Final[dict[Point, Callable[[Any], object]]] = {}
-"""The function for each point. It is called with the `item` of `reached`. Only tests add some."""
+"""The function for each point. `reached` calls it with `item`. Only tests add functions."""
 
 
 def reached(point: Point, item: object) -> None:

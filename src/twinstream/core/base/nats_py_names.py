@@ -142,9 +142,9 @@ class _Absent:
 
 
 def hint_attributes(owner: type[T]) -> type[T]:
-    """Make the nats-py attributes of a class raise an error with a hint. `dir` does not list them.
+    """Make the nats-py names in `ATTRIBUTES` for a class raise an error with a hint.
 
-    The names are those of `ATTRIBUTES` for the class, which is returned.
+    `dir` does not list the names. Return the class.
     """
     names = ATTRIBUTES[owner.__name__]
     for name in names:

@@ -10,7 +10,7 @@ from twinstream.models import Timestamp
 
 __all__ = ["comparable"]
 
-# A server compares nanoseconds since 1970 as 64-bit integers. A larger value would wrap around: a
+# A server compares nanoseconds since 1970 as 64-bit integers, and a larger value wraps around. So a
 # request for messages since the year 2300 would return all messages instead of none. No message is
 # older than 1970.
 _FIRST: Final = Timestamp.from_ns(0)

@@ -1,8 +1,8 @@
 """Errors that name the right statement, for objects used in a `with` or `for` of the wrong kind.
 
 Classes of `js_async` inherit from `AsyncBlock` and `AsyncLoop`, classes of `js_sync` from
-`SyncBlock` and `SyncLoop`. Their methods are hidden from type checkers, for which the object would
-otherwise support the wrong statement.
+`SyncBlock` and `SyncLoop`. The methods of these base classes are hidden from type checkers, which
+would otherwise accept the wrong statement.
 """
 
 from __future__ import annotations

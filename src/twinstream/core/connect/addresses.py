@@ -18,10 +18,10 @@ A = TypeVar("A", bound="tuple[Any, ...]")
 
 
 def resolvable(host: str) -> str | bytes:
-    """Return a host for `getaddrinfo`: an IPv4 address as bytes, a name as text.
+    """Return a host for `getaddrinfo`: an IPv4 address as bytes, anything else as text.
 
-    For bytes, Python does not import the IDNA codec. Names stay text, in case the application has
-    replaced `getaddrinfo`.
+    For bytes, Python does not import the IDNA codec. Names stay text, because an application may
+    have replaced `getaddrinfo` with a function that expects text.
     """
     return host.encode() if host.isascii() and host.replace(".", "").isdigit() else host
 

@@ -1,7 +1,7 @@
 """User credentials for CONNECT, and the signature of the server's nonce.
 
 Source: ADR-14 and nats-server's authentication. Nkeys need the package `nkeys` (extra `nkeys`).
-Secrets never appear in a repr, an error or a log: errors name the setting, not its value.
+Secrets never appear in a repr, an error or a log. Errors name the setting, but not its value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECTION: Final = r"-{3,}BEGIN (NATS USER JWT|USER NKEY SEED)-{3,}\s+(\S+)\s+-{3
 
 @frozen(kw_only=True)
 class Credentials:
-    """The credentials of a client: a user, a token, an nkey, or a JWT with its nkey.
+    """The credentials of a client: a user, a token, an nkey, a JWT with its nkey, or a bearer JWT.
 
     Raises `BadArgument` for a value that is not text, for a password without a user, and for
     several kinds of credentials at once.
@@ -52,7 +52,10 @@ class Credentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The secret values, which must not be shown even if a server quotes them."""
+        """Password, token, seed and JWT, as far as they are set.
+
+        They must be masked in all texts, since a server may quote them in an error.
+        """
         given = (self.password, self.token, self.nkey_seed, self.jwt)
         return tuple(each for each in given if each)
 
@@ -76,8 +79,10 @@ class Credentials:
     def fields(self, nonce: str) -> dict[str, Any]:
         """Return the members of CONNECT for the credentials.
 
-        With an nkey they include the signature of `nonce`, which the server sends in INFO. Raises
-        `AuthenticationFailed` for an nkey without a JWT if the server sent no nonce.
+        `nonce` is the text that the server sent in INFO, empty if it sent none. With `nkey_seed`,
+        the members include the signature of the nonce. Raises `AuthenticationFailed` for an nkey
+        without a JWT if there is no nonce. Raises `BadArgument` if the package `nkeys` is missing
+        or the seed is invalid.
         """
         fields: dict[str, Any] = {}
         if self.token is not None:

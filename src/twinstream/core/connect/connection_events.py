@@ -18,7 +18,10 @@ __all__ = [
 
 @frozen
 class Connected:
-    """The event that a TCP connection was established; `epoch` is its number, counted from 1."""
+    """The event that a TCP connection was established.
+
+    `epoch` is the number of this TCP connection, counted from 1. It is above 1 after a reconnect.
+    """
 
     server: str
     epoch: int

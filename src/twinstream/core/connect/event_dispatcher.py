@@ -12,23 +12,24 @@ __all__ = ["Announcer"]
 
 
 class Announcer:
-    """A queue that passes events to a callback one at a time. `Closed` is the last event.
+    """A queue that passes events to a callback one at a time.
 
-    No thread waits. While one thread delivers an event, it also delivers the events that other
-    threads add.
+    No thread waits. While one thread delivers an event, other threads only add theirs, and the
+    first thread delivers those, too. Events after `Closed` are discarded.
     """
 
     def __init__(self, pass_on: Callable[[ConnectionEvent], None]) -> None:
         self._pass_on: Final = pass_on
         self._due: Final[deque[ConnectionEvent]] = deque()
-        # The right to deliver: empty while a thread delivers. pop() is atomic.
+        # Contains one item, except while a thread delivers. A thread may deliver if it could pop
+        # the item. pop() is atomic, so no other thread can do so at the same time.
         self._turn: Final = deque([True])
         self._over = False
 
     def tell(self, event: ConnectionEvent) -> None:
         """Deliver an event, or queue it if another event is being delivered."""
         self._due.append(event)
-        # Events that other threads added during a delivery are delivered by this thread.
+        # The loop also delivers events that other threads add during a delivery.
         while self._due:
             try:
                 turn = self._turn.pop()

@@ -124,14 +124,21 @@ def connect_fields(name: str | None, credentials: Credentials, nonce: str) -> di
 
 
 def url_credentials(address: ServerAddress) -> Credentials:
-    """Return the credentials in a server URL. A user without a password is a token."""
+    """Return the credentials in a server URL, which may be empty.
+
+    A user without a password is a token.
+    """
     if address.user is not None and address.password is not None:
         return Credentials(user=address.user, password=address.password)
     return Credentials(token=address.user)
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Mask secrets in the text of a -ERR, in case the server quotes CONNECT."""
+    """Return the text of a -ERR without secrets, in case the server quotes CONNECT.
+
+    The arguments of CONNECT are masked as a whole. Each of `secrets` that has at least four
+    characters is masked anywhere in the text.
+    """
     text = re.sub(_CONNECT, "CONNECT ***", text, flags=re.IGNORECASE | re.DOTALL)
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
@@ -141,7 +148,10 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | AuthenticationFailed:
-    """Return the error for the text of a -ERR. Its message does not contain `secrets`."""
+    """Return the error for the text of a -ERR, with `secrets` masked in its message.
+
+    It is a `PermissionDenied`, an `AuthenticationFailed`, or a `ServerError` for any other text.
+    """
     lower = text.lower()
     text = without_secrets(text, secrets)
     if lower.startswith("permissions violation"):
@@ -152,7 +162,10 @@ def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | Authen
 
 
 def trouble_text(error: Exception) -> str:
-    """Return the text of an error of an attempt to connect, with a hint at a TLS option to set."""
+    """Return the text of an error of an attempt to connect.
+
+    For certificate errors, the text names the TLS options that may solve the problem.
+    """
     text = str(error) or type(error).__name__
     if not isinstance(error, OSError | TwinstreamError):
         text = f"{type(error).__name__}: {text}"
@@ -198,7 +211,7 @@ class Denied:
 
 
 def read_denied(text: str) -> Denied | None:
-    """Return the operation that a -ERR denies; None for another kind of -ERR."""
+    """Return the operation that the -ERR with this text denies; None for another kind of -ERR."""
     if text.lower().startswith(_TOO_MANY):
         return Denied(False, b"")
     found = re.search(_DENIED, text, re.IGNORECASE)

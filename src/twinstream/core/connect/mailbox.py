@@ -48,16 +48,17 @@ class Mailbox(Generic[S]):
         self.signal: Final = signal
         self.frames: Final[deque[Frame]] = deque()
         self.heard_at = now
-        # The subject of the requests whose replies the subscription receives. If the user may not
-        # publish to it, no reply arrives.
+        # The subject of the requests whose replies the subscription receives, or empty. If the user
+        # may not publish to this subject, no reply arrives.
         self.asks = b""
-        # The reason why no more frames can arrive, such as a permission violation.
+        # The reason why no more frames can arrive, such as a permission violation, else None.
         self.error: TwinstreamError | None = None
 
     def is_refused(self, denied: Denied, *, lower: bool = False) -> bool:
         """Return whether `denied` is about this subscription or its requests.
 
-        `lower` is true if the text of `denied` is in lower case.
+        `lower` is true if the server reported `denied` in lower case. Then the case of subjects is
+        ignored.
         """
         if denied.publishing:
             mine = (self.asks, b"")

@@ -35,7 +35,8 @@ def _words(text: str | tuple[str, ...]) -> tuple[str, ...]:
 class Pattern:
     """An entry of the table: an operation, its arguments, and its subjects.
 
-    The subjects contain names of arguments in braces.
+    `takes` has the names of the arguments: in brackets if the argument is optional, and with `*` if
+    it may be repeated. The subjects contain names of arguments in braces.
     """
 
     name: str
@@ -61,7 +62,10 @@ class Pattern:
         return Operation(self.name, _all(self.publishes, each), _all(self.subscribes, each))
 
     def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
-        """Return the arguments by name: one mapping for each repetition of the subjects."""
+        """Return the arguments by name.
+
+        The result has one mapping for each value of a repeated argument, otherwise a single one.
+        """
         names = [word.strip("[]*") for word in self.takes]
         if self.takes and self.takes[-1].endswith("*"):
             return [{names[0]: _checked(names[0], value)} for value in arguments]
@@ -70,7 +74,10 @@ class Pattern:
 
 
 def _checked(name: str, value: str) -> str:
-    """Return an argument; raises `BadArgument` if it is invalid. `*` means any name."""
+    """Return the argument called `name`; raises `BadArgument` if its value is invalid.
+
+    The value `*` stands for any stream, consumer or other name.
+    """
     check_filter(value)
     if name in _NAMES and ("." in value or value == ">"):
         raise BadArgument(f"{value!r} is not the name of a {name}; use * for any")

@@ -1,4 +1,6 @@
-"""The subjects that each operation publishes and subscribes to. Permissions are made from them.
+"""The subjects that each operation publishes and subscribes to.
+
+`twinstream.permissions` builds the permissions of users from this table.
 
 `P` is a placeholder for the prefix of the API, `K` for the prefix of the subjects to which keys of
 buckets are written, and `INBOX` for the inboxes of the connection. Names in braces are arguments.
@@ -49,10 +51,11 @@ _MEMBER: Final = (
 
 
 def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern, ...]:
-    """Return the operations of consumer groups of one kind, which the other kind has as well.
+    """Return the operations that both kinds of consumer groups have, for one `kind`.
 
-    `source` is the stream of the group's consumers. `consumer` is this stream and the consumer of a
-    member. `own` are the subjects that only this kind needs to create a group.
+    `kind` is `static` or `elastic`. `source` is the stream of the group's consumers. `consumer` is
+    this stream and the consumer of a member, separated by a dot. `own` are additional subjects that
+    this kind needs to create a group.
     """
     bucket = f"KV_{kind}-consumer-groups"
     watch = _WATCH.replace("{bucket}", f"{kind}-consumer-groups")

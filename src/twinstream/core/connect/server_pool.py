@@ -29,8 +29,8 @@ DEFAULT_PORT: Final = 4222
 _ESCAPES: Final = "in a password write / as %2F, ? as %3F, # as %23 and a comma as %2C"
 # Further announced addresses are ignored. No cluster has this many servers.
 _MAX_ANNOUNCED: Final = 1000
-# Seconds. With this pause, a client tries to connect to a local server that is down a hundred times
-# a second.
+# Seconds. With this pause, a client makes a hundred attempts a second to connect to a local server
+# that is down.
 _MIN_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
 # The usual form of a URL, with a name or an IPv4 address and without user info.
@@ -55,10 +55,10 @@ class ServerAddress:
 
     @property
     def name(self) -> str:
-        """The host name that the server's certificate must contain.
+        """The host name or IP address that the server's certificate must contain.
 
-        Certificates of clusters contain names. If a server announced an IP address, the certificate
-        must contain the name that the caller gave, never a name that a server chose.
+        This is `host`, with one exception: if a server announced this address as an IP address, it
+        is the name that the caller gave, because certificates of clusters usually contain names.
         """
         if self.origin is not None and _is_number(self.host) and not _is_number(self.origin):
             return certificate_name(self.origin)
@@ -128,7 +128,7 @@ def _is_number(host: str) -> bool:
 
 
 def certificate_name(host: str) -> str:
-    """Return a host without a trailing dot and a zone id, as certificates contain it."""
+    """Return a host as certificates contain it, without a zone id and a trailing dot."""
     return host.partition("%")[0].removesuffix(".")
 
 
@@ -163,8 +163,8 @@ def _is_name(host: str) -> bool:
 def _split(urls: str) -> list[str]:
     """Split a comma-separated list of URLs.
 
-    Raises `BadArgument` if a comma may be part of a password: the text before it would be a server,
-    and the text after it would contain a token.
+    Raises `BadArgument` if a comma may be part of a password. A split there would take the text
+    before the comma for a server, and the rest of the password for a token.
     """
     found = [url.strip() for url in urls.split(",")]
     for before, url in pairwise(found):
@@ -236,7 +236,7 @@ class ReconnectPolicy:
 
     A connection that is lost within `max_wait` seconds counts as a failed round."""
     wait: float = field(default=0.1, converter=_wait)
-    """Seconds before the second round, at least 0.01. The pause doubles after each round."""
+    """Seconds before the second round, at least 0.01. Each further pause is twice as long."""
     max_wait: float = field(default=5.0, converter=_max_wait)
     """Maximum pause in seconds, at least 0.01."""
     jitter: float = field(default=0.25, converter=_jitter)
@@ -255,10 +255,10 @@ class ReconnectPolicy:
 
 
 class Rounds:
-    """The number of rounds of attempts to connect, which decides about the next round.
+    """A counter of rounds of attempts to connect. It determines the pauses and the last round.
 
-    A connection that is lost within `max_wait` seconds counts as a failed round. Otherwise a client
-    whose connection is always lost immediately would reconnect without a pause.
+    A connection that is lost within `max_wait` seconds counts as a failed round. If it did not, a
+    client whose connection is always lost immediately would reconnect without a pause.
     """
 
     def __init__(self, policy: ReconnectPolicy) -> None:
@@ -267,7 +267,7 @@ class Rounds:
         """The number of rounds since the last connection that lasted `max_wait` seconds."""
 
     def broke(self, served: float) -> None:
-        """Record that a connection was lost after `served` seconds."""
+        """Record that a connection was lost `served` seconds after it was established."""
         if served >= self._policy.max_wait:
             self.count = 0
 
@@ -285,9 +285,10 @@ class Rounds:
 class ServerPool:
     """The servers to connect to, in the order in which this client tries them.
 
-    Given servers are shuffled, discovered servers are appended, and the last server that accepted
-    the connection is first. The reader of the connection calls `discover`. The other methods are
-    called where connections are made, possibly in another thread.
+    The servers that the caller gave are shuffled once if there is a `shuffle` function. Discovered
+    servers follow them. The last server that accepted the connection is first. The reader of the
+    connection calls `discover`. The code that connects calls the other methods, possibly in another
+    thread.
     """
 
     def __init__(
@@ -322,8 +323,9 @@ class ServerPool:
     def discover(self, urls: Iterable[str], current: ServerAddress) -> list[ServerAddress]:
         """Store the servers that the server `current` announced; return the new ones.
 
-        At most 1,000 addresses are stored. Servers that were discovered earlier and are no longer
-        announced have left the cluster and are removed.
+        At most 1,000 announced addresses are read, and invalid ones are ignored. Servers that were
+        discovered earlier and are no longer announced have left the cluster and are removed. If no
+        announced address is valid, nothing changes.
         """
         known = {(each.host, each.port): each for each in (*self._given, *self._found)}
         found: dict[tuple[str, int], ServerAddress] = {}

@@ -22,6 +22,7 @@ class TlsOptions:
     key_file: str | None = None
     """PEM file of the client's key; None if it is in `cert_file`."""
     key_password: str | None = field(default=None, repr=False)
+    """The password of the client's key; None if the key is not encrypted."""
     handshake_first: bool = False
     """Whether TLS starts before the server sends INFO (server 2.10.4, `handshake_first`)."""
     server_name: str | None = None

@@ -17,18 +17,18 @@ BOUND: Final = 60.0
 
 
 class Doubt:
-    """A timer of the time without responders, for a user without permission to `CONSUMER.INFO`."""
+    """A timer of the time without responders, for a user without permission for `CONSUMER.INFO`."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     @property
     def is_known(self) -> bool:
-        """Whether the look-up of the consumer was denied before, so that it is not tried again."""
+        """Whether the timer is running. Then the look-up was denied and is not tried again."""
         return self._since is not None
 
     def clear(self) -> None:
-        """Reset the timer: there was a response, or a reconnect, which may change permissions."""
+        """Reset the timer, after a response or after a reconnect, which may change permissions."""
         self._since = None
 
     def grow(self, now: float) -> NoResponders | None:

@@ -19,11 +19,15 @@ class BatchEnd(Enum):
     BYTES_FILLED = "bytes_filled"
     """The requested bytes are used up, or the next message does not fit into them."""
     NO_MESSAGES = "no_messages"
-    """No (more) messages were available, and the fetch did not have to wait for more."""
+    """No (more) messages were available, and the fetch was allowed to end without more."""
     EXPIRED = "expired"
     """The fetch timed out."""
     INTERRUPTED = "interrupted"
-    """The connection was lost, the leader changed or the server shut down: fetch again."""
+    """The fetch was interrupted; fetch again.
+
+    Examples are a lost connection, a change of the leader, a server that shuts down or is silent,
+    and an error that the next fetch will raise.
+    """
     UNPINNED = "unpinned"
     """Another client holds the pin of the priority group."""
     DELETED = "deleted"
@@ -31,7 +35,10 @@ class BatchEnd(Enum):
 
 
 class Batch(Sequence[M], Generic[M]):
-    """The messages of one fetch. `reason` is why it ended; `detail` explains that, or is empty."""
+    """The messages of one fetch.
+
+    `reason` is why the fetch ended. `detail` explains the reason in words, and may be empty.
+    """
 
     __slots__ = ("_messages", "detail", "reason")
 

@@ -2,8 +2,8 @@
 
 Theory of operation: the fetch ends when it is complete, when a status ends its request, when the
 connection is lost, or when the server is silent for too long. The server should end the request
-before the client's timeout, so that the request does not stay open. `is_clean` is false if it may
-still be open.
+before the client's timeout, so that the request does not stay open. If the request may still be
+open when the fetch ends, `is_clean` is false.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _ENDS: Final = {
 def frame_size(frame: Frame, *, pinned: bool = False) -> int:
     """Return the size of a message as the server counts it against max_bytes (ADR-37).
 
-    `pinned` is true for a client that may be pinned: the size then excludes the pin header.
+    `pinned` is true for a client that may be pinned. In this case the size excludes the pin header,
+    which the server does not count.
     """
     subject, reply, _, body = frame
     size = len(subject) + len(reply) + len(body) - 2
@@ -70,7 +71,7 @@ class Fetch:
         self._give_up_at: Final = now + patience + GRACE
         self._size = 0
         self.frames: Final[list[Frame]] = []
-        # Pairs of a number of frames and the time at which the last of them arrived.
+        # For each read with messages: the number of frames up to it, and the time of its arrival.
         self.arrivals: Final[list[tuple[int, float]]] = []
         # Whether the fetch has ended, with `end` or `error`. This is an attribute and not a
         # property, because it is read very often.
@@ -78,13 +79,13 @@ class Fetch:
         self.end: BatchEnd | None = None
         self.detail = ""
         self.error: TwinstreamError | None = None
-        # Whether the server ended the request, so that no more messages can arrive.
+        # False if the server may still send messages for the request.
         self.is_clean = True
 
     def take_all(self, frames: deque[Frame], at: float) -> bool:
         """Process frames that arrived at the time `at`; return whether the fetch has ended.
 
-        Frames that the fetch does not need stay in `frames`. If only a count limits the fetch,
+        Frames that the fetch does not need stay in `frames`. If the fetch has no byte limit,
         messages without headers are moved at a quarter of the cost of `take`.
         """
         most, before = self._limits.max_messages, len(self.frames)
@@ -145,7 +146,7 @@ class Fetch:
         if not status.ends or self.is_over:
             return
         self.detail = str(status)
-        # A status that only later servers send may or may not end the request.
+        # A status that this release does not know may or may not end the request.
         self.is_clean = status.kind is not Kind.UNKNOWN
         if status.kind is Kind.DELETED and self.frames:
             self._finish(BatchEnd.DELETED)
@@ -159,8 +160,8 @@ class Fetch:
         elif status.kind in _ENDS:
             self._finish(_ENDS[status.kind])
         elif self.frames:
-            # An error would lose the messages of this batch. The next fetch gets the same status
-            # and raises the error.
+            # Raising an error now would lose the messages of this batch. The next fetch gets the
+            # same status and raises the error.
             self._finish(BatchEnd.INTERRUPTED)
         else:
             self._fail(pull_error(status, self._limits))

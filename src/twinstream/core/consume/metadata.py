@@ -84,8 +84,9 @@ Position = tuple[int, int, int, int]
 class Positions:
     """A parser of the positions in reply subjects, for many messages of one consumer.
 
-    It compares the part that names the consumer with that of the previous message, instead of
-    parsing it. This takes half the time of `parse_ack_reply`.
+    The part of a reply subject before these numbers is usually the same for all messages. The
+    parser compares it with the last parsed one instead of parsing it. This takes half the time of
+    `parse_ack_reply`.
     """
 
     __slots__ = ("_names", "_size")
@@ -110,7 +111,7 @@ class Positions:
         if found is None:
             return None
         if reply.count(b".") == 8:
-            # The second layout is not cached: it may have more tokens after the numbers.
+            # The second layout is not cached, because it may have more tokens after the numbers.
             self._names = reply.rsplit(b".", 4)[0] + b"."
             self._size = len(self._names)
         return found.stream_seq, found.consumer_seq, found.timestamp_ns, found.num_pending

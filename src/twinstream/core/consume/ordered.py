@@ -10,7 +10,8 @@ have been deleted, the read creates a new consumer. It starts after the position
 sequence that the caller has received.
 
 * The first consumer starts where the caller requests. A policy that depends on the current state
-  (new, last) must not be used again: it is replaced by the start position of the first consumer.
+  (new, last) is used only for the first consumer. Each later consumer starts after the position,
+  which initially is the one at which the first consumer started.
 * An idle heartbeat also reports the stream sequence up to which the server has scanned the stream.
   Once the caller has received all messages before the heartbeat, the next consumer starts at this
   sequence, so that it does not scan the same part of the stream again.
@@ -18,14 +19,15 @@ sequence that the caller has received.
   was stored after the read began. The two parts are divided by the last sequence of the stream,
   which is requested before the first consumer is created. The snapshot is complete when the caller
   has received a message at or above this sequence, or when the server has scanned past it.
-  `num_pending` is no criterion: it counts messages that have been overwritten or removed since.
+  `num_pending` does not show this, because it also counts messages that have been overwritten or
+  removed since.
 * If the stream keeps one message per subject, each message it still has is the last one of its
   subject. A new consumer continues after the position, during the snapshot and after it.
-* If the stream keeps more, a consumer that is created in the middle of the snapshot delivers the
-  snapshot again, and the read skips messages that the caller has received. The snapshot of this
-  consumer is a later one: it lacks messages that were stored since the read began and have already
-  been overwritten. So it is valid up to the dividing sequence only. Then another consumer delivers
-  every message after this sequence.
+* If the stream keeps more, a consumer that is created in the middle of the snapshot delivers a new
+  snapshot from its start, and the read skips messages that the caller has received. After the
+  dividing sequence, a snapshot is not enough, because it lacks messages that have already been
+  overwritten. So this consumer is used up to the dividing sequence only. Then another consumer
+  delivers every message after this sequence.
 * On such a stream the server skips a message of the snapshot that does not fit into the remaining
   bytes of a pull request (2.11 to 2.15). So the requests for a snapshot are limited by count. At
   the end of the snapshot the read creates another consumer, for requests limited by bytes.
@@ -79,7 +81,10 @@ def ordered_config(
     inactive_threshold: Seconds | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> ConsumerConfig:
-    """Return the caller's settings of an ordered read as a consumer configuration."""
+    """Return the caller's settings of an ordered read as a consumer configuration.
+
+    Raises `BadArgument` for invalid settings.
+    """
     if start_seq is not None and start_time is not None:
         raise BadArgument("pass start_seq or start_time, not both")
     if start_seq is not None:
@@ -153,13 +158,14 @@ class OrderedRead:
         self._scanned_seq = 0
         # The position at which the first consumer of the stream started.
         self._before = 0
-        # The values of the last heartbeat. They count once the caller has all messages before it.
+        # The values of the last heartbeat. `_scanned_at_heartbeat` becomes valid for `_scanned_seq`
+        # once the caller has received the first `_sent` messages of the consumer.
         self._sent = -1
         self._scanned_at_heartbeat = 0
         self.position = 0
         """The stream sequence of the last message that the caller received; 0 before the first."""
         self.is_bounded = False
-        """Whether the current consumer is valid only for the snapshot."""
+        """Whether the current consumer is used only for messages up to `last_at_start`."""
         self.is_outdated = False
         """Whether the next messages need another consumer."""
 
@@ -175,7 +181,7 @@ class OrderedRead:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller has received all messages that were stored when the read began."""
+        """Whether the caller has received all requested messages up to `last_at_start`."""
         return self._began and self.scanned >= self.last_at_start
 
     @property
@@ -185,7 +191,11 @@ class OrderedRead:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The last heartbeat's number of sent messages, and its last scanned stream sequence."""
+        """The values of the last heartbeat, which change when the consumer makes progress.
+
+        They are the number of sent messages (-1 before the first heartbeat of a consumer), and the
+        stream sequence up to which the server had scanned.
+        """
         return self._sent, self._scanned_at_heartbeat
 
     # ---- consumers
@@ -249,7 +259,7 @@ class OrderedRead:
     def made(self, info: ConsumerInfo) -> None:
         """Record that the consumer was created, and the position at which it starts."""
         if not self._began and not self._is_snapshot and info.delivered is not None:
-            # The policies "new" and "last" are replaced by this position for the next consumer.
+            # For the next consumer, this position replaces the policies "new" and "last".
             self.position = self._before = max(self.position, info.delivered.stream_seq)
         self._began = self._is_made = True
         self.is_outdated = False
@@ -263,7 +273,10 @@ class OrderedRead:
         return self._created, self.position, self._scanned_seq
 
     def go_back(self, mark: Mark) -> None:
-        """Go back to the position `mark`. Another consumer delivers the messages after it again."""
+        """Go back to the position `mark`. Another consumer delivers the messages after it again.
+
+        If the stream was re-created since, the read goes back to the beginning of the stream.
+        """
         created, position, looked = mark
         if created is not None and created != self._created:
             position = looked = 0
@@ -278,7 +291,7 @@ class OrderedRead:
         return metadata.consumer_seq == self._consumer_seq + 1
 
     def wants(self, metadata: Metadata) -> bool:
-        """Return whether to deliver a message that is in order, without recording it."""
+        """Return whether to deliver a message that is in order, without recording the message."""
         seq = metadata.stream_seq
         return seq > self.position and not (self.is_bounded and seq > self.last_at_start)
 
@@ -300,7 +313,10 @@ class OrderedRead:
 
     @property
     def takes_runs(self) -> bool:
-        """Whether each message that is in order and after the position is to be delivered."""
+        """Whether to deliver each message that is in order and after the position.
+
+        If so, `take_run` may record several messages at once.
+        """
         return not (self.is_bounded or self.is_outdated)
 
     @property
@@ -336,8 +352,8 @@ class OrderedRead:
         """Record how far the server had scanned the stream at the last heartbeat."""
         looked = self._scanned_at_heartbeat
         if self.is_bounded and looked >= self.last_at_start:
-            # At the end of its list, such a consumer has scanned only the last message of each
-            # subject, not every message.
+            # The consumer scans only the last message of each subject. So the value does not show
+            # that the caller has every message after `last_at_start`.
             looked = self.last_at_start
             self.is_outdated = True
         self._scanned_seq = max(self._scanned_seq, looked)

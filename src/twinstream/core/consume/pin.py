@@ -1,8 +1,8 @@
-"""The pin of a client in a priority group: an id that the server assigns, until it is lost.
+"""The pin of a client in a priority group, an id that the server assigns to one client at a time.
 
 Source: ADR-42 and nats-server 2.11. There is one id per consumer and group, so all pulls of a
-consumer object share it. A pin does not guarantee exclusivity: while the server pins another
-client, messages may be in flight to both clients.
+consumer object share it. A pin does not guarantee exclusivity. When the server pins another client,
+messages may be in flight to both clients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ def pin_of(frame: Frame) -> str | None:
 
 
 def pin_size(frame: Frame) -> int:
-    """Return the size of the pin header, which the server adds after it measured the message."""
+    """Return the bytes that the pin header adds to a message, 0 if there is none.
+
+    The server adds the header after it has measured the message. If the message has no other
+    header, the bytes include the rest of the header block.
+    """
     found = _line(frame)
     if found is None:
         return 0
@@ -37,7 +41,10 @@ def pin_size(frame: Frame) -> int:
 
 
 def _line(frame: Frame) -> re.Match[bytes] | None:
-    """Match the last header of this name. An earlier one was copied by the publisher."""
+    """Match the last header of this name, which is the server's.
+
+    A publisher that copied the headers of a received message may have stored an earlier one.
+    """
     _, _, header_size, body = frame
     start = body.rfind(_NAME, 0, header_size)
     return _LINE.match(body, start, header_size) if start >= 0 else None
@@ -49,14 +56,17 @@ class Pins:
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self.on_drop: Callable[[], None] | None = None
-        """Called when the pin was lost: another client was pinned, perhaps only for a while."""
+        """Called when another client was pinned, even if this client was pinned again since."""
 
     def get(self, group: str) -> str | None:
         """Return the id to send with pulls for `group`, None without a pin."""
         return self._ids.get(group)
 
     def note(self, group: str, pin: str) -> bool:
-        """Store the id found in a message; return whether it differs from the stored one."""
+        """Store the id found in a message; return whether it differs from the stored one.
+
+        If another id was stored, call `on_drop`.
+        """
         known = self._ids.get(group)
         if known == pin:
             return False

@@ -4,9 +4,9 @@ If a stream keeps more than one message per subject, a consumer that delivers th
 each subject iterates over a list of sequences, which the server makes when it creates the consumer.
 If a listed message is removed before its delivery, the delivery stalls until something wakes the
 consumer: a new message, a new pull request, or an idle heartbeat of a request (servers 2.11 to
-2.15). Each heartbeat of a probe wakes it once, so one probe takes it past many removed messages.
-The heartbeats also report how far the consumer has scanned the stream. So an ordered read knows
-when no listed message remains.
+2.15). Each heartbeat of a probe wakes the consumer once, so one probe moves it past many removed
+messages. The heartbeats also report how far the consumer has scanned the stream. So an ordered read
+knows when no listed message remains.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Probing:
     """The schedule of the probes of one consumer.
 
     With `pause` (seconds), probes are infrequent and have no heartbeats. They only repeat the pull
-    request, in case the server lost the earlier ones. Missing heartbeats cannot show this loss: a
-    server sends none while a replay waits for the original time of a message.
+    request, in case the server lost the earlier ones. This is for consumers that replay messages at
+    their original speed. There, missing heartbeats do not show a loss, because a server sends none
+    while it waits for the time of the next message.
     """
 
     def __init__(self, pause: float | None = None) -> None:
@@ -41,7 +42,7 @@ class Probing:
         self._seen: object = None
 
     def moved(self) -> None:
-        """Record that a message arrived: no probe is needed now."""
+        """Record that a message arrived, so that no probe is needed now."""
         self._due = None
 
     def hurry(self, now: float) -> None:
@@ -64,8 +65,9 @@ class Probing:
     def heartbeat(self, now: float, progress: object) -> float:
         """Return the heartbeat interval, in seconds, of the probe to send now; schedule the next.
 
-        `progress` is the consumer's progress. The interval grows while probes have no effect: the
-        consumer may be paused, or its replica may lag behind the leader of its stream.
+        `progress` is any value that changes when the consumer makes progress. While it does not
+        change, the interval grows. The reason may be that the consumer is paused, or that its
+        replica lags behind the leader of the stream.
         """
         stuck = progress == self._seen
         self._seen = progress

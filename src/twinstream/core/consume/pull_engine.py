@@ -7,9 +7,10 @@ the caller received a message, the connection was lost or restored) and calls `p
 a list of actions: send a pull, pass on a report, forget the pin, finish.
 
 * Every request has its own token in its reply subject, so a status identifies the request it ends.
-  Messages arrive under their stored subject and cannot be attributed. They count against the
-  oldest request, and a status with pending headers corrects the accounting (ADR-37).
-* A status without pending headers ends its request and does not change the accounting.
+  Messages arrive under their stored subject, so the engine does not know to which request they
+  belong. It counts them for the oldest request, and a status with pending headers corrects this
+  accounting (ADR-37).
+* A status without pending headers ends its request and does not change the accounting of others.
 * When no request is open, nothing is outstanding, so an accounting error cannot stall the engine.
 * When the connection is lost, all requests are void, because the server drops them.
 * Requests that end without a message cause a back-off, so that a limit, or a message too big for
@@ -17,23 +18,26 @@ a list of actions: send a pull, pass on a report, forget the pin, finish.
   retry has no back-off.
 * If the very first request exceeds a limit of the consumer, a setting is wrong. Waiting would not
   help, so the iteration ends with an error that names the limit, unless the owner expects the
-  setting to be changed (`on_refused`). But requests grow from a small start, and with a byte limit
-  they request as many messages as possible. In these cases the engine adopts the maximum that the
-  consumer allows for one request (its max_batch).
+  setting to be changed (`on_refused`). There are two exceptions, in which the engine adopts the
+  number of messages that the consumer allows for one request (max_batch). One is a later request,
+  because requests grow from a small start. The other is a request with a byte limit, because its
+  number of messages is not the caller's choice.
 * The watchdog voids all requests if the reader received nothing for two heartbeats. It acts only
-  after the owner was waiting, because a busy owner may have kept the reader from reading.
+  when the owner was waiting before, because a busy owner may have kept the reader from reading.
 * If a problem is reported again before there was progress, the report is marked as `again`.
 * The buffer is also limited by age. If the consumer's ack_wait is known, the engine requests no
   more messages than the application can process, at its pace, within half of the ack_wait. The
   buffer is small until the pace is known.
-* The buffer is also small until the size of messages is known, because a buffer that is limited by
-  count is limited in bytes as well. A server queues a limited number of bytes for one client (64
-  MiB unless configured otherwise) and disconnects a client that reads too slowly. Messages in
-  flight are then late, or lost if the consumer uses no acknowledgements.
-* If the consumer's max_waiting is known, no more requests than that are open at once: a server
-  drops requests above max_waiting without a reply (from 2.11.5 on).
+* If the caller limits the buffer by count only, the engine also limits its bytes, by the size of
+  recent messages. The buffer is small until this size is known. The reason is that a server queues
+  a limited number of bytes for one client (64 MiB unless configured otherwise) and disconnects a
+  client that reads too slowly. Messages in flight are then late, or lost if the consumer uses no
+  acknowledgements.
+* If the consumer's max_waiting is known, the engine opens no more requests than that at once. A
+  server drops requests above max_waiting without a reply (from 2.11.5 on).
 * A pinned client that sends no pull within the consumer's priority_timeout loses its pin, however
-  many messages it has. So it pulls in time even if its buffer is full, for one more message.
+  many messages it has. So the engine pulls in time even if the buffer is full, for one more
+  message.
 """
 
 from __future__ import annotations
@@ -57,12 +61,11 @@ _BACKOFF: Final = Backoff(0.05, 5.0)
 # Seconds. A request that lived this long was accepted, so its end causes no back-off.
 _LONG_LIFE: Final = 1.0
 _RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
-# Limit in bytes of a buffer by count, estimated from the messages received. A server counts the
-# data it is writing as pending until all of it is written, so it may count twice as many bytes.
+# Limit in bytes of a buffer that the caller limits by count only. A server counts the data it is
+# writing as pending until all of it is written, so it may count twice as many bytes.
 _MOST_BYTES: Final = 1 << 24
-# Maximum number of requests to remember that are complete by the accounting of the engine. A status
-# may still end one of them. Usually none arrives, so they would accumulate while other requests are
-# open.
+# Maximum number of requests to remember that are complete by the accounting. A late status may
+# still correct it. Usually no status arrives for them, so without a limit they would accumulate.
 _REMEMBERED: Final = 64
 # Messages in a buffer until pace and size are known: enough to measure both, but few enough to stay
 # in the buffer for a while.
@@ -115,7 +118,7 @@ class PullEngine:
         self._limits: Final = limits
         self._tokens: Final = tokens
         self._requests: dict[bytes, _Request] = {}
-        # Requests that are complete by the accounting. Their status may still correct it.
+        # Requests that are complete by the accounting. A status of theirs may still correct it.
         self._presumed_full: dict[bytes, _Request] = {}
         self.buffered = 0
         self.buffered_bytes = 0
@@ -234,9 +237,9 @@ class PullEngine:
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def may_pass(self) -> bool:
-        """Return whether the owner may report the next message after the caller has received it.
+        """Return whether the owner may hand over the next message before it calls `arrived`.
 
-        This is true unless the message makes `due` true.
+        The buffer must be empty and limited by count only, and no pull may become due.
         """
         limits = self._limits
         if limits.max_bytes is not None or limits.priority is not None or self.buffered:
@@ -277,13 +280,14 @@ class PullEngine:
         if request is None:
             request = self._presumed_full.pop(status.token, None)
         if request is None:
-            # A late status: the request with this token has already ended.
+            # The status is late. The request with its token has already ended.
             return
         self._settle(request, status)
         if now - request.sent_at >= _LONG_LIFE:
             self._pauses = 0
             self._hasty_ends = 0
-        # Only requests without messages could lead to a tight loop.
+        # The second argument is true if no message arrived since the request was sent. Only such
+        # requests could lead to a tight loop.
         self._react(status, request.sent_behind == self._arrived, now)
 
     def probe_failed(self, now: float) -> None:
@@ -299,7 +303,8 @@ class PullEngine:
     def _settle(self, request: _Request, status: Status) -> None:
         if status.pending_messages is None or not self._requests:
             return
-        # Some messages of the oldest request were counted for this request, or the reverse.
+        # The status shows how many messages were counted for this request instead of the oldest
+        # one, or the reverse.
         oldest = next(iter(self._requests.values()))
         oldest.left = max(0, oldest.left + request.left - status.pending_messages)
         if oldest.bytes_left is not None and status.pending_bytes is not None:
@@ -320,8 +325,8 @@ class PullEngine:
                 self._warn(f"the pull ended with {status}; retrying", status)
             case Kind.TOO_BIG if fruitless:
                 self._back_off(now)
-                # As long as messages are buffered, this is no problem: when the caller receives
-                # them, the next request has more bytes.
+                # While messages are buffered, this is no problem. After the caller has received
+                # them, the next request asks for more bytes.
                 if self.buffered == 0:
                     self._warn(f"the pull ended with {status}; retrying", status)
             case Kind.NO_MESSAGES if fruitless:
@@ -337,7 +342,10 @@ class PullEngine:
                 self._back_off(now)
 
     def _adopt_max_batch(self, refusal: str) -> bool:
-        """Adopt the max_batch in the text of a refusal; return whether that solves the problem."""
+        """Adopt the max_batch in the text of a refusal, if the module docstring allows it.
+
+        Return whether it was adopted.
+        """
         name, allowed = refused_limit(refusal)
         if name != "max_batch" or allowed is None:
             return False
@@ -389,7 +397,10 @@ class PullEngine:
     # ---- decisions
 
     def poll(self, now: float, *, watch: bool = True) -> list[Action]:
-        """Return the actions to take; `watch` is true if the owner was waiting until now."""
+        """Return the actions to take. If `watch` is true, the watchdog may act.
+
+        Pass true only if the owner was waiting before the call.
+        """
         if self._paused_until <= now:
             self._paused_until = 0.0
         if self._connected and not self._stopped:
@@ -453,7 +464,7 @@ class PullEngine:
         return wanted <= self._threshold() and wanted < self._allowed
 
     def _threshold(self) -> int:
-        """Return the number of buffered and outstanding messages at which a pull is due."""
+        """Return the largest number of buffered and outstanding messages at which a pull is due."""
         threshold = self._limits.threshold
         if self._allowed < self._limits.max_messages:
             return min(threshold, self._allowed // 2)

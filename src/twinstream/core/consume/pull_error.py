@@ -52,9 +52,9 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
 
 
 def of_consumer(error: TwinstreamError, stream: str, name: str) -> TwinstreamError:
-    """Return the error, with stream and consumer before its text.
+    """Put stream and consumer before the text of an error, and return the error.
 
-    An application may pull from several consumers.
+    They are needed because an application may pull from several consumers.
     """
     error.args = (f"{stream}/{name}: {error}",)
     return error

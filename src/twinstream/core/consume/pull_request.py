@@ -42,8 +42,9 @@ _MIN_EXPIRES: Final = 1.0
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
-# Seconds. Less than ADR-37's half of `expires`: a consumer whose leader changes may lose a pull
-# without a reply (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
+# Seconds. This is less than the half of `expires` in ADR-37. When the leader of a consumer changes,
+# a pull may be lost without a reply (9 of 30 times on server 2.15.1), and only two missing
+# heartbeats show that.
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
 # Seconds. With a shorter timeout, two missed heartbeats would not show a lost response before the
@@ -92,15 +93,19 @@ class Priority:
 
     @property
     def may_pin(self) -> bool:
-        """Whether the group may have the policy pinned_client: no field of another one is set."""
+        """Whether the group may have the policy pinned_client.
+
+        It may unless a field is set that belongs to another policy.
+        """
         return self.min_pending is self.min_ack_pending is self.rank is None
 
 
 @frozen(kw_only=True)
 class PullBounds:
-    """The limits in a consumer's configuration; None means unlimited or unknown."""
+    """Limits that follow from a consumer's configuration; None means unlimited or unknown."""
 
     max_batch: int | None = None
+    """Maximum number of messages of a request."""
     max_waiting: int | None = None
     """The number of requests of all clients that may be open at once."""
     max_expires: float | None = None
@@ -128,12 +133,13 @@ class PullLimits:
     max_messages: int
     max_bytes: int | None = None
     max_batch: int | None = None
-    """Maximum messages of one request; None means no limit."""
+    """Maximum number of messages of one request; None means no limit."""
     max_waiting: int | None = None
     """Maximum number of open requests; None means no limit."""
     threshold: int = 0
     """A pull is due when at most this many messages are buffered or requested."""
     threshold_bytes: int = 0
+    """With `max_bytes`, a pull is due when at most this many bytes are buffered or requested."""
     expires: float | None = None
     """The lifetime of a request; None means that the server ends it immediately (no_wait)."""
     heartbeat: float = field(default=float("inf"))
@@ -277,9 +283,10 @@ def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
 def request_body(
     batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
 ) -> bytes:
-    """Return the body of one request as JSON. Servers do not validate a body that is a number.
+    """Return the body of one request as JSON.
 
-    `pin` is the id that the server assigned to a pinned client.
+    Servers also accept a plain number as the body, but do not validate it. So the body is always an
+    object. `pin` is the id that the server assigned to a pinned client.
     """
     body: dict[str, Any] = {"batch": batch}
     if max_bytes is not None:

@@ -20,7 +20,7 @@ from twinstream.models.records import field, frozen
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
 _KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
-# A list of this many slots takes some megabytes, as the message of a slot is small.
+# The limit keeps a list of all slots of a name small. It takes some megabytes for this many.
 MOST_SLOTS: Final = 10_000
 # Bytes. A record has a note of up to 1,000 characters of up to 12 bytes, and other members.
 _LARGEST_RECORD: Final = 16_384
@@ -62,7 +62,10 @@ class CoordinationSubjects:
         return f"{self.root}.held.{kind}.>" if kind is not None else self.held
 
     def parts(self, subject: str) -> tuple[str, str, int | None]:
-        """Return kind, name and number from the subject of a slot."""
+        """Return kind, name and number from the subject of a slot.
+
+        The number is None unless the slot is one of a semaphore or a rate limit.
+        """
         kind, _, rest = subject.removeprefix(f"{self.root}.held.").partition(".")
         name, _, number = rest.rpartition(".")
         slot = natural(number)

@@ -13,12 +13,12 @@ A renewal is valid from the time at which it was sent. When the lease is no long
 permanently lost, even if a late response shows that the server still has the record, because the
 loss may already have been reported.
 
-If a response is lost, the outcome is unknown. The next attempt decides: if the record of the lost
-attempt was not stored, the next record is. Otherwise the server refuses the next record, and the
-engine looks up the stored record. A record contains its tenure (a name for one attempt to become a
+If a response is lost, the outcome is unknown until the next attempt. If the first record was not
+stored, the server stores the next one. Otherwise the server refuses the next one, and the engine
+looks up the stored record. A record contains its tenure (a name for one attempt to become a
 holder) and the number of the attempt. So the engine recognises its own record, and the lease counts
-from the time at which that attempt was sent. A look-up may return an old state (a deposed leader
-may reply), so it never makes the state older.
+from the time at which that attempt was sent. A former leader may reply to a look-up with an old
+record. So the engine ignores a record that is older than the last one it knows to be stored.
 
 The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`). `poll` returns
 the action to take, `wake_at` the time of the next poll. One action is in flight at a time. Times
@@ -42,8 +42,8 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 # Maximum seconds to wait for a response before the next attempt, for example during an election.
 _LONGEST_PATIENCE: Final = 5.0
-# How many times a slot that refused a record may be found empty. Other clients may acquire and
-# release it faster than this client can look it up.
+# How many times a slot that refused a record may be found empty before the engine gives up. Other
+# clients may acquire and release the slot faster than this client can look it up.
 _MOST_EMPTY_LOOKS: Final = 3
 _SHORTEST_TTL: Final = 2
 
@@ -225,7 +225,7 @@ class LeaseEngine:
         self._own(attempt, seq, self.token or seq, now)
 
     def refused(self, now: float) -> None:
-        """Record that the server refused a record: its expected sequence did not match."""
+        """Record that the server refused a record because its expected sequence did not match."""
         self._lapse(now)
         self._look, self._again_at = True, now
 
@@ -243,7 +243,8 @@ class LeaseEngine:
         if record is not None and record.tenure == self.tenure:
             self._recognise(record, now)
         elif record is not None and record.seq < self.seq:
-            self._wait(now)  # The look-up is outdated: it found an older record than the engine's.
+            # The look-up is outdated, because the server has confirmed a newer record.
+            self._wait(now)
         elif self.phase is Phase.HELD:
             self._lose("its record was removed" if record is None else f"{record.owner} has it now")
         elif self.phase is Phase.LEAVING:
@@ -294,7 +295,7 @@ class LeaseEngine:
         self.phase, self.reason = Phase.LOST, reason
 
     def _end(self, reason: str) -> None:
-        """End because the slot has no record. That is a loss if a final record was requested."""
+        """End a release because the slot has no record, which is a loss with a final record."""
         if self._final:
             self._lose(reason)
         else:
@@ -335,6 +336,7 @@ class LeaseEngine:
                 self._again_at = now
 
     def _make_room(self, record: SlotRecord | None, now: float) -> None:
+        """Process a look-up while acquiring: retry if the slot is empty, else give up for now."""
         self.seq = self.token = 0
         if record is None and self._empty_looks < _MOST_EMPTY_LOOKS:
             self._empty_looks += 1

@@ -1,7 +1,7 @@
 """The record in an acquired slot: the holder, its fencing token, and the result of its work.
 
-A record is JSON, so that people can read it with any tool. Unknown members and other payloads are
-not errors: a slot with another payload counts as acquired by another client.
+A record is JSON, so that people can read it with any tool. Unknown members are ignored. A slot
+whose message is not a record counts as acquired by another client.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class SlotRecord:
 
 
 def read_slot(message: StreamMessage) -> SlotRecord:
-    """Return the record in a message of a slot. For another format, its tenure is empty."""
+    """Return the record in a message of a slot.
+
+    If the message has another format, the members that are missing are empty, such as `tenure`.
+    """
     members = _members(message.data)
     token = _integer(members.get("token"))
     return SlotRecord(

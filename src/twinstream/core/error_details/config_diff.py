@@ -37,7 +37,8 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
 
     `given` is the caller's configuration, `wanted` is `given` with the server's defaults. A limit
     of the server may change the default of a field. Fields that may differ for this reason are
-    returned only if no other fields differ. Metadata that the server added is ignored.
+    returned only if no other fields differ. If no field differs, fields with equivalent values of
+    different spelling are returned. Metadata that the server added is ignored.
     """
     # The import is needed only if there is a difference.
     from twinstream.models import encode

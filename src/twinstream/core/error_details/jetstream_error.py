@@ -33,7 +33,7 @@ class JetStreamError(TwinstreamError):
     """The JetStream API returned an error.
 
     `err_code` is the server's code for this error, which is stable. `code` is its HTTP-like status,
-    `description` its text.
+    `description` its text. `subject` is the subject of the request, empty if it is unknown.
     """
 
     __module__ = "twinstream.errors"

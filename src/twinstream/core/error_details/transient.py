@@ -37,8 +37,9 @@ _NOT_LEADER: Final = "raft: not leader"
 def is_transient(error: TwinstreamError, *, repeatable: bool = True, batch: bool = False) -> bool:
     """Return whether a retry of the same request may succeed and does no harm.
 
-    `repeatable` is true if the server may process the request twice; if it is false, a retry after
-    a lost response may do harm. `batch` is true if the retry is a new batch of the same messages.
+    `repeatable` is true if it does no harm when the server processes the request twice. If it is
+    false, the result for a lost response is False. `batch` is true if the retry is a new batch of
+    the same messages.
     """
     match error:
         case JetStreamError():

@@ -12,8 +12,8 @@ __all__ = ["Tries"]
 # Seconds between attempts. The election of a new leader takes about a second if the old leader
 # stepped down, and about four seconds if it was lost.
 _BACKOFF: Final = Backoff(0.05, 0.4)
-# An attempt may use at most a third of the timeout, so that there is time for another attempt if
-# its response is lost.
+# An attempt may use at most a third of the timeout (but at least `_SHORTEST` seconds), so that
+# there is time for another attempt if its response is lost.
 _SHARE: Final = 3.0
 _SHORTEST: Final = 0.5
 

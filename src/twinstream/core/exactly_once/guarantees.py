@@ -26,13 +26,13 @@ __all__ = [
 # `discard_new_per_subject`.
 ROLLUP_REPLACES: Final = (2, 14, 0)
 _ZERO: Final = timedelta()
-# The window must be at least this many times the timeout. Half of the window is used, and an
-# attempt may start at the end of this half.
+# The duplicate window must be at least this many times the timeout of an attempt. Retries start in
+# the first half of the window. The last one must reach the server before the window ends.
 _WINDOW_SHARE: Final = 4
 
 
 def write_holes(config: StreamConfig) -> list[Hole]:
-    """Return the settings because of which writes fail, are not confirmed, or not found again."""
+    """Return the settings because of which writes fail, are not confirmed or cannot be found."""
     holes: list[Hole] = []
     if config.no_ack:
         holes.append(Hole("no_ack", True, "writes are not confirmed", "set no_ack=False"))

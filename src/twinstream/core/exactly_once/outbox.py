@@ -101,10 +101,11 @@ class OutboxEvent:
 
 @frozen(kw_only=True)
 class OutboxReport:
-    """A report of a relay: an event that was permanently `refused`, or a temporary problem.
+    """A report of a relay about an error.
 
-    If `ended` is true, `error` has ended a relay that ran in the background. Its `wait` raises the
-    error.
+    If `refused` is true, the stream has permanently refused `event`. If `ended` is true, the error
+    has ended a relay that ran in the background, and the relay's `wait` raises it. Otherwise the
+    problem is temporary. If `event` is None, the report is not about a single event.
     """
 
     error: TwinstreamError

@@ -82,10 +82,10 @@ class InputStream:
 
 
 class OwnIds:
-    """A filter of message ids in a stream: it contains the ids of results.
+    """A filter for the message ids in a stream of results. It contains ids of one processor.
 
-    Ids in `asked` are always included. Other ids are included up to a maximum number, and are
-    cached for the following messages.
+    Ids of results that are in `asked` are always included. Other ids of results are included up to
+    a maximum number, so that the caller can cache them for the following input messages.
     """
 
     def __init__(self, stream: InputStream, asked: Container[str | None]) -> None:
@@ -108,7 +108,8 @@ class OwnIds:
 def results_of(returned: object, stream: InputStream, seq: int, into: str) -> list[PublishRequest]:
     """Return the results of a handler as messages with ids. `{id}` in a subject becomes the id.
 
-    Raises `BadArgument` for other values, and for a result with an id or a condition.
+    A handler may return None, a `PublishRequest`, or several of them. Raises `BadArgument` for
+    other values, and for a result with an id or a condition.
     """
     if returned is None:
         return []
@@ -168,7 +169,10 @@ def processing_holes(config: ConsumerConfig) -> list[Hole]:
 
 
 def delays(retry: Seconds | Sequence[Seconds]) -> tuple[float, ...]:
-    """Return the seconds before each redelivery. The last value applies to all later ones."""
+    """Return the seconds before each redelivery. The last value applies to all later ones.
+
+    Raises `BadArgument` for an empty list or an invalid duration.
+    """
     steps = retry if isinstance(retry, Sequence) else [retry]
     if not steps:
         raise BadArgument("retry needs at least one delay in seconds")

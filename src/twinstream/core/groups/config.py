@@ -182,7 +182,7 @@ def _fixed(config: GroupConfig) -> dict[str, Any]:
 def with_members(config: ElasticGroupConfig, added: Iterable[str]) -> ElasticGroupConfig:
     """Return the configuration with `added` members.
 
-    Raises `BadArgument` if the members are mapped to partitions.
+    Raises `BadArgument` for an invalid name, and if the members are mapped to partitions.
     """
     _check_unmapped(config)
     members = [*(config.members or ()), *added]

@@ -6,20 +6,21 @@ Each process that works as a member runs one instance. The instance watches the 
 group, and computes from it the filters of the member's consumer. Its owner reports events to a
 `Membership` and carries out the `Step` that it returns:
 
-* The filters changed (elastic groups): `Leave`, then `Join`. A consumer's filters are not edited:
-  its position may be beyond messages of a newly assigned partition, so it is deleted and created
-  again. Only the pinned instance deletes it (`deletes_consumer`), after its handlers have ended.
-  The other instances wait for `PAUSE` seconds, so that the pinned instance deletes it first. A
-  member whose filters stay the same continues.
-* `Join` creates the consumer. The server refuses it (10100) while another member still has one of
-  the partitions. A consumer with older filters is not replaced while another instance is pinned to
-  it. In both cases the join is retried, after at most ack_wait + 0.5 s.
-* The consumer was deleted: by an instance of the member, or by the server because it was inactive.
-  The owner reads the configuration again. An elastic member joins again after `DELETION` seconds. A
-  static member ends with an error: its consumer was durable, and its acknowledgement state is lost.
-* The key of the configuration was deleted, purged or has expired: `End` without an error. If a
-  setting changed that running workers cannot apply, or if the value is invalid: `End` with an
-  error.
+* If the filters change (elastic groups), the steps are `Leave`, then `Join`. The consumer is
+  deleted and created again. Its filters are not edited, because its position may be beyond messages
+  of a newly assigned partition. Only the pinned instance deletes it (`deletes_consumer`), after its
+  handlers have ended. The other instances wait for `PAUSE` seconds, so that the pinned instance
+  deletes it first. A member whose filters stay the same continues.
+* `Join` creates the consumer. The server refuses the consumer (10100) while another member still
+  has one of the partitions. A consumer with older filters is not replaced while another instance is
+  pinned to it. In both cases the join is retried, after at most ack_wait + 0.5 s.
+* If the consumer was deleted (by an instance of the member, or by the server because it was
+  inactive), the owner reads the configuration again. An elastic member joins again after `DELETION`
+  seconds. A static member ends with an error, because its consumer was durable and the
+  acknowledgement state is lost.
+* If the key of the configuration was deleted, purged or has expired, the step is `End` without an
+  error. If a setting changed that running workers cannot apply, or if the value is invalid, it is
+  `End` with an error.
 
 Source: orbit.go `pcgroups` (elastic_stream_consumer_group.go, static_stream_consumer_group.go).
 orbit.go differs: it re-creates the consumer at each change of the members, waits ack_wait + 0.5 s
@@ -80,7 +81,7 @@ class Join:
 
 @frozen
 class Leave:
-    """The step to stop consuming, and then to call `Membership.due`."""
+    """The step to stop consuming and report that with `left`, and then to call `due`."""
 
     reason: str
 
@@ -202,7 +203,7 @@ def deletes_consumer(
 
 
 def is_free(holder: str, waiting: int, stored: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    """Return whether an instance that joins may replace a consumer with other settings.
+    """Return whether an instance that joins may replace a consumer whose settings differ.
 
     It must not replace the consumer while an instance is pinned. It must not replace a consumer
     with the same filters while another instance waits for messages, because both instances would

@@ -40,8 +40,8 @@ class PartitionsRevoked:
 class JoinDelayed:
     """The report that the member's consumer could not be created.
 
-    The next attempt follows in `retry_in` seconds. `is_usual` is true if this is expected: while
-    the members change, another member still has some of the partitions.
+    The next attempt follows in `retry_in` seconds. `is_usual` is true if the delay is expected,
+    because the members are changing and another member still has some of the partitions.
     """
 
     stream: str

@@ -15,7 +15,7 @@ from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["has_all", "patience"]
 
-# Seconds after its ack_wait within which a server certainly redelivers a message.
+# The server certainly redelivers a message within this many seconds after its ack_wait.
 _MARGIN: Final = 1.0
 
 
@@ -26,8 +26,9 @@ def has_all(info: ConsumerInfo, came: Mapping[int, int], gap_at: int = 0) -> boo
         info: The state of the consumer.
         came: The received messages, none of which was acknowledged: a mapping of the stream
             sequence to the consumer sequence of the last delivery.
-        gap_at: The consumer sequence before which a delivery is missing. An older state of the
-            consumer does not count that delivery.
+        gap_at: The consumer sequence of the delivery that followed a missing one, 0 without a gap.
+            If `info` is older than that delivery, it does not count the missing one either, and the
+            result is False.
     """
     last = info.delivered.consumer_seq if info.delivered is not None else 0
     return last >= gap_at and (info.num_ack_pending or 0) <= sum(
@@ -36,6 +37,9 @@ def has_all(info: ConsumerInfo, came: Mapping[int, int], gap_at: int = 0) -> boo
 
 
 def patience(config: ConsumerConfig) -> float:
-    """Return the seconds within which the server redelivers the messages of a dead instance."""
+    """Return the seconds within which the server redelivers the messages of a dead instance.
+
+    This is the longest time that the server waits for an acknowledgement, plus a margin.
+    """
     waits: list[timedelta] = [config.ack_wait or timedelta(), *(config.backoff or ())]
     return max(waits).total_seconds() + _MARGIN

@@ -27,7 +27,7 @@ class CachedEntries(Generic[V]):
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry[V]] = {}
-        # The entries of a re-created bucket, as long as they are incomplete.
+        # The entries of a re-created bucket until the watch has delivered all of them, else None.
         self._next: dict[str, Entry[V]] | None = None
         self._generation = 1
 
@@ -56,7 +56,7 @@ class CachedEntries(Generic[V]):
     def caught_up(self, generation: int) -> None:
         """Record that the watch has delivered all initial values of a generation."""
         if generation != self._generation:
-            # The watch delivered no entry of this generation: the re-created bucket is empty.
+            # The watch delivered no entry of this generation, so the re-created bucket is empty.
             self._generation, self._next = generation, {}
         if self._next is not None:
             self._entries, self._next = self._next, None

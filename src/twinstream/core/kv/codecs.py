@@ -215,7 +215,7 @@ class Codecs(Generic[V]):
         self.value: Final = value
 
     def encode_key(self, key: str) -> str:
-        """Return the stored key. Raises `InvalidKey` if it is invalid."""
+        """Return the stored key. Raises `InvalidKey` if the stored key is invalid."""
         if self.key is None:
             return check_key(key)
         check_kind(key, str, "key", "text")
@@ -224,8 +224,8 @@ class Codecs(Generic[V]):
     def encode_filter(self, pattern: str) -> str:
         """Return the filter of stored keys.
 
-        Raises `InvalidKey` if it is invalid, and `BadArgument` for a wildcard that the codec does
-        not support.
+        Raises `InvalidKey` if the stored filter is invalid, and `BadArgument` for a wildcard that
+        the codec does not support.
         """
         if self.key is not None:
             pattern = _filter(self.key, pattern)

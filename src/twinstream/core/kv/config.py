@@ -127,9 +127,9 @@ def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
 def changed_stream(
     stream: StreamConfig, before: KeyValueConfig, after: KeyValueConfig
 ) -> StreamConfig:
-    """Return a stream's configuration, with the settings that differ between `before` and `after`.
+    """Return a stream's configuration with those settings of `after` that differ from `before`.
 
-    Raises `BadArgument` for settings that are invalid for buckets.
+    Raises `BadArgument` if a setting of `after` is invalid or if the names of the buckets differ.
     """
     check_key_value(after)
     if after.bucket != before.bucket:
@@ -140,7 +140,7 @@ def changed_stream(
         if old != new:
             changes[theirs] = _UNLIMITED.get(ours) if new is None else new
     if after.ttl != before.ttl and after.ttl:
-        # The duplicate window may not exceed the maximum age.
+        # The server refuses a duplicate window that is longer than the maximum age.
         window = stream.duplicate_window or _WINDOW
         changes["duplicate_window"] = min(window, after.ttl)
     if after.limit_marker_ttl and not stream.allow_msg_ttl:

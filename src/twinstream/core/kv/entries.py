@@ -37,7 +37,8 @@ class EntryMaker(Generic[V]):
     def of_direct(self, frame: Frame, key: str) -> Entry[V] | None:
         """Return the entry in the response to a direct get of the stored key `key`.
 
-        Return None if the message has headers or if another stream, such as a mirror, replied.
+        Return None for a status, for a message with headers, and if another stream, such as a
+        mirror, replied. The caller then parses the response in full.
         """
         found = from_plain(frame, self._start + key.encode())
         if found is None:
@@ -51,7 +52,8 @@ class EntryMaker(Generic[V]):
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
 
-        Raises an error of a codec. If `tolerant` is true, the error is the entry's `error` instead.
+        If a codec fails, its error is raised or, if `tolerant` is true, stored as the entry's
+        `error`.
         """
         subject, time = message.subject, message.time.ns
         entry = self.make(subject, message.data, message.headers, message.seq, time, None, True)
@@ -91,7 +93,12 @@ class EntryMaker(Generic[V]):
         pending: int | None,
         has_value: bool,
     ) -> Entry[V]:
-        """Return an entry. `has_value` is false if only headers were delivered."""
+        """Return an entry. If a codec fails, its error is stored as the entry's `error`.
+
+        `seq` and `timestamp_ns` are those of the stored message. `pending` is the number of
+        revisions that follow in a watch, None outside of watches. `has_value` is false if only
+        headers were delivered.
+        """
         raw = subject[self._skip :] if subject.startswith(self._stored) else subject
         bucket = self._bucket
         if self._is_plain and has_value and not headers:

@@ -96,8 +96,8 @@ class RevisionMismatch(WrongLastSequence):
     """The key is at another revision than expected (10071, 10164).
 
     `expected` and `actual` are revisions; 0 means that the key has no revision. `actual` is None if
-    the server does not report it: another write of the key is in flight (10164, replicated
-    buckets), and may still fail.
+    the server does not report it. Then another write of the key is in flight, which may still fail
+    (10164, in replicated buckets).
     """
 
     expected: int

@@ -146,7 +146,10 @@ def written_behind(api_prefix: str, subject: str) -> str:
 
 
 def check_revision(revision: object, *, instead: str = "") -> int:
-    """Return a revision. Raises `BadArgument` if it is invalid; `instead` ends the message."""
+    """Return a revision. Raises `BadArgument` if it is invalid.
+
+    `instead` is text to append to the message of the error.
+    """
     if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:
         raise BadArgument(f"a revision is a whole number from 1 up, got {revision!r}{instead}")
     return revision

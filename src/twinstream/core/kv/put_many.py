@@ -38,7 +38,10 @@ def _failure(request: Any, error: Any, key: str, value: Any) -> KeyPutFailure:
 
 
 def items_of(items: object) -> object:
-    """Return the items of a mapping, or an iterable of items; raises `BadArgument` otherwise."""
+    """Return the items of a mapping, or `items` itself if it is another iterable.
+
+    Raises `BadArgument` for other values.
+    """
     if isinstance(items, Mapping):
         return cast("Mapping[str, Any]", items).items()
     if isinstance(items, str | bytes) or not isinstance(items, Iterable | AsyncIterable):

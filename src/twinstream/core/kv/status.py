@@ -21,7 +21,7 @@ class KeyValueStatus:
 
     @classmethod
     def of(cls, info: StreamInfo) -> KeyValueStatus:
-        """Return the status of the bucket in a stream. Raises `NotABucket`."""
+        """Return the status of the bucket in a stream. Raises `NotABucket` for another stream."""
         return cls(key_value_config(info.config), info)
 
     @property

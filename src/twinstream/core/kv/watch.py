@@ -7,13 +7,15 @@ lost. `WatchState` decides when the initial values are complete.
 
 * The read first has to pass the last revision that the bucket had at the start. It has passed this
   revision when it delivered it, or when heartbeats report that the server has scanned past it.
-  `num_pending` proves nothing: it can reach 0 and grow again while other clients write.
+  `num_pending` does not prove this, because it can reach 0 and grow again while other clients
+  write.
 * A key that was overwritten before its delivery is delivered later, with its newer revision. So the
   watch requests the bucket's last revision again. If it is unchanged, nothing was overwritten, and
   the initial values are complete. Otherwise the watch continues up to the newer last revision and
   then requests it again.
-* In a bucket that is written continuously, the initial values would never be complete. After some
-  rounds they count as complete, and later revisions are delivered as updates.
+* In a bucket that is written continuously, the initial values would never be complete. So they
+  count as complete after ten requests for the last revision, and later revisions are delivered as
+  updates.
 * After a bucket was deleted and re-created, the watch delivers new initial values, and announces
   their end again.
 """
@@ -47,7 +49,11 @@ class WatchState:
         return not self.is_live and scanned >= self.target
 
     def judge(self, last_revision: int, scanned: int) -> None:
-        """Record the last revision that the bucket's leader reported."""
+        """Decide whether the initial values are complete.
+
+        `last_revision` is the bucket's last revision as reported by the leader. `scanned` is the
+        revision up to which the read has delivered or scanned the bucket.
+        """
         self._rounds += 1
         if last_revision <= scanned or self._rounds >= _ROUNDS:
             self.is_live = True

@@ -22,7 +22,7 @@ __all__ = ["MINOR", "Log"]
 
 _DEBUG: Final = 10
 _WARNING: Final = 30
-# Seconds after a record within which repeats of it are only counted.
+# Seconds after a record within which equal reports count as repeats of it.
 _REPEAT_INTERVAL: Final = 60.0
 _MAX_KINDS: Final = 200
 #: The reports that are always logged below WARNING. If the application has not imported `logging`,
@@ -54,8 +54,8 @@ MINOR: Final = frozenset(
 class Log:
     """The log of one object, which adds its stream and consumer to records and limits repeats.
 
-    `area` replaces the area that the table has for a report. If `lower` is true, each record is one
-    level lower, because a callback receives the same reports.
+    If `area` is not None, it replaces the area that the table has for a report. If `lower` is true,
+    each record is one level lower, because a callback receives the same reports.
     """
 
     __slots__ = ("_area", "_clock", "_consumer", "_logger", "_lower", "_repeats", "_stream")
@@ -116,7 +116,10 @@ class Log:
         logger.log(level, text, *values_if_any, exc_info=error, extra=self._extra(report))
 
     def _count(self, row: Row, report: object, kind: Hashable) -> int | None:
-        """Return the number of repeats since the last record; None if this report is a repeat."""
+        """Return the number of repeats since the last record; None if this report is a repeat.
+
+        Reports of the same row and the same `kind` repeat each other.
+        """
         if kind is None and row.same is not None:
             kind = row.same(report)
         kind = row.name, row.level, kind
@@ -153,7 +156,7 @@ class Log:
 
 
 class _Repeats:
-    """A counter of repeats. The first report is due, then one after each `_REPEAT_INTERVAL`."""
+    """A counter of repeats, the reports within `_REPEAT_INTERVAL` seconds after a record."""
 
     __slots__ = ("_due_at", "_missed")
 
@@ -162,7 +165,10 @@ class _Repeats:
         self._missed = 0
 
     def count(self, now: float) -> int | None:
-        """Count a report. Return the number of repeats before it, or None if it is not due."""
+        """Count a report at the time `now`.
+
+        Return None if it is a repeat, else the number of repeats since the last record.
+        """
         if now < self._due_at:
             self._missed += 1
             return None

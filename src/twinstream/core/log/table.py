@@ -22,7 +22,10 @@ WARNING: Final = 30
 ERROR: Final = 40
 
 Limit = Literal["none", "record", "traceback"]
-"""The part that repeats of a record lack: nothing, the whole record, or its traceback."""
+"""How repeats of a record are logged.
+
+`none`: like the first one. `record`: with level DEBUG. `traceback`: without a traceback.
+"""
 
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
 _NO_DIGITS: Final = dict.fromkeys(range(ord("0"), ord("9") + 1))
@@ -38,7 +41,10 @@ EXTRAS: Final = {
 
 
 class Row:
-    """A row of the table: how reports of the class `name` are logged, if `when` is true."""
+    """A row of the table: how reports of the class `name` are logged.
+
+    If `when` is not None, the row applies only to reports for which `when` returns true.
+    """
 
     def __init__(
         self,
@@ -59,7 +65,9 @@ class Row:
         self.when: Final = when
         self.limit: Final = limit
         self.same: Final = same
-        """A function that returns a key for a report. Reports with the same key are repeats."""
+        """A function that returns a key for a report. Reports with the same key are repeats.
+
+        If it is None, all reports of this class and level are repeats."""
         self.traceback: Final = traceback
         """Whether the traceback of the report's `error` is part of the record."""
 

@@ -44,7 +44,10 @@ def changed_info(
     headers: HeaderValues | Keep | None,
     metadata: Mapping[str, str] | Keep | None,
 ) -> ObjectInfo:
-    """Return `info` with the changed name and texts. Raises `BadArgument` if one is invalid."""
+    """Return `info` with another name, and with the given parts unless they are `KEEP`.
+
+    Raises `BadArgument` if a part is invalid.
+    """
     changed = ObjectMeta(
         name,
         description=info.description if description is KEEP else description,
@@ -122,6 +125,10 @@ class Swept:
 def orphans(
     subjects: ObjectSubjects, chunks: Mapping[str, int], infos: Iterable[ObjectInfo]
 ) -> dict[str, int]:
-    """Return the subjects of chunks that belong to no object, with their numbers of messages."""
+    """Return those of `chunks` that belong to no object.
+
+    `chunks` has the number of messages on each subject with content. `infos` are the descriptions
+    of all objects.
+    """
     used = {f"$O.{subjects.bucket}.C.{info.nuid}" for info in infos if not info.deleted}
     return {subject: count for subject, count in chunks.items() if subject not in used}

@@ -47,9 +47,10 @@ class ObjectProgress:
 
 
 def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -> int:
-    """Return the size of chunks in bytes: the wanted size, or the largest size that is possible.
+    """Return the size of chunks in bytes.
 
-    Raises `BadArgument` if messages are too small for chunks.
+    It is `wanted` (by default 128 KiB), or the largest possible size if that is smaller. Raises
+    `BadArgument` if messages are too small for chunks.
     """
     most = max_payload
     if max_msg_size is not None and max_msg_size > 0:
@@ -63,13 +64,16 @@ def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -
 
 
 class Chunker:
-    """A converter of pieces of any size to chunks of one size, which also computes the hash."""
+    """A converter of pieces of any size to chunks of one size, which also computes the hash.
+
+    The owner passes each piece to `hash` and to `cut`.
+    """
 
     def __init__(self, size: int) -> None:
         self.chunk_size: Final = size
         self.sha: Final = hashlib.sha256()
         self.size = 0
-        """The number of bytes so far."""
+        """The number of bytes passed to `cut` so far."""
         self._rest = bytearray()
 
     def hash(self, piece: memoryview) -> None:
@@ -109,9 +113,9 @@ class StoredChunk:
 class Content:
     """The received content of an object, whose chunks arrive in order.
 
-    The last chunk is withheld until the hash of all chunks was compared with the description. Other
-    clients end an object with an empty message, which the description does not count. So empty
-    messages are skipped.
+    Each chunk is withheld until another one arrives, and the last one until the hash of all chunks
+    was compared with the description. Other clients end an object with an empty message, which the
+    description does not count. So empty messages are skipped.
     """
 
     def __init__(self, info: ObjectInfo) -> None:
@@ -120,7 +124,7 @@ class Content:
         self._wanted: Final = _digest(info)
         self._last: bytes | None = None
         self.chunks = 0
-        """The number of chunks so far, including withheld ones."""
+        """The number of chunks so far, including the withheld one."""
         self.size = 0
         """The size of these chunks in bytes."""
         self.total: Final = info.size or 0
@@ -143,7 +147,7 @@ class Content:
         self._finish()
 
     def take(self, payloads: list[bytes]) -> list[bytes]:
-        """Add further chunks; return those that may be returned to the caller.
+        """Add further chunks; return those that are no longer withheld.
 
         Chunks after the last chunk of the description are ignored. Raises `DigestMismatch` if the
         content does not match the description.
@@ -212,9 +216,9 @@ class ContentRange:
         while self._left and self._at + self._left[0].size <= start:
             self._at += self._left.popleft().size
         self.first_seq: Final = self._left[0].seq if self._left else 1
-        """The sequence of the first chunk that has bytes of the range."""
+        """The sequence of the first chunk that has bytes of the range, 1 if there is none."""
         self.chunks = len(index) - len(self._left)
-        """The number of chunks so far, including those before the range."""
+        """The number of chunks received so far, plus the number of chunks before the range."""
 
     @property
     def is_whole(self) -> bool:

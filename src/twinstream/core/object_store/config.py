@@ -127,7 +127,10 @@ class ObjectStoreStatus:
 
     @classmethod
     def of(cls, info: StreamInfo) -> ObjectStoreStatus:
-        """Return the status of the store in a stream. Raises `NotAnObjectStore`."""
+        """Return the status of the store in a stream.
+
+        Raises `NotAnObjectStore` for another stream.
+        """
         return cls(
             config=store_config(info.config),
             size=info.state.bytes,

@@ -3,8 +3,8 @@
 Source: ADR-20. Clients write descriptions differently, so this module accepts all their forms. The
 timestamp of the message replaces `mtime`, because nats.go writes the year 1 and nats-py writes an
 empty text for deleted objects. The links of nats.js have no `nuid`, and their `bucket` is the
-bucket of their target. Digests may use both alphabets of base64, with or without padding, and their
-prefix may be in upper or lower case.
+bucket of their target. Digests may use either alphabet of base64, with or without padding, and
+their prefix may be in upper or lower case.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def info_bytes(info: ObjectInfo, now: datetime) -> bytes:
 
 
 def is_link(info: ObjectInfo) -> bool:
-    """Return whether a description is a link to an object or a store."""
+    """Return whether a description is a link to an object or a store, and not a deleted link."""
     return info.options is not None and info.options.link is not None and not info.deleted
 
 
@@ -171,7 +171,11 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description in a message, or one with name and `error` if it is invalid."""
+    """Return the description in a message.
+
+    If the description is invalid, return one that has only the name and, in `unknown`, the text of
+    the error under `error`.
+    """
     try:
         return read_info(message, bucket)
     except BadObjectInfo as error:

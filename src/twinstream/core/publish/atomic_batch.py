@@ -52,7 +52,7 @@ _END_OF_BATCH: Final = "eob"
 _SINCE: Final = (2, 12, 0)
 _SINCE_IDS: Final = (2, 12, 1)
 # Before 2.12.12, and from 2.14.0 to 2.14.2, the server omits a counter's value and a schedule's
-# rollup from the stored messages.
+# rollup from the messages that a stream without replicas stores.
 _SINCE_REWRITES: Final = (2, 12, 12)
 _AND_AGAIN: Final = (2, 14, 3)
 
@@ -83,7 +83,10 @@ class BatchSheet:
         self._ids: set[str] = set()
 
     def add(self, request: PublishRequest) -> bytes:
-        """Return the header block of the next message, or raise `BadArgument`."""
+        """Return the header block of the next message.
+
+        Raises `BadArgument` if the batch is full or if a header is not allowed at this point.
+        """
         if self.count >= self.limit:
             raise BadArgument(
                 f"the batch is full: the server accepts {self.limit} messages in one; use several,"
@@ -145,19 +148,25 @@ class BatchSheet:
             )
 
     def commit_with(self, block: bytes) -> bytes:
-        """Return the header block of the last message with the commit. This message is stored."""
+        """Return `block`, the header block of the last message, with the commit added to it.
+
+        The message belongs to the batch.
+        """
         return _with(block, ((BATCH_COMMIT, _STORE_THIS),))
 
     def commit_after(self) -> bytes:
-        """Return the header block of a commit message that is not stored (server 2.14)."""
+        """Return the header block of an additional message, which only commits (server 2.14).
+
+        The server does not store this message.
+        """
         pairs = ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + 1)))
         return _with(b"", (*pairs, (BATCH_COMMIT, _END_OF_BATCH)))
 
     def drop(self) -> bytes:
         """Return the header block of a message that makes the server drop the batch.
 
-        The server does not store this message. After its reply, a commit that is still in flight
-        has no effect.
+        The server does not store this message. Once it has replied, a commit that is still in
+        flight has no effect.
         """
         return _with(b"", ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + _GAP))))
 

@@ -1,7 +1,8 @@
 """Counters (ADR-49, server 2.12): format an increment, and parse a stored value.
 
 Each subject of a counter stream is a counter. A published message contains an increment. The server
-adds it, and writes the new value into the stored message, as decimal text of any length.
+adds the increment to the counter, and stores a message with the new value, as decimal text of any
+length.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Counter:
     subject: str
     value: int
     delta: int
-    """The last increment."""
+    """The increment in this message, the last one of the counter."""
     sources: Mapping[str, Mapping[str, int]]
     """The last values of counters in source streams: by stream name, then by subject."""
     seq: int
@@ -42,7 +43,7 @@ class Counter:
 
 
 def check_counters(config: StreamConfig) -> None:
-    """Raise `BadArgument` if a stream has no counters."""
+    """Raise `BadArgument` if the configuration of a stream does not allow counters."""
     if not config.allow_msg_counter:
         raise BadArgument(
             f"stream {config.name} has no counters: create one with allow_msg_counter=True, which"
@@ -53,7 +54,7 @@ def check_counters(config: StreamConfig) -> None:
 def to_decimal(number: int) -> str:
     """Return a number of any size as the text of an increment, with its sign.
 
-    Raises `BadArgument` unless it is an int.
+    Raises `BadArgument` unless `number` is an int.
     """
     if not isinstance(number, int) or isinstance(number, bool):
         raise BadArgument(f"the increment of a counter must be an int, got {number!r}")

@@ -1,9 +1,9 @@
 """Parse cron patterns of six fields, and compute their times as the server does (ADR-51, 2.14).
 
 The fields are second, minute, hour, day of the month, month and day of the week (0 is Sunday).
-A field is `*` or `?`, a number or name, a range, each with an optional step, or a comma-separated
-list of these. If both day fields are restricted, a day has to match only one of them; a step such
-as `*/2` is a restriction, too.
+A field is a comma-separated list of parts. A part is `*` or `?`, a number or name, or a range, each
+with an optional step. If both day fields are restricted, a day has to match only one of them. A
+step such as `*/2` is a restriction, too.
 
 Source: nats-server `cron.go`. `Cron.next_after` takes the same steps in the same order as the
 server, because the result depends on the order when clocks are changed.
@@ -39,7 +39,7 @@ _WORD: Final = re.compile(r"[\S\x1c-\x1f]+")
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86400
-# The server searches up to the fifth year after that of the next second.
+# The server searches until the end of the fifth year after the year in which the search begins.
 _YEARS: Final = 5
 
 
@@ -78,7 +78,7 @@ _FIELDS: Final = (
 
 @frozen
 class _Allowed:
-    """The values that a field allows. `is_open` is true for a star without a step."""
+    """The values that a field allows. `is_open` is true for `*` or `?` without a step."""
 
     values: frozenset[int]
     is_open: bool
@@ -115,7 +115,8 @@ class Cron:
     def _settle(self, walk: _Walk) -> bool:
         """Advance to a time that matches all fields; return False if a field has wrapped around.
 
-        In that case the larger fields may no longer match, and the caller has to call this again.
+        After a wrap-around, larger fields may no longer match, so the caller calls this method
+        again.
         """
         while walk.local().month not in self._month:
             walk.cut(2)
@@ -223,7 +224,7 @@ def _read(text: str, field: _Field, pattern: str) -> _Allowed:
 
 
 def _range(part: str, field: _Field, pattern: str) -> tuple[range, bool]:
-    """Return the values of one range, and whether it is a star without a step."""
+    """Return the values of one part of a field, and whether it is `*` or `?` without a step."""
     ends, *steps = part.split("/")
     low, *highs = ends.split("-")
     if low in ("*", "?"):

@@ -7,14 +7,14 @@ is at most the requested one. After each interval the server replies that it has
 messages up to a number. Each such reply may change the interval.
 
 These replies contain no stream sequence, and a ping only repeats the last reply. So the messages
-after the last reply are confirmed only at the end of the batch: the server replies to the commit
+after the last reply are confirmed only at the end of the batch. The server replies to the commit
 with a publish acknowledgement, whose `count` is the last number handled.
 
 With gaps "fail", a missing number or a message that the server refuses ends the batch at that
 point, and the messages before it are stored. With gaps "ok" the batch continues. Then a handled
-message may not be stored, since the notice of a gap is sent only once and may be lost. The server
-drops a batch that was idle for ten seconds without a reply, and later reports that it does not know
-the batch (10208).
+message may not be stored, since the notice of a gap is sent only once and may be lost. If a batch
+was idle for ten seconds, the server drops it without a notice. It replies to later messages of the
+batch that it does not know the batch (10208).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _PING: Final = 4
 class Ingested:
     """A message that was stored by fast ingest.
 
-    The server reports neither its sequence nor whether it was a duplicate of an earlier message.
+    The server reports neither the sequence of the message nor whether the message was a duplicate.
     """
 
     stream: str
@@ -76,8 +76,8 @@ class Ingested:
     is_certain: bool = True
     """Whether the message is certainly stored.
 
-    It is false with `gaps="ok"`: the server has handled the messages up to this one and has not
-    reported it as lost, but the report may have been lost.
+    It is false with `gaps="ok"`. Then the server has handled the messages up to this one and has
+    not reported this one as lost, but such a report may itself be lost.
     """
 
 
@@ -87,15 +87,17 @@ class Fate(Enum):
     STORED = auto()
     """The message is in the stream, or a duplicate of a stored message."""
     PASSED = auto()
-    """The server has handled the messages up to this one. With gaps "ok", it may be lost."""
+    """The server has handled the messages up to this one (with gaps "ok").
+
+    It has not reported this one as lost, but such a report may itself be lost."""
     REFUSED = auto()
     """The server refused the message with an error; a retry would not help."""
     LOST = auto()
-    """The message is not stored: the server has reported a gap (with gaps "ok")."""
+    """The message is not stored, since the server has reported a gap there (with gaps "ok")."""
     AGAIN = auto()
     """The message is not stored and may be sent again."""
     UNKNOWN = auto()
-    """The outcome is not known, or not yet."""
+    """The outcome is not known, or not known yet."""
 
 
 def check_gaps(gaps: Gaps) -> Gaps:
@@ -153,9 +155,12 @@ class FastBatch:
         self.trouble: TwinstreamError | None = None
         """Why the batch ended without an acknowledgement, None if it did not."""
         self.vanished: TwinstreamError | None = None
-        """The server's error for an unknown batch. Its final reply may still be in flight."""
+        """The error by which the server reports that it does not know the batch (any more).
+
+        The final reply to the batch may still be in flight, so the batch is not over yet.
+        """
         self.stray = b""
-        """The start of an unexpected reply, for example of another client."""
+        """The first bytes of the last unexpected reply, for example from another client."""
         self.refused: Final[dict[int, TwinstreamError]] = {}
         self._lost: Final[list[range]] = []
 
@@ -163,7 +168,7 @@ class FastBatch:
 
     @property
     def has_room(self) -> bool:
-        """Whether another message may be sent now."""
+        """Whether another message may be sent now. Before the first reply, only one may be sent."""
         return self.sent == 0 or self.sent < self.passed + INGEST_INTERVALS * self.interval
 
     @property
@@ -183,7 +188,7 @@ class FastBatch:
 
     def ping_reply(self) -> bytes:
         """Return the reply subject that requests the last acknowledgement again."""
-        # A ping has the number of the last message, so that the loss of a ping is no gap.
+        # A ping repeats the number of the last message, so a lost ping leaves no gap.
         return b"%b%d.%d.$FI" % (self._prefix, self.sent, _PING)
 
     def commit_reply(self) -> bytes:
@@ -230,7 +235,7 @@ class FastBatch:
                 self.passed = max(self.passed, seq)
                 self.interval = max(1, interval)
             case {"type": "gap", "last_seq": int(first), "seq": int(end)}:
-                # If the server received a number twice, the range is empty: nothing was lost.
+                # If the server received a number twice, the range is empty, and nothing was lost.
                 self._lost.append(range(first, end))
             case {"type": "err", "seq": int(seq)} if refusal is not None:
                 self.refused[seq] = refusal
@@ -247,8 +252,8 @@ class FastBatch:
                     stream=stream, seq=seq, domain=domain, batch=self.id, count=count
                 )
             case {"stream": str(stream), "seq": int(seq)}:
-                # The server did not see the reply subject of the batch: something between client
-                # and server has replaced it.
+                # The server did not receive the reply subject of the batch. Something between
+                # client and server has replaced it.
                 text = (
                     f"stream {stream} stored the message as {seq}, outside of the batch: its reply"
                     " subject was replaced on the way to the server; use publish_many"
@@ -280,7 +285,7 @@ class FastBatch:
         """Return the outcome of a message, as far as it is known."""
         handled = self.passed if self.ack is None else max(self.passed, self.ack.count or 0)
         refusal = self.refused.get(number)
-        # Refusals are checked first: server 2.15 counts some refused messages as handled.
+        # Refusals are checked first, because server 2.15 counts some refused messages as handled.
         if refusal is not None:
             # With gaps "ok" the batch has continued, so a retry would be out of order.
             ended = self._fails or number > handled

@@ -29,7 +29,7 @@ BATCH_MESSAGES: Final = 1000
 INGEST_INTERVAL: Final = 500
 """The longest interval of acknowledgements that servers 2.14 and 2.15 choose for fast ingest."""
 INGEST_INTERVALS: Final = 2
-"""Intervals in flight: the server handles one while the client sends the next (ADR-50)."""
+"""Intervals in flight. The server handles one while the client sends the next (ADR-50)."""
 INGEST_WINDOW: Final = INGEST_INTERVALS * INGEST_INTERVAL
 
 
@@ -51,7 +51,8 @@ def _from_one(value: int, name: str) -> int:
 class PublishLimits:
     """The limits of a publisher, and its retries.
 
-    At most `window` messages with `window_bytes` bytes are in flight, each for `timeout` seconds.
+    At most `window` messages with a total of `window_bytes` bytes are in flight. The publisher
+    waits at most `timeout` seconds for the outcome of each.
     """
 
     window: int = field(default=WINDOW, converter=_window)

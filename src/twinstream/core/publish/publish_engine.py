@@ -4,11 +4,11 @@ Theory of operation. The owner sends the message and reports what happens: `fail
 of an attempt, `silent` when an attempt times out, `unsent` when it could not be sent, and
 `explained` with the result of an `Explain`. The engine returns one action:
 
-* `Send`: send the message again, after a pause. Either it is certain that this attempt was not
-  stored, or a message id or an expectation prevents it from being stored twice.
+* `Send`: send the message again, after a pause. Either it is certain that the failed attempt stored
+  nothing, or a message id or an expectation prevents the message from being stored twice.
 * `Prove`: find out whether an earlier attempt without a response was stored. This may be the reason
   why the server refused the current attempt.
-* `Explain`: find out why no stream stored the message or why there was no response, then call
+* `Explain`: find out why there were no responders, or why no response arrived, then call
   `explained`.
 * `Fail`: publishing failed with this error.
 
@@ -41,7 +41,7 @@ __all__ = ["Action", "Explain", "Fail", "Prove", "PublishEngine", "Send"]
 
 @frozen
 class Send:
-    """The action to send the message again after `pause` seconds, and to count the attempt."""
+    """The action to send the message again after `pause` seconds and to increment `attempts`."""
 
     pause: float
 
@@ -58,9 +58,9 @@ class Prove:
 
 @frozen
 class Explain:
-    """The action to find out why no stream stored the message.
+    """The action to find out why no stream acknowledged the message.
 
-    `silent` is true if there was no response at all.
+    `silent` is true if no response arrived, and false if there were no responders (503).
     """
 
     silent: bool
@@ -109,7 +109,7 @@ class PublishEngine:
         # Whether a replica that lacks messages refused an attempt. Another replica may have stored
         # the message of that attempt.
         self._was_behind = False
-        # The error if the stream has no leader, which is a temporary state.
+        # The last reported reason, if it is that the stream has no leader. This state is temporary.
         self._lacks_leader: NoLeader | None = None
         self.attempts = 1
         """The number of attempts, including the current one."""
@@ -118,11 +118,11 @@ class PublishEngine:
         self.error: TwinstreamError | None = None
         """The error of the last failed attempt."""
         self.stray: TwinstreamError | None = None
-        """The error for a response that another responder than the stream sent."""
+        """The error for a response that was not sent by the stream, None if there was none."""
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the message is sent again if the current attempt gets no response."""
+        """Whether the message may be sent again if the current attempt gets no response."""
         return self._repeatable and self.attempts <= self._policy.retries
 
     # ---- reports of the owner
@@ -142,9 +142,9 @@ class PublishEngine:
             case NoResponders() | RequestTimeout():
                 return Explain(silent=isinstance(error, RequestTimeout))
             case JetStreamError() | BadArgument() | PermissionDenied() if self.may_be_stored:
-                # The server may have refused this attempt because an earlier attempt was stored.
-                # Other reasons: the message is too large for this server, or permissions have
-                # changed.
+                # The reason may be that an earlier attempt was stored. Without that attempt, the
+                # server may also refuse this one, for example because the message is too large for
+                # the server of a new connection or because permissions have changed.
                 return Prove(error)
             case _:
                 return Fail(error)
@@ -155,11 +155,15 @@ class PublishEngine:
         return self.failed(error, left)
 
     def unsent(self, error: TwinstreamError, left: float) -> Action:
-        """Record that the current attempt could not be sent; return an action."""
+        """Record that the current attempt could not be sent; return an action.
+
+        `error` is the reason. If it is a timeout, publishing fails with it. `left` is the time
+        until the deadline in seconds.
+        """
         return Fail(error) if isinstance(error, RequestTimeout) else self.failed(error, left)
 
     def explained(self, why: NoResponders, left: float) -> Send | Fail:
-        """Record why no stream stored the message or replied; return an action."""
+        """Record the result of `Explain`, `left` seconds before the deadline; return an action."""
         if isinstance(self.error, RequestTimeout):
             return Fail(self._silence(why))
         if may_get_leader(why) and self._policy.may_wait_for_leader(left):

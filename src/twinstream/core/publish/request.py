@@ -1,4 +1,4 @@
-"""Messages to publish: their arguments, their conditions, and the headers for these.
+"""Messages to publish: their arguments and conditions, and the headers that express conditions.
 
 Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 """
@@ -51,8 +51,8 @@ _ROLLUPS: Final = get_args(Rollup)
 class PublishRequest(NamedTuple):
     """One message for `publish_many`: the arguments of `publish` as a value.
 
-    It is a named tuple because every message needs one: creating it takes 0.9 µs, a frozen attrs
-    class would take 2.3 µs (Python 3.13). `_replace` returns a copy with other values.
+    It is a named tuple, because every message needs a request. Creating one takes 0.9 µs, while a
+    frozen attrs class would take 2.3 µs (Python 3.13). `_replace` returns a copy with other values.
     """
 
     subject: str
@@ -72,8 +72,9 @@ class PublishRequest(NamedTuple):
     ttl: Ttl | None = None
     """Seconds until the server removes the message, a whole number from 1 (server 2.11).
 
-    `never` keeps it beyond the stream's `max_age`. In a stream with `subject_delete_marker_ttl`,
-    this setting is the minimum.
+    `never` keeps the message beyond the stream's `max_age`. If the stream has
+    `subject_delete_marker_ttl` and may store several messages per subject, the server raises a
+    shorter `ttl` to that value.
     """
 
     @property
@@ -195,7 +196,8 @@ class PublishFailure:
 
     request: PublishRequest
     _error: TwinstreamError = field(alias="error")
-    # The writer's failures, until the error is read. A list, because its pop() is atomic.
+    # Contains the writer's `UnreadFailures` until the error is read. It is a list, because the
+    # pop() of a list is atomic.
     _unread: list[UnreadFailures] = field(init=False, factory=list[UnreadFailures], eq=False)
 
     __match_args__ = ("request", "error")
@@ -217,7 +219,8 @@ class PublishFailure:
 
     def enter(self, unread: UnreadFailures) -> None:
         """Remember the collection from which this failure is removed when its error is read."""
-        # The traceback refers to the writer, so the writer could not be garbage-collected.
+        # The traceback of the error refers to the writer. It is removed, because it would keep the
+        # writer from being garbage-collected.
         _forget_frames(self._error)
         self._unread.append(unread)
 

@@ -1,9 +1,9 @@
 """The retries of a publish: when the message may be sent again, how often, and after which pause.
 
-A message may be sent again if it is certain that nothing was stored: there were no responders
-(503), or the server replied that it cannot process the message yet. After a timeout or a lost
-connection the outcome is unknown, and only a message id or an expectation prevents a retry from
-storing the message twice.
+A message may be sent again if it is certain that nothing was stored. This is the case if there were
+no responders (503), or if the server replied that it cannot process the message yet. After a
+timeout or a lost connection the outcome is unknown, and only a message id or an expectation
+prevents a retry from storing the message twice.
 
 Other clients retry twice after a 503, 250 milliseconds apart, which is about the duration of an
 election after a leader stepped down. This is the default of Twinstream, too. If the stream still
@@ -87,7 +87,8 @@ class RetryPolicy:
     def may_wait_for_leader(self, left: float) -> bool:
         """Return whether `left` seconds are enough to pause, send again and get a reply.
 
-        The outcome is known so far. An attempt without a reply would make it unknown.
+        All earlier attempts were refused, so the outcome is known. If another attempt got no reply
+        before the deadline, the outcome would be unknown.
         """
         return self.waits_for_leader and left > self.wait + _REPLY_TIME
 
@@ -109,7 +110,8 @@ class RetryPolicy:
 def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:
     """Return a `RetryPolicy`.
 
-    If `retries` is None, there are two retries, and more while the stream has no leader.
+    If `retries` is None, there are two retries. If `wait` is at least 0.01 seconds, there are more
+    until the timeout while the stream has no leader or is still processing the message id.
     """
     if retries is not None:
         return RetryPolicy(retries, wait)
@@ -118,10 +120,17 @@ def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolic
 
 
 def may_get_leader(why: NoResponders) -> bool:
-    """Return whether a later attempt may succeed: the stream has no leader or did not reply."""
+    """Return whether a later attempt may succeed.
+
+    It may if the stream has no leader, or if requests for the reason got no reply, which happens
+    while the cluster has no leader.
+    """
     return isinstance(why, NoLeader) or isinstance(why.__cause__, RequestTimeout)
 
 
 def needs_pause(error: TwinstreamError) -> bool:
-    """Return whether to pause before a retry: the server refused, or there were no responders."""
+    """Return whether to pause before a retry.
+
+    This is the case if the server refused the message or if there were no responders.
+    """
     return isinstance(error, NoResponders | JetStreamError)

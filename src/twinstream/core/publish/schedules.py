@@ -1,8 +1,8 @@
 """Schedules (ADR-51): messages that the server publishes later, once or repeatedly.
 
 A schedule is a stored message. Its headers define when the server publishes, and to which other
-subject of the same stream. There are three kinds: `@at` a time (server 2.12), `@every` interval,
-and a cron pattern (both 2.14).
+subject of the same stream. There are three kinds: `@at` with a time (server 2.12), `@every` with an
+interval (2.14), and a cron pattern (2.14).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Schedule:
 
     @classmethod
     def _checked(cls, schedule: Schedule) -> Schedule:
-        # The server computes the first time of a schedule, and refuses a schedule without one.
+        # Like the server, refuse a schedule whose first time cannot be computed.
         schedule.next_times(datetime(2026, 1, 1, tzinfo=UTC), 1)
         return schedule
 
@@ -304,7 +304,10 @@ def check_schedule_server(
 
 
 def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
-    """Return the headers of a message that cancels a schedule, unless the schedule was replaced."""
+    """Return the headers of a message that cancels a schedule.
+
+    The server refuses the message if the schedule was replaced.
+    """
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,

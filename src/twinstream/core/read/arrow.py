@@ -35,7 +35,7 @@ def arrow_schema() -> pa.Schema:
     """Return the Arrow schema of stored messages: subject, seq, time, headers, data.
 
     `time` is in nanoseconds, UTC. `headers` maps each name to all its values, and is null for a
-    message without headers. `seq` is a signed integer: a read raises `Unsupported` for sequences
+    message without headers. `seq` is a signed integer, so a read raises `Unsupported` for sequences
     from 2**63 up. Raises `Unsupported` if pyarrow is not installed.
     """
     require_arrow()
@@ -113,8 +113,8 @@ def header_array(blocks: pa.Array, kind: pa.DataType) -> pa.Array:
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
     """Return each name in a stored header block with all its values, or None for an empty block.
 
-    A malformed block (see `Headers.malformed`) is returned under the empty name, with bytes that
-    are not UTF-8 as escapes.
+    For a malformed block (see `Headers.malformed`), the first pair has an empty name. Its value is
+    the whole block, with escapes for bytes that are not UTF-8.
     """
     if not block:
         return None

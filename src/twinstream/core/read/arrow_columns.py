@@ -57,7 +57,10 @@ def require(truth: pa.Array) -> None:
 
 
 def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Split `data[start:end]` at `by`; return the parts, and where each starts and ends."""
+    """Split `data[start:end]` at `by`.
+
+    Return three columns: the parts, and the offsets in `data` at which they start and end.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -72,14 +75,15 @@ def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa
 def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
     """Return one column of bytes for each pair of adjacent edges.
 
-    An edge is a column of offsets into `data`. Raises `NotUniform` if an offset is outside `data`,
-    or below the previous edge of its row or the last edge of the row before.
+    An edge is a column of offsets into `data`, with one offset for each message. Raises
+    `NotUniform` if an offset is outside `data`, or below the offset before it. That is the previous
+    edge of the same message or the last edge of the previous message.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     flat = pa.concat_arrays(edges).take(_turned(len(edges), len(edges[0])))
-    # Arrow does not check offsets: they must be in order and within the bytes.
+    # Arrow does not check whether offsets are in order and within the bytes.
     require(pc.less_equal(flat[:-1], flat[1:]))
     if flat[0].as_py() < 0 or flat[-1].as_py() > len(data):
         raise NotUniform
@@ -89,7 +93,10 @@ def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
 
 
 def _every(values: pa.Array, step: int, start: int) -> pa.Array:
-    """Return `values[start::step]`, without numpy: pyarrow before 21 needs it for such a slice."""
+    """Return `values[start::step]`.
+
+    Such a slice is avoided, because pyarrow before 21 needs numpy for it.
+    """
     import pyarrow.compute as pc
 
     count = len(range(start, len(values), step))
@@ -98,7 +105,7 @@ def _every(values: pa.Array, step: int, start: int) -> pa.Array:
 
 
 def _turned(rows: int, columns: int) -> pa.Array:
-    """Return the indices that transpose a table of concatenated rows."""
+    """Return the indices that transpose a table whose rows are stored one after the other."""
     import pyarrow.compute as pc
 
     index = _Counting.up_to(rows * columns)
@@ -126,7 +133,7 @@ def fields(
 ) -> list[pa.Array]:
     """Split each value at `by`; return a column for each part, or for the positions in `pick`.
 
-    All values must have the same number of parts, which must be from `least` to `most`.
+    Raises `NotUniform` unless all values have the same number of parts, from `least` to `most`.
     """
     import pyarrow.compute as pc
 
@@ -141,7 +148,10 @@ def fields(
 
 
 def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array, pa.Array]:
-    """Split each value at the first `by`, or the last one. Every value must contain `by`."""
+    """Split each value at the first `by`, or at the last one if `last` is true.
+
+    Raises `NotUniform` if a value does not contain `by`.
+    """
     import pyarrow.compute as pc
 
     parts = pc.split_pattern(values, by, max_splits=1, reverse=last).values
@@ -151,7 +161,7 @@ def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array
 
 
 def behind(values: pa.Array, start: bytes) -> pa.Array:
-    """Return the values without the prefix `start`, which every value must have."""
+    """Return the values without the prefix `start`; raises `NotUniform` if a value lacks it."""
     import pyarrow.compute as pc
 
     require(pc.starts_with(values, start))

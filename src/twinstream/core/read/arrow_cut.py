@@ -1,13 +1,14 @@
 """Cut the bytes of a whole page into columns with Arrow's functions, without a loop.
 
-Measured for 20,000 messages of 200 bytes on a busy machine: turning bytes into Arrow columns takes
-1.3 µs of CPU a message instead of 8.3 for a pull, and 1.6 instead of 4.4 for a direct get.
+Measured for 20,000 messages of 200 bytes on a busy machine: turning the bytes of a pull into Arrow
+columns takes 1.3 µs of CPU a message instead of the 8.3 of the parser. For a direct get, it takes
+1.6 µs instead of 4.4.
 
-The functions return an exact result or None. The control line of each message contains a name that
-was chosen at random; the functions split the bytes at this name. The sizes in a control line
-define where its message ends, and the next message must begin exactly there. If there are other
-bytes in between (a PING, a message of another subscription), the functions return None, and the
-caller parses the page frame by frame.
+The functions return an exact result or None. The control line of each message contains a mark with
+a name that was chosen at random, and the functions split the bytes at this mark. The sizes in a
+control line define where its message ends, and the next message must begin exactly there. If there
+are other bytes in between (a PING, a message of another subscription), the functions return None,
+and the caller parses the page frame by frame.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
     headers, payloads = between(data, header, pc.add(header, header_size), ends)
     stored, tail = _stored(headers)
     name, subject, seq, time, pending = tail
-    # If the name differs, a mirror replied, or stored headers look like the server's lines.
+    # If the stream name differs, either a mirror replied, or `tail` has stored headers that look
+    # like the server's lines.
     require(pc.equal(name, pa.scalar(stream, pa.binary())))
     moments = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
     return ArrowPage(
@@ -105,13 +107,15 @@ def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
     try:
         tail = behind(headers, _BARE)
         # The server appends stream, subject, sequence, time, pending, and usually the last
-        # sequence, followed by two line ends. If there are more lines, then the stored headers
-        # begin like the server's lines, as those of a copied message do.
+        # sequence, followed by two line ends. If there are more lines, the first ones are stored
+        # headers that look like the server's lines. A copy of a received message may have such
+        # headers.
         return blank(len(headers)), fields(tail, b"\r\n", 7, 8, _LINES)
     except NotUniform:
         block, tail = halves(headers, _TAIL, last=True)
         kind = pa.binary()
-        # If stored headers do not end with a line end, the server's lines begin within a line.
+        # If the stored headers of a message do not end with a line end, the server's lines begin
+        # within a line, and the page has to be parsed.
         require(pc.ends_with(block, b"\r\n"))
         bare = pc.equal(block, pa.scalar(b"NATS/1.0\r\n", kind))
         return pc.if_else(bare, pa.scalar(b"", kind), block), fields(tail, b"\r\n", 7, 8, _LINES)
@@ -154,7 +158,7 @@ def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
 
 
 def _beginning(line: bytes, sid: bytes) -> tuple[bytes, bytes, bytes]:
-    """Split the beginning of a control line into operation, subject, and the text after these."""
+    """Split the beginning of a control line into operation, subject, and the text after both."""
     words = line.split(b" ")
     if len(words) != 4 or words[0] not in {b"MSG", b"HMSG"} or words[2] != sid:
         raise NotUniform

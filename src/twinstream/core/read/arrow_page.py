@@ -23,10 +23,10 @@ _MOST_SIGNED: Final = 2**63 - 1
 class ArrowPage:
     """Messages in the order of their sequences, as arrays of one length.
 
-    `seqs` are signed 64-bit integers, or unsigned ones in a page that has a sequence from 2**63
-    up: the server counts to 2**64 - 1. `times` are nanoseconds in UTC; `subjects`, `headers`
+    `seqs` are signed 64-bit integers. In a page with a sequence from 2**63 up they are unsigned,
+    because the server counts to 2**64 - 1. `times` are nanoseconds in UTC. `subjects`, `headers`
     and `payloads` are bytes as in `StoredPage`. `pending` is the number of messages after the last
-    one, as reported by the server.
+    one, as the server reported it in a response that was read in bulk; else 0.
     """
 
     seqs: pa.Array

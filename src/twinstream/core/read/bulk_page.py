@@ -32,15 +32,19 @@ LEAST: Final = 500
 #: mostly headers.
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
-# Number of bytes of earlier reads that are searched again, for text that was split between reads.
-# It is above the length of a mark and the numbers after it.
+# Number of bytes at the end of earlier reads that are searched again, because a text may be split
+# between two reads. The longest such text, a mark with the numbers after it, is shorter.
 _SEAM: Final = 512
 
 _STATUS: Final = b"\r\nNATS/1.0 "
 
 
 class BulkAnswer:
-    """The response with one page. `mark` is part of the control line of each of its messages."""
+    """The response to a request for one page, on the subject `reply` of the subscription `sid`.
+
+    `mark` is part of the control line of each message. `page` has the messages once `is_over` is
+    true. It stays None if there are no messages or if they could not be cut.
+    """
 
     def __init__(self, sid: bytes, reply: bytes, mark: bytes) -> None:
         self.sid: Final = sid
@@ -48,7 +52,7 @@ class BulkAnswer:
         self.is_over = False
         self.size = 0
         """The number of buffered bytes."""
-        # The start of a status message that answers the request.
+        # The start of the control line of a status. Messages of a direct get begin like this, too.
         self._own: Final = b"HMSG %b %b " % (reply, sid)
         self._mark: Final = mark
         self._pieces: list[bytes] = []
@@ -65,7 +69,8 @@ class BulkAnswer:
         if not (self._pieces or self._given_up):
             start = self._begin(data)
             if start < 0:
-                # The page has not begun, or a status ends it without any message.
+                # Either the page has not begun, or a status ended it without any message, or the
+                # mark is not in a control line. In the last two cases, there is nothing to buffer.
                 self.is_over = self._own in data or self._mark in data
                 return data
             # The bytes before the page are usually the final status of an earlier page.
@@ -134,10 +139,10 @@ class DirectBulk(BulkAnswer):
 
 
 class PullBulk(BulkAnswer):
-    """The response to a pull of `batch` messages. If it has all of them, no status ends it."""
+    """The response to a pull of `batch` messages. It ends with a status only if it has fewer."""
 
     def __init__(self, sid: bytes, reply: bytes, consumer: str, batch: int) -> None:
-        # No other control line contains the name: it was chosen at random for this read.
+        # No other control line contains the consumer's name, which was chosen at random.
         super().__init__(sid, reply, b".%b." % consumer.encode())
         self._left = batch
         self._needed = 0
@@ -164,7 +169,8 @@ class PullBulk(BulkAnswer):
         if self._in_line:
             return None
         size = data[data.rfind(b" ", line, end) + 1 : end]
-        # If the size is not a number, the parser raises an error for it.
+        # If the size is not a number, the result is 0. The parser then gets all bytes and raises
+        # the error.
         number = natural(size)
         self._needed = 0 if number is None else end + 4 + number
         return self._needed if self._needed <= len(data) else None

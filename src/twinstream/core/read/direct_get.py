@@ -1,7 +1,7 @@
 """Read single messages of a stream: the requests, and the two forms of the response.
 
-The leader replies in JSON (`STREAM.MSG.GET`). Any replica may reply to a direct get: it sends the
-message itself, with its position in additional headers (ADR-31).
+The leader replies in JSON (`STREAM.MSG.GET`). Any replica may reply to a direct get. Its reply is
+the message itself, with sequence, subject and time in additional headers (ADR-31).
 """
 
 from __future__ import annotations

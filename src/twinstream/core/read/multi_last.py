@@ -1,8 +1,8 @@
 """Read the last messages of many subjects with one direct get: the requests and the responses.
 
-A response is a consistent view: the server looks up all subjects at once. The status that ends the
-response contains the sequence up to which the server looked (ADR-31). This sequence also proves how
-far the replica that replied had caught up with the leader.
+A response is a consistent view, because the server looks up all subjects at once. The status that
+ends the response contains the sequence up to which the server looked (ADR-31). If a replica
+replied, this sequence also shows how far it had caught up with the leader.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LARGEST: Final = 1024
 #: message.
 _REQUEST_BYTES: Final = 256 * 1024
 
-#: Maximum bytes of messages in one response. The server disconnects a client that reads slowly once
-#: 64 MiB are pending for it (its default limit); this is well below.
+#: Maximum bytes of messages in one response. It is well below 64 MiB, the default limit of pending
+#: bytes at which the server disconnects a client that reads slowly.
 _ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -61,8 +61,8 @@ def multi_request(
 ) -> bytes:
     """Return the request for the last message of each subject that the filters match.
 
-    With `seq`, the response has only messages at or after it. With `up_to_seq`, it is the state of
-    the stream as of that sequence.
+    With `seq`, the response has only messages at or after that sequence. With `up_to_seq`, it has
+    the last messages as of that sequence. `max_bytes` limits the messages in the response.
     """
     body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": max_bytes}
     if seq is not None:
@@ -77,7 +77,7 @@ class MultiEnd:
     """The end of a response, as reported by the server."""
 
     up_to: int = 0
-    """The sequence up to which the server looked; 0 if it found no message."""
+    """The sequence up to which the server looked; 0 if it found no message or if it failed."""
     more: bool = False
     """Whether there are more messages, which did not fit into the response."""
     too_many: bool = False
@@ -137,6 +137,6 @@ class MultiAnswer:
             return MultiEnd()
         if code == 413:
             return MultiEnd(too_many=True)
-        # A 404 after messages is a failure, too: a message that the server had found was removed
+        # A 404 after messages is a failure, too. The server had found a message, which was removed
         # before the server could send it.
         return MultiEnd(failure=f"{code} {text}".strip(), missing=code == 503)

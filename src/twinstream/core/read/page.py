@@ -57,12 +57,12 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
     """Match the lines that the server appended to the headers; return None if there are none.
 
     The groups are subject, sequence, time and pending. The match also distinguishes a stored
-    message from a status: a publisher may send headers that begin like a status, and servers before
-    2.12 store them.
+    message from a status. The first header line alone does not, because a publisher may send
+    headers that begin like a status, and servers before 2.12 store them.
 
-    A server accepts any bytes as headers from a publisher. It removes the last two bytes, which
-    should be the empty line, and appends its own lines. Otherwise its first line begins in the
-    middle of a stored line.
+    A server accepts any bytes as headers from a publisher. It replaces the last two bytes, usually
+    the empty line, by its own lines. If the stored headers do not end with an empty line, the
+    server's first line begins in the middle of a line. So the match may begin there as well.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
     found = _TAIL.match(body, start) if start >= 0 else None
@@ -99,16 +99,17 @@ def time_of(text: bytes, where: str) -> Timestamp:
 def ns_of(text: bytes, where: str) -> int:
     """Return the time at which a message was stored, in nanoseconds since 1970.
 
-    Raises `BadAnswer`. It takes a third of the time of `time_of`.
+    Raises `BadAnswer` for an invalid time; `where` is the start of its text. For a time in UTC, the
+    call takes a third of the time of `time_of`.
     """
     found = _UTC.fullmatch(text)
     return (found and utc_ns(*found.groups())) or time_of(text, where).ns
 
 
 def utc_ns(time: bytes, fraction: bytes | None) -> int | None:
-    """Return the nanoseconds since 1970 of a time in UTC and the digits of its fraction.
+    """Return the nanoseconds since 1970 of a time in UTC, None if the time is invalid.
 
-    Returns None for a time that `datetime` does not have.
+    `time` ends with the seconds. `fraction` has the digits after their decimal point, if any.
     """
     try:
         whole = datetime.fromisoformat(time.decode()) - _EPOCH
@@ -316,9 +317,9 @@ class PullAnswer:
     def take(self, frames: list[Frame]) -> PageEnd | None:
         """Process frames; return the end of the page, or None if it has not arrived.
 
-        A full batch ends without a status: the pending count of its last message shows whether
-        the stream has more messages. Raises `BadAnswer` for a frame that is neither a delivery nor
-        a status.
+        No status follows a full batch. The pending count of its last message shows whether the
+        consumer has more messages. Raises `BadAnswer` for a frame that is neither a delivery nor a
+        status.
         """
         for frame in frames:
             if is_status(frame):

@@ -10,8 +10,9 @@ read, or once it is known that the stream has no message of the range at it. The
 
 1. A message with sequence `end - 1` or above was received. A replica applies entries in order, so
    it had all earlier messages, too.
-2. The stream's leader has no message at or after the first unsettled sequence and below `end`. If
-   it has no later message at all, it must also have proved that it was still the leader
+2. The stream's leader replies that it has no message at or after the first unsettled sequence and
+   below `end`. If its reply shows no message at or after `end` either, the server that replied may
+   be a former leader. Then it must also prove that it is the leader
    (`twinstream.core.api.leadership`).
 
 Without a proof, the read pauses briefly and continues at the first unsettled sequence. If the
@@ -85,9 +86,12 @@ _S = TypeVar("_S", Page, AskLeader, Pause)
 class RangeRead:
     """The progress of a read of the range `[start, end)` of a stream.
 
-    Drive it with a loop over `step`: for a `Page`, pass each sequence to `accept` and report the
-    end with `page_ended`, or with `page_failed` if the connection or the server failed; answer
-    `AskLeader` with `leader_has`; answer `Pause` with `paused`. `Finished` is final.
+    The caller carries out `step` again and again, until it is `Finished`:
+
+    * `Page`: pass the sequence of each message to `accept`, then call `page_ended`. If the
+      connection or the server failed, call `page_failed` instead.
+    * `AskLeader`: pass the result to `leader_has`.
+    * `Pause`: wait, then call `paused`.
 
     Raises `ValueError` for bounds that are not a range of sequences.
     """
@@ -162,8 +166,8 @@ class RangeRead:
     def accept(self, seq: int) -> bool:
         """Record a message and return whether it belongs to the range.
 
-        Return False for a message at or past the end (a filtered page over-reads) and for one that
-        was settled before (a page that was requested again).
+        Return False for a message at or after the end, which a page with a filter may contain, and
+        for a message whose sequence is already settled, which a repeated page may contain.
         """
         if seq < self._next:
             return False
@@ -179,9 +183,10 @@ class RangeRead:
         return True
 
     def accept_run(self, first: int, last: int, count: int) -> bool:
-        """Record `count` messages in ascending order if all of them belong to the range.
+        """Record `count` messages with ascending sequences from `first` to `last`.
 
-        Otherwise record none and return False: the caller then uses `accept` for each message.
+        If one of them does not belong to the range or is already settled, record none and return
+        False. The caller then uses `accept` for each message.
         """
         if first < self._next or last >= self._end:
             return False

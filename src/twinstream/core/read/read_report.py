@@ -13,7 +13,7 @@ class ReadEnd(Enum):
     """Why a read ended. All values but CLOSED mean that the range is complete."""
 
     EMPTY = "the range held no sequence"
-    """There was nothing to read: the stream is empty or begins after the range."""
+    """The range has no sequences, for example because the stream is empty or begins after it."""
 
     SEEN = "a message at the end of the range was seen"
     """A message at the end of the range, or after it, was received.
@@ -22,7 +22,7 @@ class ReadEnd(Enum):
     """
 
     LEADER = "the leader has no further message in the range"
-    """The last sequences of the range hold no messages, which only the leader can confirm."""
+    """The leader confirmed that the last sequences of the range hold no messages to read."""
 
     CLOSED = "the read was closed before its end"
     """The end of the range was not read. Another read can continue at `ReadReport.position`."""
@@ -43,13 +43,13 @@ class ReadReport:
     """The first sequence not covered by a page: `end`, unless the read was closed early."""
     reason: ReadEnd
     overtaken_at: int | None = None
-    """The first sequence of the stream, if it was once ahead of the read; None if it never was.
+    """None, or the first sequence of the stream when the read found that it was above `position`.
 
-    A number means that limits or a purge removed messages of the range during the read, so some of
-    them may be missing.
+    A number means that limits or a purge removed a part of the range before the read reached it.
+    Messages of that part may be missing in the result.
     """
 
     @property
     def complete(self) -> bool:
-        """Whether the read covered the whole range, and no message was removed ahead of it."""
+        """Whether the read covered the whole range, and no part was removed before it was read."""
         return self.reason is not ReadEnd.CLOSED and self.overtaken_at is None

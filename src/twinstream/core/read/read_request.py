@@ -35,7 +35,9 @@ DIRECT_SINCE: Final = (2, 11, 0)
 class ReadRequest:
     """The validated arguments of a read.
 
-    `end` is the sequence after the range; None means the current end of the stream.
+    `start` is the first sequence of the range. If `start` and `start_time` are None, the range
+    begins with the stream. `end` is the sequence after the range. If `end` and `end_time` are None,
+    the range ends at the current end of the stream.
     """
 
     start: int | None = None
@@ -51,7 +53,10 @@ class ReadRequest:
 
 @frozen(kw_only=True)
 class SnapshotRequest:
-    """The validated arguments of a snapshot. Without `at_seq` and `at_time`, it is taken now."""
+    """The validated arguments of a snapshot.
+
+    If `at_seq` and `at_time` are None, the snapshot is of the current state.
+    """
 
     subjects: tuple[str, ...] = ()
     at_seq: int | None = None
@@ -109,7 +114,10 @@ def read_request(
 
 
 def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return subject filters as a tuple, which is empty for all subjects. Raises `BadArgument`."""
+    """Return subject filters as a tuple, which is empty for all subjects.
+
+    Raises `BadArgument` for an invalid filter or an empty list.
+    """
     if subjects is None:
         return ()
     check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
@@ -131,12 +139,15 @@ def _moment(value: datetime | None, name: str) -> Timestamp | None:
 
 
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
-    """Return how to read a stream with the given number of filters: `via`, or the best way.
+    """Return how to read a stream with the given number of filters: `via`, unless it is None.
 
-    A direct get leaves no state on the server, but its request has only one filter; a consumer has
-    several. On a work queue or an interest stream, a consumer would affect which messages the
-    stream keeps, so it is never chosen. Raises `BadArgument` if the stream does not allow `via`,
-    and `Unsupported` if the server does not.
+    If `via` is None, a direct get is preferred, because it leaves no state on the server. But its
+    request has only one filter, so a consumer is preferred for several filters. On a work queue or
+    an interest stream, a consumer would affect which messages the stream keeps. There the choice is
+    a direct get or, if the stream does not allow it, the leader.
+
+    Raises `BadArgument` if the stream does not allow `via`, and `Unsupported` if the server does
+    not.
     """
     new_enough = version >= DIRECT_SINCE
     if via == "direct":

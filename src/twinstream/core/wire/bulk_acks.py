@@ -1,4 +1,4 @@
-"""Fast reader of publish acknowledgements, for all acknowledgements of a socket read at once.
+"""Parse all publish acknowledgements that one read from the socket returned, in one step.
 
 Acknowledgements of one stream to one inbox subscription differ in two numbers only: the token of
 the inbox and the stream sequence. One regular expression finds both numbers of all acknowledgements
@@ -17,16 +17,18 @@ from twinstream.models import PubAck
 
 __all__ = ["AckCutter"]
 
-# Number of reads to skip after a read in which other frames were mixed with acknowledgements.
+# After a read in which other frames stand between acknowledgements, this many reads go to the
+# parser without a search for acknowledgements.
 _SKIPPED_READS: Final = 16
 
 Deliver = Callable[[list[bytes], list[PubAck]], object]
 
 
 class AckCutter:
-    """A reader of acknowledgements to the inboxes `prefix` + number of the subscription `sid`.
+    """A reader of the acknowledgements that arrive on the inbox subscription `sid`.
 
-    It calls `deliver` with a list of inboxes and the list of the acknowledgements for them.
+    The inbox of an acknowledgement is `prefix` and a number. The reader calls `deliver` with two
+    lists of equal length, the inboxes and their acknowledgements.
     """
 
     def __init__(self, sid: bytes, prefix: bytes, deliver: Deliver) -> None:
@@ -36,18 +38,20 @@ class AckCutter:
         self._prefix: Final = prefix
         self._mark: Final = b"MSG " + prefix
         self._deliver: Final = deliver
-        # None before `learn`. The pair is replaced in one step.
+        # None if `learn` was not called yet, or not since the last read that did not match. Pattern
+        # and shape are replaced in one step.
         self._known: tuple[re.Pattern[bytes], AckShape] | None = None
         self._aside = 0
 
     def learn(self, frame: Frame, shape: AckShape) -> None:
-        """Derive the pattern of later acknowledgements from `frame`, which has the given shape."""
+        """Derive the pattern for later acknowledgements from `frame`, one of the shape `shape`."""
         self.is_learning = False
         head, tail, size = shape.head, shape.tail, len(frame[3]) - 2
         digits = len(frame[3]) - len(head) - len(tail)
         line = b" %b %d\r\n" % (self.sid, size)
         # The pattern matches only sequences with the same number of digits, because the size in the
-        # line depends on this number. At the first longer sequence, the pattern is learned again.
+        # line depends on this number. The first longer sequence does not match, and then `take`
+        # requests a new pattern.
         self._known = (
             re.compile(
                 b"MSG (%b[0-9]+)%b([1-9][0-9]{%d})%b"
@@ -57,7 +61,11 @@ class AckCutter:
         )
 
     def take(self, data: bytes) -> bytes:
-        """Deliver the acknowledgements at the start of `data`; return the bytes after them."""
+        """Deliver the acknowledgements at the start of `data`; return the bytes for the parser.
+
+        These are the bytes after the acknowledgements. They are all bytes if `data` does not begin
+        with an acknowledgement or if other frames stand between acknowledgements.
+        """
         known = self._known
         if known is None or not data.startswith(self._mark):
             return data

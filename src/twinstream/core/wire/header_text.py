@@ -10,13 +10,14 @@ __all__ = ["go_unquoted", "one_line", "valid"]
 # The control characters C0, DEL and C1. They include NUL, CR and LF, which would end a header.
 _CONTROL: Final = r"[\0-\x1f\x7f-\x9f]+"
 
-# Go's `%q` writes a byte that is not UTF-8 as \xNN and other characters as code points.
+# Go's `%q` escapes bytes that are not UTF-8 (\xNN), unprintable characters (\uNNNN, \UNNNNNNNN) and
+# some characters by a letter (\n) or themselves (\").
 _ESCAPE: Final = r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))"
 _LETTERS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def go_unquoted(text: str) -> bytes:
-    """Decode a string that Go's `%q` wrote; `text` is without the quotes."""
+    """Return the bytes of a string that Go's `%q` wrote; `text` is without the quotes."""
     return re.sub(_ESCAPE, _unescaped, text).encode("utf-8", "surrogateescape")
 
 
@@ -33,10 +34,13 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def valid(text: str) -> str:
-    """Return the text with `?` for lone surrogates (as in file names): UTF-8 cannot encode them."""
+    """Return the text with `?` for lone surrogates, which UTF-8 cannot encode.
+
+    For example, Python decodes a file name that is not UTF-8 to text with lone surrogates.
+    """
     return text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str) -> str:
-    """Return the text as `valid` does, with a blank for each run of control characters."""
+    """Return the result of `valid` with a blank in place of each run of control characters."""
     return re.sub(_CONTROL, " ", valid(text))

@@ -54,13 +54,14 @@ PONG: Final = b"PONG\r\n"
 # Limit of a control line in bytes. The longest control line is the INFO of a big cluster.
 _MAX_LINE: Final = 1 << 20
 
-# The longest message (bytes) that is accepted, unless the server announces more. The server's own
-# responses may exceed its `max_payload`: up to its `max_pending`, 64 MiB by default.
+# The longest message (bytes) that is accepted, unless the server announces more. `max_payload` does
+# not limit the server's own responses. They are limited by its `max_pending`, 64 MiB by default.
 _MAX_MESSAGE: Final = 1 << 26
-# Upper limit for `Parser.max_message`: servers store `max_payload` in 32 bits.
+# Upper limit for `Parser.max_message`. No server announces more than 2 GiB, because servers store
+# `max_payload` in 32 bits.
 _LARGEST: Final = (1 << 31) + _MAX_LINE
 
-# Number of sizes that `_Totals` caches, in less than 1 MiB.
+# Number of sizes that `_Totals` caches. The cache takes less than 1 MiB.
 _SIZES: Final = 4096
 
 
@@ -112,7 +113,7 @@ class ByteTaker(Protocol):
         ...
 
     def take(self, data: bytes) -> bytes:
-        """Process messages of the subscription in `data`; return the bytes for the parser."""
+        """Process messages of the subscription in `data`; return the bytes left for the parser."""
         ...
 
 
@@ -144,9 +145,10 @@ class Parser:
     before the parser. `feed` does not return subscription ids in `silent`; it only calls their
     sinks. All three may change between calls.
 
-    The parser drops a message without a sink, whose subscription has just ended, and counts it in
-    `strays`. If a sink raises, the parser drops the message and calls `on_failure` with the subject
-    and the error.
+    If `sinks` has no entry for a message, the parser drops the message and counts it in `strays`.
+    This happens for messages in flight when a subscription ends. If a sink raises, the parser drops
+    the message and calls `on_failure` with the subject and the error. By default, `feed` raises the
+    error.
     """
 
     def __init__(
@@ -167,7 +169,11 @@ class Parser:
         self._bulk: HeldBack | None = None
         self.strays = 0
         self.needed = 0
-        """The size of an incomplete message, or the bytes of an incomplete bulk page; else 0."""
+        """The size in bytes of the incomplete message at the end of the input, with its line.
+
+        While a bulk response is incomplete, it is the number of bytes buffered so far. It is 0
+        if neither is incomplete or if the end of the line has not arrived.
+        """
 
     def hold_back(self, bulk: HeldBack) -> None:
         """Pass the next bytes to `bulk` before parsing them.
@@ -183,7 +189,8 @@ class Parser:
     def feed(self, data: bytes) -> tuple[list[bytes], list[Event]]:
         """Parse the next bytes; return the ids of subscriptions that got messages, and the events.
 
-        Raises `ProtocolError` for bytes that no NATS server sends; the parser is unusable then.
+        Raises `ProtocolError` for bytes that no NATS server sends and for a message longer than
+        `max_message`. The parser is unusable afterwards.
         """
         if self._bulk is not None:
             return self._feed_past(self._bulk, data)
@@ -247,11 +254,15 @@ class Parser:
         return touched, events
 
     def _joined(self, data: bytes) -> bytes:
-        """Return the bytes held back with `data`, or nothing if that is incomplete for sure."""
+        """Return the buffered bytes followed by `data`, or no bytes to wait for more.
+
+        It returns no bytes while the payload has fewer bytes than its line says, or while the line
+        has no end.
+        """
         self._pieces.append(data)
         self._held += len(data)
-        # An incomplete payload or line is not scanned again before it is complete. That keeps
-        # parsing linear instead of quadratic.
+        # An incomplete payload or line is not scanned again before it is complete. Scanning it at
+        # each read would take quadratic time.
         if self._held < self._needed:
             return b""
         if not self._needed and b"\n" not in data:
@@ -264,14 +275,15 @@ class Parser:
 
     def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
         if self._pieces:
-            bulk.give_up()  # its first message cannot begin in the middle of another one
+            # `data` continues an incomplete message, so the bulk response does not begin with it.
+            bulk.give_up()
         self._bulk = None
         touched, events = self.feed(data) if (data := bulk.take(data)) else ([], [])
         if bulk.is_over:
             self.needed = self._needed if self._pieces else 0
         else:
             self._bulk, self.needed = bulk, bulk.size
-        # Always reported, even if the subscription has no complete message yet.
+        # The subscription of the bulk response is always returned, even without a complete message.
         return [bulk.sid, *touched], events
 
     def _hold(self, data: bytes, start: int, needed: int) -> None:
@@ -297,10 +309,11 @@ class Parser:
 
 
 class _Totals(dict[bytes, int]):
-    """A cache from the size at the end of a line to the number of bytes after it, with CRLF.
+    """A cache of parsed sizes.
 
-    Looking up a known size is faster than parsing it. A key that is not a size and a line end
-    raises `ValueError`.
+    A key is the size at the end of a message line, with the line end. Its value is the number of
+    bytes after the line: headers, payload and CRLF. Looking up a known size is faster than parsing
+    it. Any other key raises `ValueError`.
     """
 
     def __missing__(self, size: bytes) -> int:
@@ -368,7 +381,7 @@ def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes
 
 @lru_cache(maxsize=1024)
 def line_end(size: int) -> bytes:
-    """Return the end of a PUB line, from a cache: sizes repeat, and formatting takes 0.17 µs."""
+    """Return the end of a PUB line, from a cache. Sizes repeat, and formatting takes 0.17 µs."""
     return b" %d\r\n" % size
 
 

@@ -39,7 +39,9 @@ _MOST_DIGITS: Final = 19
 
 
 class _Blank(PubAck):
-    """A mutable `PubAck` without constructor. `AckShape.ack` sets its fields and then its class.
+    """A mutable `PubAck` without constructor.
+
+    `AckShape.ack` creates one, sets its fields and then changes its class to `PubAck`.
 
     Every published message needs a `PubAck`. Creating it in this way takes 0.7 µs; the constructor
     of the frozen class takes 2.3 µs (Python 3.11 and 3.13).
@@ -49,8 +51,8 @@ class _Blank(PubAck):
 
     __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
     __setattr__ = object.__setattr__
-    # Both methods are set. If only `__setattr__` were, the interpreter would look for it on each
-    # assignment.
+    # `__delattr__` is set as well. With `__setattr__` alone, each assignment is slower, because the
+    # interpreter looks up the method by name.
     __delattr__ = object.__delattr__
 
 
@@ -58,7 +60,11 @@ _blank: Final = cast("Callable[[], Any]", _Blank)
 
 
 def is_pub_ack(frame: Frame) -> bool:
-    """Return whether a reply may be from a stream. Replies of others rarely look like one."""
+    """Return whether a reply may be an acknowledgement, an error or a status of the server.
+
+    A core NATS subscriber to the published subject may reply, too. Such a reply rarely has headers
+    or the members `stream` or `error`.
+    """
     return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
 
 
@@ -82,13 +88,17 @@ def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:
     Connected domains may have streams of the same name and subjects. Each of these streams stores
     the published message and replies.
     """
-    # A set look-up would fail: in the reply of another responder, `domain` may be any JSON value.
+    # In the reply of a core NATS subscriber, `domain` may be any JSON value. A look-up in a set
+    # would fail for a list or an object, so the values are compared with `==`.
     known = domain is not None and ack.domain is not None
     return ack.stream == stream and (not known or ack.domain == domain)
 
 
 def read_pub_ack(frame: Frame, subject: str) -> PubAck:
-    """Return the acknowledgement in a reply, or raise the error that the reply contains."""
+    """Return the acknowledgement in a reply.
+
+    Raises a `JetStreamError` for an error response, and `BadAnswer` for any other reply.
+    """
     _, _, header_size, body = frame
     payload = body[header_size:-2]
     answer = read_answer(_as_json(payload) if b"\\" in payload else payload, subject)
@@ -150,9 +160,9 @@ class AckShape:
 
 
 class AckReader:
-    """A parser of acknowledgements, with a fast path for replies that look like the last one.
+    """A parser of acknowledgements, with a fast path for those that differ only in the sequence.
 
-    Threads may share it: its only attribute is replaced in one step.
+    Threads may share a reader, because its only attribute is replaced in one step.
     """
 
     __slots__ = ("shape",)
@@ -160,10 +170,13 @@ class AckReader:
     def __init__(self) -> None:
         # No reply begins with this byte, so the first reply is parsed as JSON.
         self.shape = AckShape(b"\0", b"", "", None)
-        """The shape of the last acknowledgement that was parsed as JSON."""
+        """The shape of the last acknowledgement that was parsed as JSON.
+
+        Acknowledgements with headers, `duplicate`, `val` or `batch` do not count.
+        """
 
     def like_last(self, frame: Frame) -> PubAck | None:
-        """Return the acknowledgement in a reply that looks like the last one, else None."""
+        """Return the acknowledgement in a reply of the known `shape`, None for other replies."""
         body, shape = frame[3], self.shape
         if not body.startswith(shape.head) or not body.endswith(shape.tail):
             return None
@@ -174,7 +187,7 @@ class AckReader:
         return shape.ack(digits)
 
     def read(self, frame: Frame, subject: str) -> PubAck:
-        """Return the acknowledgement in a reply, or raise the error that the reply contains."""
+        """Return the acknowledgement in a reply; raises the errors of `read_pub_ack`."""
         known = self.like_last(frame)
         if known is not None:
             return known
@@ -184,7 +197,10 @@ class AckReader:
         return ack
 
     def is_strange(self, frame: Frame, stream: str, domain: str | None) -> bool:
-        """Check whether a reply is the acknowledgement of another stream or of another domain."""
+        """Return whether a reply is the acknowledgement of another stream or of another domain.
+
+        The result is False for a reply that is not an acknowledgement.
+        """
         try:
             return not is_of(self.read(frame, stream), stream, domain)
         except TwinstreamError:

@@ -49,7 +49,7 @@ def _unfit(value: object, path: str = "") -> tuple[str, str]:
 
 def read_object(text: bytes) -> dict[str, Any]:
     """Parse a JSON object; raises ValueError for anything else."""
-    # The bytes are UTF-8. If they were not decoded first, `json.loads` would detect the encoding.
+    # The bytes are UTF-8. Decoding them here saves `json.loads` the detection of the encoding.
     loaded = read_json(str(text, "utf-8"))
     if not isinstance(loaded, dict):
         raise ValueError("not a JSON object")

@@ -2,7 +2,8 @@
 
 Source: nats-server 2.11 to 2.15 and ADR-37 ("Status handling"). Texts contain numbers, and their
 case has changed over time. So a row matches by its code and by the start of the lower-cased text.
-The first matching row counts: a row with an empty text matches all other texts of its code.
+The first matching row counts. A row with an empty text is the last one of its code and matches all
+other texts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Kind(Enum):
     HEARTBEAT = auto()
     """An idle heartbeat: the server is alive, and the request continues."""
     FLOW_CONTROL = auto()
-    """A push consumer requests a flow control response; the delivery continues."""
+    """The server requests a flow control response for a push consumer; the delivery continues."""
     NO_MESSAGES = auto()
     """No (more) messages are available now."""
     EXPIRED = auto()
@@ -42,9 +43,11 @@ class Kind(Enum):
     REFUSED = auto()
     """The request exceeds a limit of the consumer; a retry would be refused as well."""
     BUSY = auto()
-    """Too many requests are waiting at the consumer; a later retry may succeed."""
+    """The consumer has too many waiting requests or too many unacknowledged messages.
+
+    A later retry may succeed."""
     INTERRUPTED = auto()
-    """The leader changed or the server is shutting down; retry."""
+    """The leader changed, the consumer moves or the server is shutting down; retry."""
     UNPINNED = auto()
     """Another client holds the pin of the priority group."""
     NO_RESPONDERS = auto()
@@ -56,7 +59,7 @@ class Kind(Enum):
     BAD_REQUEST = auto()
     """The server rejects the request as invalid."""
     UNKNOWN = auto()
-    """A status that this release does not know. It ends the request."""
+    """A status that this release does not know. It is treated as the end of the request."""
 
 
 _TABLE: Final[tuple[tuple[int, str, Kind], ...]] = (

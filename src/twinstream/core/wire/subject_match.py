@@ -56,7 +56,10 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 def widest(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the filters that no other filter covers, since servers reject covered filters."""
+    """Return the filters that no other filter covers.
+
+    Servers reject a consumer or a source if one of its filters covers another.
+    """
     given = tuple(dict.fromkeys(filters))
     # Only filters with wildcards cover others. There may be many filters without wildcards.
     wild = [each for each in given if "*" in each or ">" in each]
@@ -66,7 +69,10 @@ def widest(filters: Iterable[str]) -> tuple[str, ...]:
 
 
 def crossing(filters: Sequence[str]) -> bool:
-    """Return whether a subject can match two of the filters, as `a.b` matches `a.*` and `*.b`."""
+    """Return whether one subject can match two of the filters.
+
+    For example, `a.b` matches both `a.*` and `*.b`.
+    """
     return any(
         _meet(one.split("."), other.split("."))
         for index, one in enumerate(filters)

@@ -32,7 +32,8 @@ _NOT_IN_NAME: Final = re.compile(r"[ \t\r\n\f.*>/\\]")
 BLANKS: Final = " \t\r\n\f"
 """The white space that names must not contain; other white space is allowed.
 
-Strip names with `strip(BLANKS)`: `strip()` would also remove characters that are part of the name.
+Strip names with `strip(BLANKS)`, because `strip()` also removes characters that may be part of a
+name.
 """
 _DOMAIN: Final = re.compile(r"\$JS\.([^.]+)\.API")
 _MAX_NAME: Final = 255
@@ -41,7 +42,8 @@ _MAX_NAME: Final = 255
 # addition to the subject, a line contains a reply subject and sizes, or a queue group.
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
-# Subjects of printable ASCII without wildcards: checked in a quarter of the steps.
+# The usual subjects, of printable ASCII and without wildcards. Such a subject is valid, and this
+# match takes a quarter of the steps of the full check.
 _USUAL: Final = re.compile(r"[!-)+-\-/-=?-~]+(?:\.[!-)+-\-/-=?-~]+)*")
 _MAX_PREFIX: Final = 200
 
@@ -90,7 +92,7 @@ def check_filter(subject: str) -> bytes:
 
 
 def _is_usual(subject: str) -> bool:
-    """Return whether a subject is certainly valid, which most are."""
+    """Return whether a subject has the usual form. Other subjects may be valid as well."""
     known = isinstance(subject, str) and len(subject) <= _MAX_SUBJECT
     return known and _USUAL.fullmatch(subject) is not None
 
@@ -142,7 +144,11 @@ class ApiSubjects:
 
     @classmethod
     def of(cls, *, domain: str | None, prefix: str | None) -> ApiSubjects:
-        """Return the subjects of a JetStream domain, or of an API that is imported as `prefix`."""
+        """Return the subjects of a JetStream domain, or of an API that is imported as `prefix`.
+
+        If both are None or empty, the prefix is `$JS.API`. Raises `BadArgument` if both are given,
+        or if one is invalid.
+        """
         if domain and prefix:
             raise BadArgument("pass either domain or prefix, not both: each replaces $JS.API")
         if domain:
@@ -195,7 +201,10 @@ class ApiSubjects:
         return f"{self.prefix}.DIRECT.GET.{check_name(stream, 'stream')}"
 
     def direct_last(self, stream: str, subject: str) -> str | None:
-        """Return the direct get subject for the last message of `subject`; None if too long."""
+        """Return the subject of a direct get of the last message of `subject`.
+
+        Return None if the result would be too long.
+        """
         direct = f"{self.direct_get(stream)}.{subject}"
         return direct if len(direct.encode()) <= _MAX_SUBJECT else None
 
@@ -209,10 +218,10 @@ class ApiSubjects:
         return f"{self.prefix}.CONSUMER.{verb}.{check_name(stream, 'stream')}"
 
     def create_consumer(self, stream: str, name: str, filters: list[str]) -> str:
-        """Return the subject that creates a consumer, with its filter if there is one (2.9).
+        """Return the subject that creates a consumer, with the filter if there is exactly one.
 
-        If there are several filters, or if the subject would be too long, only the request body
-        contains them.
+        Servers from 2.9 on accept the filter in the subject. If there are several filters, or if
+        the subject would be too long, only the request body contains the filters.
         """
         subject = self.consumer("CREATE", stream, name)
         if len(filters) != 1:

@@ -93,6 +93,7 @@ class Names:
 
     stream: str
     consumer: str | None
+    """The consumer whose failed messages are stored; None means all consumers of the stream."""
     letters: str
     """The stream of dead letters."""
     failures: str
@@ -109,7 +110,10 @@ class Names:
         failures: str | None,
         prefix: str | None,
     ) -> Names:
-        """Return the names. Defaults are derived from the names of the stream and the consumer."""
+        """Return the names. Defaults are derived from the names of the stream and the consumer.
+
+        Raises `BadArgument` for an invalid name.
+        """
         check_name(stream, "stream")
         owner = stream if consumer is None else f"{stream}-{check_name(consumer, 'consumer')}"
         prefix = prefix or f"dead.{owner}"
@@ -203,7 +207,7 @@ def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
 def is_later_message(failure: Failure, stored: Timestamp) -> bool:
     """Return whether a message that was stored at `stored` is newer than the failure.
 
-    Such a message is not the failed message.
+    If so, it is not the failed message, although it has the same sequence.
     """
     return stored.ns > failure.time.ns + _SKEW
 
@@ -410,9 +414,9 @@ def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishReq
     """Return a request to publish the message of a dead letter again.
 
     Its subject is the original subject, or `subject`. `Nats-…` headers of the original message are
-    omitted, because they were conditions of its publish. The message id names the letter, so that a
-    repeated replay within the duplicate window is stored once. Raises `BadArgument` if the letter
-    lacks a part of the message.
+    omitted, because they applied to its first publication. The message id names the letter, so that
+    a replay that is repeated within the duplicate window is stored once. Raises `BadArgument` if
+    the letter lacks a part of the message.
     """
     if letter.gone:
         raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {letter.gone}")

@@ -16,7 +16,8 @@ __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 class TryLater(TwinstreamError):
     """An exception with which a handler requests the message again after `delay` seconds.
 
-    The retry is not reported as a failure, but the delivery counts as an attempt.
+    The worker reports it as a `HandlerFailed`, which is logged with level INFO only. The delivery
+    counts as an attempt, so the worker rejects the message after the last attempt.
     """
 
     def __init__(self, delay: Seconds, reason: str = "") -> None:
@@ -77,5 +78,5 @@ def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | Non
         return wanted
     step = backoff[min(deliveries, len(backoff)) - 1]
     skew = (step - backoff[0]).total_seconds()
-    # After a delay of zero, the server ignores the backoff and redelivers immediately.
+    # A delay of zero is avoided, because the server then redelivers immediately.
     return max(wanted - skew, 1e-9)

@@ -18,10 +18,11 @@ T = TypeVar("T")
 
 
 class WorkQueue(Generic[T]):
-    """A queue of items by key. A key is free, in progress (one of its items is), or it sleeps.
+    """A queue of items by key.
 
-    A key sleeps until the retry of its first item. The queue is not thread-safe: callers in several
-    threads need a lock.
+    A key is free, in progress or asleep. It is in progress while one of its items is, and asleep
+    until the retry of its first item. Callers in several threads need a lock, because the queue is
+    not thread-safe.
     """
 
     def __init__(self) -> None:
