@@ -8,6 +8,8 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
+from tests._async.lossy import Lossy
+from tests.inside import api_of
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -186,6 +188,40 @@ async def test_a_wildcard_is_no_counter(opened, name):
 
 
 # ---- trouble on the way
+
+
+@pytest.mark.parametrize("loss", ["answer", "request"])
+async def test_an_addition_that_is_refused_after_a_lost_response_is_unknown(opened, name, loss):
+    async with opened() as jet:
+        link = Lossy(api_of(jet).transport)
+        counters = await counter_stream(link.jetstream(timeout=20), name)
+
+        async def forbidden():
+            await (await jet.get_stream(name)).seal()
+            return loss
+
+        link.losses = [forbidden]
+        with pytest.raises(js.OutcomeUnknown) as caught:
+            await counters.add(f"{name}.hits")
+        assert isinstance(caught.value.__cause__, js.JetStreamError)
+        # A refused first attempt is certain.
+        with pytest.raises(js.JetStreamError):
+            await counters.add(f"{name}.hits")
+
+
+async def test_an_addition_without_a_connection_is_not_sent(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url, reconnect=js.ReconnectPolicy(attempts=-1)) as connection:
+            counters = await counter_stream(connection.jetstream(), name)
+            proxy.refuse = True
+            proxy.cut()
+
+            async def is_cut():
+                return not connection.is_connected
+
+            await eventually(is_cut)
+            with pytest.raises(js.RequestTimeout):
+                await counters.add(f"{name}.hits", timeout=0.5)
 
 
 async def test_addition_with_lost_response_is_counted_once(server, name):

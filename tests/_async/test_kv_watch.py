@@ -372,6 +372,30 @@ async def test_markers_are_dropped_and_newer_values_stay(opened, name):
         assert await consumers(made) == []
 
 
+async def test_markers_of_a_bucket_that_was_re_created_remove_nothing(opened, name):
+    async with opened() as jet:
+
+        async def read():
+            transport.expect(r"STREAM\.INFO", before=recreated)
+
+        async def recreated():
+            await jet.delete_key_value(name)
+            new = await bucket(jet, name)
+            # The marker of the old bucket has revision 2.
+            await new.put("a", b"new")
+            await new.put("b", b"new")
+
+        transport = Disturbed(api_of(jet).transport)
+        made = await bucket(transport.jetstream(timeout=20), name)
+        await made.put("a", b"1")
+        await made.delete("a")
+        await made.put("b", b"1")
+        transport.expect(r"CONSUMER\.DELETE", after=read)
+        done = await made.purge_deletes(older_than=0)
+        assert (done.removed, done.kept) == (0, 0)
+        assert await listed(made.keys()) == ["a", "b"]
+
+
 @pytest.mark.parametrize("replicas", [3])
 async def test_acknowledged_keys_are_delivered_before_the_mark(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:

@@ -9,6 +9,8 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, together
+from tests._sync.lossy import Lossy
+from tests.inside import api_of
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -185,6 +187,40 @@ def test_a_wildcard_is_no_counter(opened, name):
 
 
 # ---- trouble on the way
+
+
+@pytest.mark.parametrize("loss", ["answer", "request"])
+def test_an_addition_that_is_refused_after_a_lost_response_is_unknown(opened, name, loss):
+    with opened() as jet:
+        link = Lossy(api_of(jet).transport)
+        counters = counter_stream(link.jetstream(timeout=20), name)
+
+        def forbidden():
+            (jet.get_stream(name)).seal()
+            return loss
+
+        link.losses = [forbidden]
+        with pytest.raises(js.OutcomeUnknown) as caught:
+            counters.add(f"{name}.hits")
+        assert isinstance(caught.value.__cause__, js.JetStreamError)
+        # A refused first attempt is certain.
+        with pytest.raises(js.JetStreamError):
+            counters.add(f"{name}.hits")
+
+
+def test_an_addition_without_a_connection_is_not_sent(server, name):
+    with Proxy(server.url) as proxy:
+        with js.connect(proxy.url, reconnect=js.ReconnectPolicy(attempts=-1)) as connection:
+            counters = counter_stream(connection.jetstream(), name)
+            proxy.refuse = True
+            proxy.cut()
+
+            def is_cut():
+                return not connection.is_connected
+
+            eventually(is_cut)
+            with pytest.raises(js.RequestTimeout):
+                counters.add(f"{name}.hits", timeout=0.5)
 
 
 def test_addition_with_lost_response_is_counted_once(server, name):

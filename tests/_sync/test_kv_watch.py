@@ -373,6 +373,30 @@ def test_markers_are_dropped_and_newer_values_stay(opened, name):
         assert consumers(made) == []
 
 
+def test_markers_of_a_bucket_that_was_re_created_remove_nothing(opened, name):
+    with opened() as jet:
+
+        def read():
+            transport.expect(r"STREAM\.INFO", before=recreated)
+
+        def recreated():
+            jet.delete_key_value(name)
+            new = bucket(jet, name)
+            # The marker of the old bucket has revision 2.
+            new.put("a", b"new")
+            new.put("b", b"new")
+
+        transport = Disturbed(api_of(jet).transport)
+        made = bucket(transport.jetstream(timeout=20), name)
+        made.put("a", b"1")
+        made.delete("a")
+        made.put("b", b"1")
+        transport.expect(r"CONSUMER\.DELETE", after=read)
+        done = made.purge_deletes(older_than=0)
+        assert (done.removed, done.kept) == (0, 0)
+        assert listed(made.keys()) == ["a", "b"]
+
+
 @pytest.mark.parametrize("replicas", [3])
 def test_acknowledged_keys_are_delivered_before_the_mark(cluster, name, replicas):
     with js.connect(cluster.url) as connection:

@@ -13,7 +13,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
+from tests.inside import api_of
 from twinstream.core.object_store.info import digest_bytes
 from twinstream.models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
 
@@ -98,6 +100,18 @@ def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name
             jet.get_object_store(name)
         with pytest.raises(js.ObjectStoreNotFound, match=name):
             jet.update_object_store(config)
+
+
+def test_a_store_that_is_deleted_during_its_update_is_created(opened, name):
+    with opened() as jet:
+        config = ObjectStoreConfig(bucket=name, max_bytes=1 << 20)
+        jet.create_object_store(config)
+        transport = Disturbed(
+            api_of(jet).transport, "STREAM.UPDATE", before=lambda: jet.delete_object_store(name)
+        )
+        other = evolve(config, max_bytes=1 << 21)
+        store = transport.jetstream(timeout=20).create_or_update_object_store(other)
+        assert store.stream.config.max_bytes == 1 << 21
 
 
 def test_what_is_no_store_is_refused(opened, name):

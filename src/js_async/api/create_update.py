@@ -59,10 +59,10 @@ async def create_stream(
     try:
         return await _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
-        respelt = await _with_stored_start(api, name, config)
+        respelt = await _with_stored_start(api, name, config, deadline)
         if respelt is not None:
-            return await create_stream(api, name, respelt, pedantic)
-        raise await _stream_explained(api, name, config, error) from None
+            return await create_stream(api, name, respelt, pedantic, deadline)
+        raise await _stream_explained(api, name, config, error, deadline) from None
 
 
 async def update_stream(
@@ -120,9 +120,11 @@ async def _write_stream(
     except StreamExists:
         raise
     except JetStreamError as error:
-        respelt = await _with_stored_start(api, name, config) if _is_mirror(error) else None
+        respelt = None
+        if _is_mirror(error):
+            respelt = await _with_stored_start(api, name, config, deadline)
         if respelt is not None:
-            return await update_stream(api, name, respelt, pedantic)
+            return await update_stream(api, name, respelt, pedantic, deadline)
         _note_problems(error, lambda: twinstream.models.validate_stream(config, _version(api)))
         raise
 
@@ -131,7 +133,9 @@ def _is_mirror(error: JetStreamError) -> bool:
     return error.err_code == MIRROR_NOT_UPDATABLE
 
 
-async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
+async def _with_stored_start(
+    api: Api, name: str, config: StreamConfig, deadline: Deadline | None
+) -> StreamConfig | None:
     """Return the configuration with the mirror's start time written as the server stores it.
 
     The server compares the texts of the times. It takes the same time in another time zone for a
@@ -143,7 +147,7 @@ async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> Strea
     if config.mirror is None or config.mirror.opt_start_time is None:
         return None
     try:
-        stored = (await api.stream_info(name)).config
+        stored = (await api.stream_info(name, deadline)).config
     except TwinstreamError:
         return None
     from twinstream.models._mirror_start import keep_start
@@ -172,10 +176,10 @@ def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Probl
 
 
 async def _stream_explained(
-    api: Api, name: str, config: StreamConfig, error: StreamExists
+    api: Api, name: str, config: StreamConfig, error: StreamExists, deadline: Deadline | None
 ) -> JetStreamError:
     try:
-        actual = (await api.stream_info(name)).config
+        actual = (await api.stream_info(name, deadline)).config
         wanted = twinstream.models.effective_stream(config, _version(api))
     except (TwinstreamError, ValueError):
         # Raise the server's error without the differences.
@@ -237,7 +241,7 @@ async def create_consumer(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
         )
     except ConsumerExists as error:
-        raise await _explained(api, stream, name, config, error) from None
+        raise await _explained(api, stream, name, config, error, deadline) from None
     except JetStreamError as error:
         completed = config
         _note_problems(
@@ -274,10 +278,15 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
 
 
 async def _explained(
-    api: Api, stream: str, name: str, config: ConsumerConfig, error: ConsumerExists
+    api: Api,
+    stream: str,
+    name: str,
+    config: ConsumerConfig,
+    error: ConsumerExists,
+    deadline: Deadline | None,
 ) -> JetStreamError:
     try:
-        actual = await consumer_admin.info(api, stream, name)
+        actual = await consumer_admin.info(api, stream, name, deadline)
     except TwinstreamError:
         # Raise the server's error without the differences.
         return error
@@ -288,7 +297,7 @@ async def _explained(
         # The server may have taken these values from the limits of the stream. Compare again with
         # these limits, if the stream's info is available. The user may lack the permission.
         with suppress(TwinstreamError):
-            parent = (await api.stream_info(stream)).config
+            parent = (await api.stream_info(stream, deadline)).config
             found = _consumer_differences(api, config, actual.config, parent)
     return error.with_differences(found)
 

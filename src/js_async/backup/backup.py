@@ -68,8 +68,10 @@ async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
         _LOG(BackedUp(stream, made.size, monotonic() - began))
         return made
     finally:
-        writer.discard()
-        await api.transport.close_mailbox(box)
+        try:
+            await whole(writer.discard)
+        finally:
+            await api.transport.close_mailbox(box)
 
 
 def _request(api: Api, wish: BackupWish) -> dict[str, Any]:

@@ -152,9 +152,14 @@ class Counters:
         last_repeat = Deadline.after(self._window)
         may_be_stored = False
         while True:
-            attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
             try:
                 await transport.ready(deadline)
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
+            attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
+            try:
                 frame = await transport.ask(request.subject, headers, b"", attempt)
                 return read_pub_ack(frame, request.subject)
             except LOST_RESPONSE as error:
@@ -166,6 +171,10 @@ class Counters:
                 # The server is storing a message with this id, probably of an earlier attempt.
                 problem = error
                 may_be_stored = True
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
             # Do not begin an attempt whose response could not arrive before the deadline, or that
             # could arrive at the server after the duplicate window.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:

@@ -23,7 +23,7 @@ from twinstream.core.read.snapshot import Latest
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import StreamNotFound, TwinstreamError
-from twinstream.models import Timestamp
+from twinstream.models import StreamInfo, Timestamp
 
 __all__ = ["PurgedMarkers", "entries_of", "history_of", "keys_of", "purge_markers"]
 
@@ -151,6 +151,40 @@ def _read_marker(frame: Frame, position: Position) -> tuple[str, int, int] | Non
 async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
     """Remove markers and older revisions of deleted keys; see `KeyValue.purge_deletes`."""
     age = timedelta(seconds=seconds(older_than, "older_than"))
+    try:
+        markers, info = await _markers_of(place, timeout)
+        # The age is computed with the server's clock, because the markers have the server's time.
+        limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
+        removed = kept = 0
+        for subject, revision, created in markers:
+            is_old = created <= limit
+            # Remove the revisions before the marker, and the marker if it is old. A value that was
+            # written after the marker has a higher revision, so it is kept.
+            before = revision + 1 if is_old else revision
+            await place.stream.purge(subject=subject, before_seq=before, timeout=timeout)
+            removed, kept = removed + is_old, kept + (not is_old)
+    except StreamNotFound as error:
+        raise_for_bucket(place.bucket, error)
+    return PurgedMarkers(removed, kept)
+
+
+async def _markers_of(
+    place: Place, timeout: float
+) -> tuple[list[tuple[str, int, int]], StreamInfo]:
+    """Return the subject, revision and time (Unix, ns) of each marker, and the stream's info.
+
+    If the bucket is re-created meanwhile, the function starts over: a new value may have the
+    revision of an old marker.
+    """
+    info = await place.stream.info(timeout=timeout)
+    while True:
+        before, markers = info, await _read_markers(place, timeout)
+        info = await place.stream.info(timeout=timeout)
+        if info.created == before.created:
+            return markers, info
+
+
+async def _read_markers(place: Place, timeout: float) -> list[tuple[str, int, int]]:
     watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
     markers: list[tuple[str, int, int]] = []
     try:
@@ -158,19 +192,7 @@ async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> Pu
         while True:
             step = await watch._take(Deadline.after(timeout))
             if step is None or isinstance(step, CaughtUp):
-                break
+                return markers
             markers.append(step)
-        info = await place.stream.info()
     finally:
         await watch.close()
-    # The age is computed with the server's clock, because the markers have the server's time.
-    limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
-    removed = kept = 0
-    for subject, revision, created in markers:
-        is_old = created <= limit
-        # Remove the revisions before the marker, and the marker if it is old. A value that was
-        # written after the marker has a higher revision, so it is kept.
-        before = revision + 1 if is_old else revision
-        await place.stream.purge(subject=subject, before_seq=before)
-        removed, kept = removed + is_old, kept + (not is_old)
-    return PurgedMarkers(removed, kept)

@@ -141,9 +141,10 @@ class PutPipeline(Pipeline):
 
     async def send(self, entry: UnderWay) -> None:
         """Send a message, after waiting for the outcome of a message of the same key in flight."""
-        before = self._before(entry)
-        if before is not None:
+        while (before := self._before(entry)) is not None:
             await self.until(before)
+        # `try_send` has not begun the message if another one was in flight then.
+        if self._last.get(entry.subject) != entry.reply:
             self._begin(entry)
             entry.started = entry.sent_at = monotonic()
         await super().send(entry)

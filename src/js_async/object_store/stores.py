@@ -56,7 +56,10 @@ async def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
     present = (await _info(api, bucket, deadline)).config
     store_config(present)
     changed = changed_stream_config(present, config)
-    info = await update_stream(api, stream_of(bucket), changed, False, deadline)
+    try:
+        info = await update_stream(api, stream_of(bucket), changed, False, deadline)
+    except StreamNotFound as error:
+        raise _not_found(bucket, error) from error
     return ObjectStore(api, bucket, info)
 
 

@@ -60,10 +60,10 @@ def create_stream(
     try:
         return _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
-        respelt = _with_stored_start(api, name, config)
+        respelt = _with_stored_start(api, name, config, deadline)
         if respelt is not None:
-            return create_stream(api, name, respelt, pedantic)
-        raise _stream_explained(api, name, config, error) from None
+            return create_stream(api, name, respelt, pedantic, deadline)
+        raise _stream_explained(api, name, config, error, deadline) from None
 
 
 def update_stream(
@@ -121,9 +121,11 @@ def _write_stream(
     except StreamExists:
         raise
     except JetStreamError as error:
-        respelt = _with_stored_start(api, name, config) if _is_mirror(error) else None
+        respelt = None
+        if _is_mirror(error):
+            respelt = _with_stored_start(api, name, config, deadline)
         if respelt is not None:
-            return update_stream(api, name, respelt, pedantic)
+            return update_stream(api, name, respelt, pedantic, deadline)
         _note_problems(error, lambda: twinstream.models.validate_stream(config, _version(api)))
         raise
 
@@ -132,7 +134,9 @@ def _is_mirror(error: JetStreamError) -> bool:
     return error.err_code == MIRROR_NOT_UPDATABLE
 
 
-def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
+def _with_stored_start(
+    api: Api, name: str, config: StreamConfig, deadline: Deadline | None
+) -> StreamConfig | None:
     """Return the configuration with the mirror's start time written as the server stores it.
 
     The server compares the texts of the times. It takes the same time in another time zone for a
@@ -144,7 +148,7 @@ def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfi
     if config.mirror is None or config.mirror.opt_start_time is None:
         return None
     try:
-        stored = (api.stream_info(name)).config
+        stored = (api.stream_info(name, deadline)).config
     except TwinstreamError:
         return None
     from twinstream.models._mirror_start import keep_start
@@ -173,10 +177,10 @@ def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Probl
 
 
 def _stream_explained(
-    api: Api, name: str, config: StreamConfig, error: StreamExists
+    api: Api, name: str, config: StreamConfig, error: StreamExists, deadline: Deadline | None
 ) -> JetStreamError:
     try:
-        actual = (api.stream_info(name)).config
+        actual = (api.stream_info(name, deadline)).config
         wanted = twinstream.models.effective_stream(config, _version(api))
     except (TwinstreamError, ValueError):
         # Raise the server's error without the differences.
@@ -238,7 +242,7 @@ def create_consumer(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
         )
     except ConsumerExists as error:
-        raise _explained(api, stream, name, config, error) from None
+        raise _explained(api, stream, name, config, error, deadline) from None
     except JetStreamError as error:
         completed = config
         _note_problems(
@@ -275,10 +279,15 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
 
 
 def _explained(
-    api: Api, stream: str, name: str, config: ConsumerConfig, error: ConsumerExists
+    api: Api,
+    stream: str,
+    name: str,
+    config: ConsumerConfig,
+    error: ConsumerExists,
+    deadline: Deadline | None,
 ) -> JetStreamError:
     try:
-        actual = consumer_admin.info(api, stream, name)
+        actual = consumer_admin.info(api, stream, name, deadline)
     except TwinstreamError:
         # Raise the server's error without the differences.
         return error
@@ -289,7 +298,7 @@ def _explained(
         # The server may have taken these values from the limits of the stream. Compare again with
         # these limits, if the stream's info is available. The user may lack the permission.
         with suppress(TwinstreamError):
-            parent = (api.stream_info(stream)).config
+            parent = (api.stream_info(stream, deadline)).config
             found = _consumer_differences(api, config, actual.config, parent)
     return error.with_differences(found)
 

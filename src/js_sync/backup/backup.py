@@ -69,8 +69,10 @@ def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
         _LOG(BackedUp(stream, made.size, monotonic() - began))
         return made
     finally:
-        writer.discard()
-        api.transport.close_mailbox(box)
+        try:
+            whole(writer.discard)
+        finally:
+            api.transport.close_mailbox(box)
 
 
 def _request(api: Api, wish: BackupWish) -> dict[str, Any]:

@@ -153,9 +153,14 @@ class Counters:
         last_repeat = Deadline.after(self._window)
         may_be_stored = False
         while True:
-            attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
             try:
                 transport.ready(deadline)
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
+            attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
+            try:
                 frame = transport.ask(request.subject, headers, b"", attempt)
                 return read_pub_ack(frame, request.subject)
             except LOST_RESPONSE as error:
@@ -167,6 +172,10 @@ class Counters:
                 # The server is storing a message with this id, probably of an earlier attempt.
                 problem = error
                 may_be_stored = True
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
             # Do not begin an attempt whose response could not arrive before the deadline, or that
             # could arrive at the server after the duplicate window.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:

@@ -292,6 +292,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                 # The server may respond with errors only. Then the ordered consumer misses no
                 # heartbeat and does not notice the failure, so it is replaced.
                 self.messages._renew("it did not answer within the time of a request")
+                if deadline.expired():
+                    raise RequestTimeout("no entry in time: the consumer did not answer")
         except IterationEnded:
             return None
         except RequestTimeout:

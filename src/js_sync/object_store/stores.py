@@ -57,7 +57,10 @@ def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
     present = (_info(api, bucket, deadline)).config
     store_config(present)
     changed = changed_stream_config(present, config)
-    info = update_stream(api, stream_of(bucket), changed, False, deadline)
+    try:
+        info = update_stream(api, stream_of(bucket), changed, False, deadline)
+    except StreamNotFound as error:
+        raise _not_found(bucket, error) from error
     return ObjectStore(api, bucket, info)
 
 

@@ -135,6 +135,12 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             return
         self._initial.extend(info for info in map(self._read, batch) if info is not None)
         self._has_all = batch.reason is BatchEnd.NO_MESSAGES
+        if batch.reason is BatchEnd.EXPIRED:
+            # The server may respond with errors only. Then the ordered consumer misses no
+            # heartbeat and does not notice the failure, so it is replaced.
+            self._messages._renew("it did not answer within the time of a request")
+            if deadline.expired():
+                raise RequestTimeout("no description in time: the consumer did not answer")
 
     def _read(self, message: Message) -> ObjectInfo | None:
         metadata = message.metadata

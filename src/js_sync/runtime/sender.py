@@ -146,6 +146,7 @@ class Sender(ABC):
         except OSError as error:
             self._drop(sock, error)
         except BaseException:
+            self._in_hand = 0
             # An interrupt. It is unknown how much was sent, so end the socket. Otherwise the peer
             # could take later data for the rest of an incomplete message.
             self._drop(sock, CUT_SHORT)

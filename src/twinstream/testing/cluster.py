@@ -70,8 +70,15 @@ class NatsCluster:
         return ",".join(server.url for server in self.servers)
 
     def node(self, name: str) -> NatsServer:
-        """Return the node with a server name, for example that in `cluster.leader` of an info."""
-        return next(server for server in self.servers if server.name == name)
+        """Return the node with a server name, for example that in `cluster.leader` of an info.
+
+        Raises `ValueError` if no node has that name.
+        """
+        for server in self.servers:
+            if server.name == name:
+                return server
+        names = ", ".join(server.name for server in self.servers)
+        raise ValueError(f"the cluster has no node {name!r}, its nodes are {names}")
 
     def start(self) -> Self:
         """Start all servers, and return when a leader is connected to all of them.
