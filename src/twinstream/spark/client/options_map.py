@@ -1,7 +1,7 @@
 """Parse the options that Spark passes as a case-insensitive map of text.
 
-The map records every option that is read. At the end, an option that was not read is an error: it
-is a typo or an option of another source.
+The map records the name of every option that the program looks up. When all options were looked up,
+any other option is an error, because it is a typo or an option of another source.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class OptionsMap:
-    """The options of a read or write, with methods that read and validate one option.
+    """The options of a read or write, with methods that look up and validate one option.
 
-    :meth:`finish` raises an error for options that were not read.
+    :meth:`finish` raises an error for options that were not looked up.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -45,9 +45,10 @@ class OptionsMap:
         self._known: dict[str, str] = {}
 
     def text(self, *names: str) -> str | None:
-        """Return an option, by its name or an alias, without blanks around it, or ``None``.
+        """Return the value of an option without surrounding blanks, or ``None`` if it is not given.
 
-        Raises `OptionError` if it is given twice or is empty.
+        The first of ``names`` is the option's name, the others are aliases. Raises `OptionError` if
+        the option is given under two names or is empty.
         """
         found: str | None = None
         for name in names:
@@ -128,9 +129,10 @@ class OptionsMap:
         raise OptionError(name, f"must be {_either(choices)}, got {text!r}")
 
     def names(self, *options: str) -> tuple[str, ...]:
-        """Return the names in an option, which separates them by commas; empty without the option.
+        """Return the names in an option with a comma-separated list.
 
-        Raises `OptionError` for an empty name or a duplicate.
+        Return an empty tuple if the option is not given. Raises `OptionError` if a name is empty or
+        appears twice.
         """
         text = self.text(*options)
         if text is None:
@@ -145,7 +147,7 @@ class OptionsMap:
         return found
 
     def given_name(self, *names: str) -> str:
-        """Return the name or alias by which an option was given, or the first name without it."""
+        """Return the name or alias under which an option was given, or else the first name."""
         return next((name for name in names if name.lower() in self._values), names[0])
 
     def _is_of_table(self, key: str) -> bool:
@@ -154,7 +156,10 @@ class OptionsMap:
         return key in _TABLE_PROPERTIES or key.removeprefix(_COPY) in self._known
 
     def finish(self) -> None:
-        """Raise `OptionError` for an option that was not read."""
+        """Raise `OptionError` for an option that was not looked up.
+
+        Options that Spark itself adds or reads are ignored.
+        """
         for key in self._values:
             if key in self._known or key in _SPARK_OWN or self._is_of_table(key):
                 continue
