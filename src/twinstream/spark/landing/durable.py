@@ -20,9 +20,9 @@ _Read = TypeVar("_Read")
 
 @contextmanager
 def synced_below(folder: Path) -> Generator[None]:
-    """Sync the files that the block creates below a folder, after the block.
+    """After the block, sync the files that were created below a folder during the block.
 
-    This is for writers that do not sync their files.
+    Use it for writers that do not sync their own files.
     """
     before = set(folder.rglob("*"))
     yield

@@ -41,8 +41,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # With the default of 200 partitions, small jobs would wait for empty tasks.
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The sink identifies a row by its task and its position in the task. With adaptive execution, a
-    # repeated micro-batch may split the rows into tasks differently.
+    # The sink identifies a row by its content and the number of its task. With adaptive execution,
+    # a repeated micro-batch may assign the rows to other tasks.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
 
