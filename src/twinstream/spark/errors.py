@@ -87,7 +87,10 @@ class DecodeFailure(SparkSourceError):
 
 
 class JournalError(SparkSourceError):
-    """Raised if the files of a landing folder do not match its journal."""
+    """Raised if a journal cannot be read, or if files of the tables are damaged or do not match it.
+
+    This includes rows of another writer in a table, and other folders among the batches.
+    """
 
 
 class LedgerError(SparkSourceError):
