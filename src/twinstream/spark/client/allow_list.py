@@ -55,7 +55,7 @@ def check_variable(option: str, name: str) -> None:
 def check_file(option: str, path: str, endings: tuple[str, ...]) -> None:
     """Raise `OptionError` if an option may not name the file ``path``.
 
-    Files with one of the ``endings`` are allowed.
+    Files with one of the ``endings`` are allowed, and files that the operator lists.
     """
     if path.lower().endswith(endings):
         return

@@ -64,17 +64,17 @@ class OptionsMap:
         return found
 
     def integer(self, name: str, default: int, *, least: int = 0) -> int:
-        """Return an option that is a whole number from ``least`` up, or ``default``.
+        """Return the value of an option, a whole number from ``least`` up.
 
-        Raises `OptionError` for another text.
+        Return ``default`` if the option is not given. Raises `OptionError` for any other text.
         """
         value = self.maybe_integer(name, least=least)
         return default if value is None else value
 
     def maybe_integer(self, *names: str, least: int = 1) -> int | None:
-        """Return an option that is a whole number from ``least`` up, or ``None``.
+        """Return the value of an option, a whole number from ``least`` up.
 
-        Raises `OptionError` for another text.
+        Return ``None`` if the option is not given. Raises `OptionError` for any other text.
         """
         text = self.text(*names)
         if text is None:
@@ -89,9 +89,9 @@ class OptionsMap:
         return number
 
     def duration(self, name: str, default: float) -> float:
-        """Return the seconds of an option that is a duration, such as ``500ms``, or ``default``.
+        """Return the value of an option, a duration such as ``500ms``, in seconds.
 
-        Raises `OptionError` for another text.
+        Return ``default`` if the option is not given. Raises `OptionError` for any other text.
         """
         text = self.text(name)
         if text is None:
@@ -104,9 +104,9 @@ class OptionsMap:
         return int(found[1]) * _UNITS[found[2]]
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Return whether an option is ``true``, or ``default`` without the option.
+        """Return whether an option is ``true``, or ``default`` if the option is not given.
 
-        Raises `OptionError` if it is neither ``true`` nor ``false``.
+        Raises `OptionError` if the value is neither ``true`` nor ``false``.
         """
         text = self.text(name)
         if text is None:
@@ -118,7 +118,7 @@ class OptionsMap:
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
         """Return the word of ``choices`` that an option has; the first word is the default.
 
-        Words are compared without case. Raises `OptionError` for another text.
+        Words are compared without case. Raises `OptionError` for any other text.
         """
         text = self.text(name)
         if text is None:

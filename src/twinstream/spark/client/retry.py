@@ -20,7 +20,7 @@ _BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
-    """The time that is left for retries of one request; it begins with ``seconds``."""
+    """The time that is left for retries of one request: ``seconds`` from the construction on."""
 
     def __init__(self, seconds: float) -> None:
         self._deadline: Final = Deadline.after(seconds)

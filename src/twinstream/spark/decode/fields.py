@@ -78,7 +78,7 @@ def record(*fields: StructField) -> StructType:
 
 
 def array_of(element: DataType) -> ArrayType:
-    """Return the type of a JSON array with items of a type."""
+    """Return the type of a JSON array whose items have one type."""
     return ArrayType(element, containsNull=True)
 
 

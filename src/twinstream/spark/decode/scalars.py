@@ -122,7 +122,7 @@ def text_or_json(where: str) -> Converter:
 def integer(where: str, bits: int) -> Converter:
     """Return the converter to signed whole numbers of ``bits`` bits.
 
-    A number with a fraction of zero or with an exponent, such as 1.0 or 1e3, is a whole number.
+    A number such as 1.0 or 1e3 also counts as a whole number.
     """
     lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 

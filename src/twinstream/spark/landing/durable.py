@@ -47,7 +47,7 @@ def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
 def write_json(file: Path, value: dict[str, Any]) -> None:
     """Write a JSON object to a file atomically, and sync it.
 
-    Readers see the old file or the new one, never a part.
+    Readers see either the old contents or the new contents of the file.
     """
     make_folders(file.parent)
     building = file.with_name(f".{file.name}.{os.getpid()}")

@@ -64,9 +64,9 @@ class LandJob:
 
         count = len(ranges)
         numbers = spark.range(0, count, 1, count)
-        # The function must be nondeterministic, because Spark may call a deterministic one twice
-        # for a row. An Arrow function would need pandas, and would not be faster for the one row of
-        # a task.
+        # The function must be nondeterministic, because Spark may call a deterministic function
+        # twice for a row. An Arrow function would need pandas, and would not be faster, because a
+        # task has only one row.
         run = udf(task, _REPORT, useArrow=False).asNondeterministic()
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]

@@ -10,6 +10,7 @@ class TableReport:
     """The report on one table to which a batch wrote.
 
     Attributes:
+        name: the table's name, which is also its path below the landing folder.
         path: the table's folder, with Parquet files below ``batch_id=N`` folders.
         rows: number of rows of this batch.
         files: number of Parquet files of this batch.
@@ -53,7 +54,7 @@ class LandReport:
 
 @frozen(kw_only=True)
 class SubjectSummary:
-    """The number of rows of one subject in a landed table, and their first and last message."""
+    """The number of rows of one subject in a landed table, and the bounds of sequence and time."""
 
     subject: str
     rows: int

@@ -41,7 +41,10 @@ class Checkpoint:
         self._stream: Final = stream
 
     def query_id(self) -> str | None:
-        """Return the ID of the query, or ``None`` if there is no checkpoint."""
+        """Return the ID of the query, or ``None`` if there is no checkpoint.
+
+        Raises `CheckpointError` if the checkpoint cannot be read.
+        """
         file = self._folder / "metadata"
         if not file.exists():
             return None
@@ -76,7 +79,10 @@ class Checkpoint:
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     def bounds(self, batch: int, origin: int) -> Bounds:
-        """Return the bounds of a batch. ``origin`` is the first sequence of batch 0."""
+        """Return the bounds of a batch. ``origin`` is the first sequence of batch 0.
+
+        Raises `CheckpointError` if the checkpoint's file for the batch cannot be read.
+        """
         end = self._position(batch)
         if end.since is not None:
             start = end.since

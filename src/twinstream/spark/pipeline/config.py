@@ -51,7 +51,7 @@ class SourceConfig:
 
     @property
     def source_options(self) -> SourceOptions:
-        """The parsed and validated options. Raises `OptionError` for an invalid one."""
+        """The parsed and validated options. Raises `OptionError` for an invalid option."""
         return SourceOptions.parse(self.options)
 
     @property

@@ -64,8 +64,8 @@ spark.log.level  ERROR
 def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder, and return the written files.
 
-    Raises `ConfigError` in three cases: the folder is not empty, Spark would use another path for
-    it, or the name of a table cannot be the name of a Python function.
+    Raises `ConfigError` if the folder is not empty, if its path has a character that URLs escape
+    (Spark would use another path), and for the errors of `code_of`.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")

@@ -135,10 +135,11 @@ class BatchLander:
         return sum(each.rows for each in landed)
 
     def plan(self, spark_batch: int) -> BatchEntry:
-        """Return an entry with the bounds of a batch. Record it in a journal without this batch.
+        """Return an entry with the bounds of a batch.
 
-        Raises `CheckpointError` if the journal has other bounds for the batch, and `JournalError`
-        if a table already has rows of a batch that is not in the journal.
+        If the journal does not have the batch, the entry is added to the journal. Raises
+        `CheckpointError` if the journal has other bounds for the batch, and `JournalError` if a
+        table already has rows of a batch that is not in the journal.
         """
         bounds = self._checkpoint.bounds(spark_batch, self._identity.origin)
         entry = BatchEntry(

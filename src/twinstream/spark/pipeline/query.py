@@ -102,7 +102,7 @@ class SourceQuery:
 
     @property
     def waits_to_start(self) -> bool:
-        """Whether a next `step` will start the query, at once or after a pause."""
+        """Whether a later call of `step` will start the query, at once or after a pause."""
         return self._query is None and not self._ended
 
     @property
@@ -120,8 +120,8 @@ class SourceQuery:
         if self._query is None or not self._query.isActive:
             return True
         status = self._query.status
-        # A stop may interrupt the planning of a batch, because planning writes no rows. It takes a
-        # minute if the server does not respond.
+        # A stop may interrupt the planning of a batch, because planning writes no rows. A stop does
+        # not wait for its end, because planning takes a minute if the server does not respond.
         is_planning = str(status["message"]).startswith("Getting offsets")
         return is_planning or not status["isTriggerActive"]
 

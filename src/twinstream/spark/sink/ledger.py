@@ -241,10 +241,10 @@ class LedgerWriter:
             except TwinstreamError as error:
                 if tries == _SUSPICIOUS or _is_of_other_stream(error):
                     self._refuse_other_streams(rows)
-                # Two causes disappear with time. A new leader lacks the messages that the old
-                # leader staged. Batches that killed attempts left open count towards the limit of
-                # open batches until they expire. A retry is safe, because the server refuses its
-                # expected sequence if the batch is already stored.
+                # Send the batch again after a transient error. For example, a new leader lacks the
+                # messages that the old leader staged, and batches that killed attempts left open
+                # count towards the limit of open batches until they expire. A retry is safe,
+                # because the server refuses its expected sequence if the batch is already stored.
                 if not is_transient(error, batch=True):
                     raise
                 patience.spend(error)

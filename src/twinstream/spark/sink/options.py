@@ -58,7 +58,7 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        """Return the parsed and validated options. Raises `OptionError` for an invalid one."""
+        """Return the parsed and validated options. Raises `OptionError` for an invalid option."""
         given = OptionsMap(options)
         _refuse_bucket(given)
         parsed = cls(

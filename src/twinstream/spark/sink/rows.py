@@ -40,7 +40,8 @@ _IGNORED: Final = frozenset({"stream", "seq", "timestamp"})
 class OutMessage:
     """The message to publish for a row.
 
-    ``ttl`` is in seconds. ``identity`` is the value of the column that identifies rows.
+    ``ttl`` is in seconds. ``identity`` is the value of the column that identifies rows, as text, or
+    ``None`` without a value.
     """
 
     subject: str

@@ -88,11 +88,11 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
         return self._write(iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """Raise `LedgerError` if an earlier attempt stored rows in a task that this one lacks."""
+        """Raise `LedgerError` if an earlier attempt stored rows in a task that no longer exists."""
         self._end(messages)
 
     def abort(self, messages: list[Any]) -> None:
-        """Do nothing. Stored messages stay; ``idempotence`` determines what a repeat does."""
+        """Do nothing. Stored messages stay; see `SinkOptions` for a repeated attempt."""
 
 
 class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
@@ -107,11 +107,11 @@ class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
         return self._write(iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Raise `LedgerError` if an earlier attempt stored rows in a task that this one lacks."""
+        """Raise `LedgerError` if an earlier attempt stored rows in a task that no longer exists."""
         self._end(messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Do nothing. Stored messages stay; ``idempotence`` determines what a repeat does."""
+        """Do nothing. Stored messages stay; see `SinkOptions` for a repeated attempt."""
 
 
 def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:

@@ -29,7 +29,7 @@ _PUT: Final = KeyValueOperation.PUT.name
 
 @frozen
 class _Block:
-    """A page of messages, and what the builders of columns need to know about them.
+    """A page of messages of ``stream``, from which the columns are built.
 
     ``payload`` has the decoded payloads, or is ``None`` for raw reads. ``markers`` has the
     operations of delete markers, by the position of the message in the page.
@@ -102,8 +102,8 @@ class Batcher:
     ) -> Payload:
         """Return the decoded payloads of a page.
 
-        If the read includes headers, a message with malformed headers is a misfit. Its payload and
-        the payloads of delete markers are not decoded.
+        If the read includes headers, a message with malformed headers does not match the schema.
+        Its payload and the payloads of delete markers are not decoded.
         """
         bad = _malformed_headers(page) if self._checks_headers else {}
         if not bad and not markers:

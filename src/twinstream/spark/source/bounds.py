@@ -93,7 +93,7 @@ class Bound:
         return cls(option, by_time=times, otherwise=otherwise)
 
     def renamed(self, name: str, stream: str) -> Bound:
-        """Return a copy in which the bound of ``name`` is the bound of ``stream``."""
+        """Return a copy in which the name ``stream`` replaces the name ``name``."""
         return evolve(
             self,
             by_stream={stream if each == name else each: at for each, at in self.by_stream.items()},

@@ -92,8 +92,9 @@ class Continuity:
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return the start of the next batch in each stream of the read.
 
-        ``start`` is the previous offset. If the batch does not simply continue there, ``since`` is
-        set in the returned position.
+        ``start`` is the previous offset. For a stream that was added or replaced, or whose unread
+        messages were removed, ``since`` in the returned position is the first sequence of the
+        batch.
 
         Raises `CheckpointError` or `DataLossError` in a strict read that cannot continue at
         ``start``.

@@ -118,7 +118,7 @@ class Leader:
         return self._retried(request)
 
     def time_at(self, stream: str, seq: int) -> str | None:
-        """Return when the message with a sequence was stored, or ``None`` if there is none."""
+        """Return when the message with a sequence was stored (RFC 3339), or ``None`` without it."""
         return self._retried(partial(stored_at, stream=stream, seq=seq))
 
     def _retried(self, request: Callable[[JetStream], _T]) -> _T:

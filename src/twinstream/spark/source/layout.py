@@ -119,8 +119,8 @@ def _companions(options: SourceOptions) -> list[StructField]:
 def _operation(options: SourceOptions) -> list[StructField]:
     """Return a list with the column for delete markers, or an empty list.
 
-    Reads of events have no such column, because only keys of buckets have delete markers. For reads
-    of buckets, `_parts` returns the column.
+    Reads of events have no such column, because events are never delete markers. For reads of
+    buckets, `_parts` returns the column.
     """
     if options.value_format != "json" or options.bucket is not None:
         return []

@@ -108,7 +108,7 @@ def split(
 def read_way(options: SourceOptions, state: StreamState) -> Way:
     """Return how the ranges of a stream are read.
 
-    Raises `OptionError` if the configuration of the stream does not allow the requested `readMode`.
+    Raises `OptionError` if the configuration of the stream allows no way that `readMode` permits.
     """
     if state.is_queue and (options.read_mode == "consumer" or not state.allow_direct):
         raise OptionError(

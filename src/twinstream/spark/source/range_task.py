@@ -143,9 +143,9 @@ def _request_context(leader: Leader, jet: JetStream) -> JetStream:
 
 
 def _time_below(page: ArrowPage, seq: int) -> str | None:
-    """Return when the last message of a page with a sequence below ``seq`` was stored.
+    """Return when the last message below sequence ``seq`` in a page was stored (RFC 3339).
 
-    The time is in RFC 3339. Return ``None`` if the page has no such message.
+    Return ``None`` if the page has no such message.
     """
     count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
     return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
@@ -156,9 +156,9 @@ def _check_gap(
 ) -> None:
     """Raise `DataLossError` if messages were lost from a gap that begins at the sequence ``gap``.
 
-    Limits and purges remove messages from the start of a stream. So if the stream still starts at
-    or below ``gap``, they removed no unread message. ``since`` is a time before which no message
-    from the gap on was stored, or ``None``.
+    Limits remove messages from the start of a stream. So if the stream still starts at or below
+    ``gap``, no limit has removed messages from the gap, and nothing is raised. ``since`` is a time
+    before which no message from the gap on was stored, or ``None``.
     """
     state = _state(jet, options, part)
     refuse_other(state, part)

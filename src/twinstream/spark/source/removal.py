@@ -14,8 +14,8 @@ replacements or TTLs, a removal counts as a loss in three cases:
 - the stream is empty and allows no TTLs. A replacement cannot be the reason, because it always
   leaves the newest message.
 
-A purge that leaves messages cannot be distinguished from a replacement. It does not count as a
-loss.
+On such a stream, a purge that leaves messages cannot be distinguished from a replacement. So the
+purge does not count as a loss.
 """
 
 from __future__ import annotations
