@@ -54,13 +54,14 @@ class JetStreamDataSource(DataSource):
         return "jetstream"
 
     def schema(self) -> StructType:
-        """Return all columns that a read with the options offers."""
+        """Return all columns that a read with these options offers, if the user gave no schema."""
         return Layout(SourceOptions.parse(self.options)).columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query; ``schema`` has the requested columns."""
-        # The reader supports no pushed predicates. Spark 4.3 keeps pushed predicates for the next
-        # query over the same DataFrame, and for the other branch of a union, which then miss rows.
+        # The reader does not support pushed predicates. Spark 4.3 applies pushed predicates also to
+        # the next query over the same DataFrame, and to the other branch of a union. Both would
+        # miss rows.
         options = SourceOptions.parse(self.options)
         refuse_limits(self.options)
         if options.bucket is not None:
@@ -70,7 +71,8 @@ class JetStreamDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query.
 
-        For invalid options, return a reader that raises the error when Spark first uses it.
+        If an option is invalid or the bucket does not exist, return a reader that raises the error
+        when Spark first uses it.
         """
         try:
             options = SourceOptions.parse(self.options)
@@ -110,8 +112,8 @@ def register(spark: SparkSession) -> None:
 
     A session usually discovers the source if this package is installed. But Spark looks for sources
     only once, in a Python process. If that process is killed or takes more than ten seconds, Spark
-    raises ``DATA_SOURCE_NOT_FOUND`` from then on. This call fixes that. It is harmless to register
-    the source twice.
+    raises ``DATA_SOURCE_NOT_FOUND`` for every later use of the source. Call this function in such a
+    session. It is harmless to register the source twice.
 
     Spark also raises ``DATA_SOURCE_NOT_FOUND`` when a thread without an active session writes or
     starts a query. A thread that the application started has no active session, so call this

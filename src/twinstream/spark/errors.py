@@ -1,4 +1,7 @@
-"""The errors of the Spark source and pipeline, with the object, the reason and a remedy."""
+"""The errors of the Spark source, the sink and the pipeline.
+
+Each message names the object, the reason and a remedy.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ class DataLossError(SparkSourceError):
 
 
 class DecodeFailure(SparkSourceError):
-    """Raised if a message does not match its schema in a read with mode FAILFAST.
+    """Raised in a read with mode FAILFAST if a message does not match the schema of the read.
 
     Attributes:
         stream: the stream's name.
@@ -84,7 +87,10 @@ class DecodeFailure(SparkSourceError):
 
 
 class JournalError(SparkSourceError):
-    """Raised if the files of a landing folder do not match its journal."""
+    """Raised if a journal cannot be read, or if files of the tables are damaged or do not match it.
+
+    This includes rows of another writer in a table, and other folders among the batches.
+    """
 
 
 class LedgerError(SparkSourceError):

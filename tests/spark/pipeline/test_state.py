@@ -214,6 +214,37 @@ def test_folders_are_exchanged(tmp_path: Path, exchange: Callable[[Path, Path], 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["current", "new"]
 
 
+class MortalPath(type(Path())):  # type: ignore[misc]
+    """A path whose process dies after some renames of such paths."""
+
+    renames = 0
+
+    def rename(self, target: Any) -> Any:
+        if not MortalPath.renames:
+            raise KeyboardInterrupt
+        MortalPath.renames -= 1
+        return super().rename(target)
+
+
+@pytest.mark.parametrize("renames", range(1, 4))
+def test_an_exchange_that_was_interrupted_anywhere_can_be_repeated(
+    renames: int, tmp_path: Path
+) -> None:
+    new, current = tmp_path / "new", tmp_path / "current"
+    for folder in (new, current):
+        folder.mkdir()
+        (folder / "file").write_text(folder.name)
+    MortalPath.renames = renames
+    with pytest.raises(KeyboardInterrupt):
+        swap.exchange_in_steps(MortalPath(new), MortalPath(current))
+    swap.finish(current)
+    assert [path.name for path in tmp_path.iterdir() if path != new] == ["current"]
+    new.mkdir(exist_ok=True)
+    (new / "file").write_text("newer")
+    swap.exchange_in_steps(new, current)
+    assert (current / "file").read_text() == "newer"
+
+
 def test_an_interrupted_exchange_is_finished(tmp_path: Path) -> None:
     (tmp_path / "_new.current").mkdir()
     swap.finish(tmp_path / "current")

@@ -1,1 +1,1 @@
-"""Batch reads of key-value buckets: one row for each key that exists when the read is planned."""
+"""Batch reads of key-value buckets: the keys that a bucket has when Spark plans the query."""

@@ -1,4 +1,4 @@
-"""Split the keys of a bucket among tasks, by the ranges of their revisions."""
+"""Split the keys of a bucket into ranges of revisions, one range per task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["KeyRange", "Keys", "ranges_of_history", "ranges_of_keys"]
 
 @frozen
 class Keys:
-    """Keys of a bucket, each with its last revision when the read was planned."""
+    """Keys of a bucket, each with the revision that was its last when the read was planned."""
 
     revisions: Sequence[int]
     """The last revision of each key, ascending."""
@@ -48,7 +48,8 @@ class Keys:
 class KeyRange(SequenceRange):
     """The keys that one task reads, and the range ``[start, end)`` of their revisions.
 
-    The keys are compressed, because a range may have many.
+    The subjects of the keys are compressed, because Spark sends the range to the task and a range
+    may have many keys.
     """
 
     def __init__(
@@ -69,11 +70,14 @@ class KeyRange(SequenceRange):
 def ranges_of_keys(
     options: SourceOptions, state: StreamState, keys: Keys, way: Way
 ) -> list[KeyRange]:
-    """Return ranges with about the same number of keys, for a read of the last revisions."""
+    """Return ranges with about the same number of keys, for a read of the keys' last revisions.
+
+    Return an empty list without keys.
+    """
     if not len(keys):
         return []
-    # Tasks also read and discard the revisions between the revisions of their keys, so the number
-    # of tasks depends on both.
+    # A task also reads other revisions between the revisions of its keys, and discards them. So the
+    # number of tasks depends on the number of messages as well as on the number of keys.
     span = keys.revisions[-1] + 1 - keys.revisions[0]
     parts = min(partition_count(options, min(span, max(len(keys), state.messages))), len(keys))
     found: list[KeyRange] = []
@@ -89,7 +93,8 @@ def ranges_of_history(
 ) -> list[KeyRange]:
     """Return ranges that cover ``[start, end)``, for a read of all revisions.
 
-    Each range has the keys whose last revision is in the range.
+    Each range has the keys whose last revision is in the range. Return an empty list if the bounds
+    contain no sequence.
     """
     if end <= start:
         return []

@@ -1,4 +1,4 @@
-"""Look up the stored subjects of a bucket's keys."""
+"""Look up the prefix of a bucket's stored subjects."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ __all__ = ["located"]
 
 
 def located(options: SourceOptions) -> SourceOptions:
-    """Return the options; if they name a bucket, a copy with the stored subjects of its keys.
+    """Return the options with the bucket's prefix and subject filters, if they name a bucket.
 
-    The keys of a mirror have the subjects of its origin, so this requests the prefix from the
-    bucket's leader. Raises `OptionError` if there is no such bucket.
+    The stored subjects of a mirror begin with the prefix of its origin. So the prefix is derived
+    from the configuration of the bucket's stream, which is requested from the leader. Raises
+    `OptionError` if there is no such bucket.
     """
     bucket = options.bucket
     if bucket is None:

@@ -1,4 +1,4 @@
-"""The work of a task: read the keys of one range, also keys that were written since planning."""
+"""The work of a task: read the keys of one range, also if they were written since planning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["read_keys"]
 def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the keys of a range.
 
-    Raises `DataLossError` if the bucket was re-created since planning.
+    Raises `DataLossError` after the last row if the bucket was re-created since planning.
     """
     with Leader(options) as leader:
         for page in _pages(options, part, leader):
@@ -36,7 +36,8 @@ def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Itera
 def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[ArrowPage]:
     keys, history = part.keys, options.bucket is not None and options.bucket.history
     planned, missing = pa.array(list(keys), pa.uint64()), set(keys)
-    # A missing revision is no data loss, because the last revision of its key is requested after.
+    # A missing revision is no data loss, because the current revision of its key is requested
+    # afterwards.
     for page in read_pages(evolve(options, fail_on_data_loss=False), part):
         missing.difference_update(page.seqs.to_pylist())
         if history:
@@ -45,13 +46,13 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
             yield page.where(pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned))
     if missing:
         (state,) = leader.states()
-        # A request is limited by the number of its subjects and by the size of the response.
+        # Limit the number of subjects in a request and the expected size of its response.
         most = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
         left = [keys[seq] for seq in sorted(missing)]
         for at in range(0, len(left), most):
             page = _last_of(left[at : at + most], part, leader)
             if history:
-                # The pages of the range already have the stored revisions up to the end of the
+                # Keep only revisions after the range. Earlier revisions were in the pages of the
                 # range.
                 last = pa.scalar(part.end - 1, pa.uint64())
                 page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
@@ -59,7 +60,10 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
 
 
 def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
-    """Return the last revision of each key, in the order of the revisions."""
+    """Return the current revision of each key, in the order of the revisions.
+
+    A key without any revision is omitted.
+    """
     filters = sorted({_filter_of(each) for each in subjects})
     page = ArrowPage.of(leader.last_messages(part.stream, filters))
     return page.where(pc.is_in(page.subjects, value_set=pa.array(subjects, pa.binary())))
@@ -68,7 +72,8 @@ def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> Arrow
 def _filter_of(subject: bytes) -> str:
     """Return a filter that matches a subject.
 
-    A request is text, and a subject may have any bytes. Tokens that are not UTF-8 become wildcards.
+    A request is text, but a subject may contain any bytes. A token that is not UTF-8 becomes a
+    wildcard, so the filter may also match other subjects.
     """
     try:
         return subject.decode()

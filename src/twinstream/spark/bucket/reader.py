@@ -3,18 +3,18 @@
 Theory of operation
 -------------------
 A bucket replaces revisions. With a history of 1, a write to a key removes the key's message from
-the stream and appends a new one. So tasks that only read ranges of the stream would miss a key that
-is written before its range is read: its new revision is after the last range.
+the stream and appends a new message. If a key is written before a task reads its range, its new
+revision is after the last range. So tasks that only read ranges would miss the key.
 
-Therefore the driver first takes a snapshot: it lists the keys with the last revision of each, all
-as of one revision of the bucket. A task gets some of the keys, and reads the range of their
-revisions. If a revision is no longer stored, the key was written or purged since, or the revision
-has expired. The task requests the current revision of such a key. So each key of the snapshot gives
-one row: its revision in the snapshot if that is still stored, otherwise its current revision. A key
-without any revision gives no row.
+Therefore the driver first takes a snapshot: a list of the keys and of the last revision of each
+key, as of one revision of the bucket. A task gets some of the keys, and reads the range of their
+revisions. If a revision is no longer stored, its key was written or purged since, or the revision
+has expired. The task then requests the current revision of the key. So each key of the snapshot
+gives one row: its revision in the snapshot if that revision is still stored, otherwise its current
+revision. A key without any revision gives no row.
 
-A read of the history gives all stored revisions of the ranges instead. If the last revision of a
-key in the snapshot was removed, its older revisions were removed too, and the task adds the current
+A read of the history gives all stored revisions of the ranges instead. If a key's revision in the
+snapshot was removed, the key's older revisions were removed too. Then the task adds the current
 revision.
 """
 
@@ -46,10 +46,10 @@ _EARLIEST = Bound("startingOffsets", word="earliest")
 
 
 class BucketReader(DataSourceReader):
-    """The reader of the keys that a bucket has when the query starts.
+    """The reader of the keys that a bucket has when Spark plans the query.
 
-    Raises `OptionError` for an end without ``history``, because a bucket does not keep the values
-    of all keys as of an earlier revision.
+    Raises `OptionError` for an end other than the latest without ``history``, because a bucket does
+    not keep the values of all keys as of an earlier revision.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -68,10 +68,13 @@ class BucketReader(DataSourceReader):
             )
 
     def partitions(self) -> list[InputPartition]:
-        """Return the ranges to read, after requesting the keys from the leader of the stream."""
+        """Request the keys from the leader of the bucket's stream, and return the ranges to read.
+
+        With an end, the keys are not requested; the ranges are those of a read of the stream.
+        """
         if self._ends:
-            # With an end, the rows are the stored revisions before the end. A removed revision must
-            # not be replaced by a later one, so this is a plain read of the stream.
+            # With an end, the rows are the stored revisions before the end. A later revision must
+            # not replace a removed revision, so this is a plain read of the stream.
             return JetStreamReader(self._options, self._schema).partitions()
         found: list[InputPartition] = []
         with Leader(self._options) as leader:

@@ -1,8 +1,8 @@
 """Check the names of environment variables and files in the options of a read or write.
 
-On a shared Spark server other users write options, for example in SQL. If an option names a
-variable or a file, the driver or an executor reads it and sends its content to an address that the
-user chooses. So an option may name only variables with the prefix of this package or of NATS, files
+On a shared Spark server, users write options, for example in SQL. If an option names a variable or
+a file, the driver or an executor reads it, and may send its content to a server that the user
+chose. So an option may name only these: variables with the prefix of this package or of NATS, files
 with a usual suffix of their kind (such as `.creds`), and the variables, files and folders that the
 operator lists in the driver's environment.
 """
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 VARIABLES_VARIABLE: Final = "TWINSTREAM_ALLOWED_ENV"
-"""The driver's environment variable with the names, separated by commas, of variables that options
-may name."""
+"""The name of the driver's environment variable that lists the variables that options may name. The
+list is separated by commas."""
 
 FILES_VARIABLE: Final = "TWINSTREAM_ALLOWED_FILES"
-"""The driver's environment variable with files and folders, separated as in PATH, that options may
-name."""
+"""The name of the driver's environment variable that lists the files that options may name, and the
+folders whose files they may name. The list is separated as in PATH."""
 
 CREDENTIALS: Final = (".creds",)
 PEM: Final = (".pem", ".crt", ".cer", ".key")
@@ -55,7 +55,7 @@ def check_variable(option: str, name: str) -> None:
 def check_file(option: str, path: str, endings: tuple[str, ...]) -> None:
     """Raise `OptionError` if an option may not name the file ``path``.
 
-    Files with one of the ``endings`` are allowed.
+    Files with one of the ``endings`` are allowed, and files that the operator lists.
     """
     if path.lower().endswith(endings):
         return

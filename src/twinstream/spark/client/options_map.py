@@ -1,7 +1,7 @@
 """Parse the options that Spark passes as a case-insensitive map of text.
 
-The map records every option that is read. At the end, an option that was not read is an error: it
-is a typo or an option of another source.
+The map records the name of every option that the program looks up. When all options were looked up,
+any other option is an error, because it is a typo or an option of another source.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class OptionsMap:
-    """The options of a read or write, with methods that read and validate one option.
+    """The options of a read or write, with methods that look up and validate one option.
 
-    :meth:`finish` raises an error for options that were not read.
+    :meth:`finish` raises an error for options that were not looked up.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -45,9 +45,10 @@ class OptionsMap:
         self._known: dict[str, str] = {}
 
     def text(self, *names: str) -> str | None:
-        """Return an option, by its name or an alias, without blanks around it, or ``None``.
+        """Return the value of an option without surrounding blanks, or ``None`` if it is not given.
 
-        Raises `OptionError` if it is given twice or is empty.
+        The first of ``names`` is the option's name, the others are aliases. Raises `OptionError` if
+        the option is given under two names or is empty.
         """
         found: str | None = None
         for name in names:
@@ -63,17 +64,17 @@ class OptionsMap:
         return found
 
     def integer(self, name: str, default: int, *, least: int = 0) -> int:
-        """Return an option that is a whole number from ``least`` up, or ``default``.
+        """Return the value of an option, a whole number from ``least`` up.
 
-        Raises `OptionError` for another text.
+        Return ``default`` if the option is not given. Raises `OptionError` for any other text.
         """
         value = self.maybe_integer(name, least=least)
         return default if value is None else value
 
     def maybe_integer(self, *names: str, least: int = 1) -> int | None:
-        """Return an option that is a whole number from ``least`` up, or ``None``.
+        """Return the value of an option, a whole number from ``least`` up.
 
-        Raises `OptionError` for another text.
+        Return ``None`` if the option is not given. Raises `OptionError` for any other text.
         """
         text = self.text(*names)
         if text is None:
@@ -88,9 +89,9 @@ class OptionsMap:
         return number
 
     def duration(self, name: str, default: float) -> float:
-        """Return the seconds of an option that is a duration, such as ``500ms``, or ``default``.
+        """Return the value of an option, a duration such as ``500ms``, in seconds.
 
-        Raises `OptionError` for another text.
+        Return ``default`` if the option is not given. Raises `OptionError` for any other text.
         """
         text = self.text(name)
         if text is None:
@@ -103,9 +104,9 @@ class OptionsMap:
         return int(found[1]) * _UNITS[found[2]]
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Return whether an option is ``true``, or ``default`` without the option.
+        """Return whether an option is ``true``, or ``default`` if the option is not given.
 
-        Raises `OptionError` if it is neither ``true`` nor ``false``.
+        Raises `OptionError` if the value is neither ``true`` nor ``false``.
         """
         text = self.text(name)
         if text is None:
@@ -117,7 +118,7 @@ class OptionsMap:
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
         """Return the word of ``choices`` that an option has; the first word is the default.
 
-        Words are compared without case. Raises `OptionError` for another text.
+        Words are compared without case. Raises `OptionError` for any other text.
         """
         text = self.text(name)
         if text is None:
@@ -128,9 +129,10 @@ class OptionsMap:
         raise OptionError(name, f"must be {_either(choices)}, got {text!r}")
 
     def names(self, *options: str) -> tuple[str, ...]:
-        """Return the names in an option, which separates them by commas; empty without the option.
+        """Return the names in an option with a comma-separated list.
 
-        Raises `OptionError` for an empty name or a duplicate.
+        Return an empty tuple if the option is not given. Raises `OptionError` if a name is empty or
+        appears twice.
         """
         text = self.text(*options)
         if text is None:
@@ -145,7 +147,7 @@ class OptionsMap:
         return found
 
     def given_name(self, *names: str) -> str:
-        """Return the name or alias by which an option was given, or the first name without it."""
+        """Return the name or alias under which an option was given, or else the first name."""
         return next((name for name in names if name.lower() in self._values), names[0])
 
     def _is_of_table(self, key: str) -> bool:
@@ -154,7 +156,10 @@ class OptionsMap:
         return key in _TABLE_PROPERTIES or key.removeprefix(_COPY) in self._known
 
     def finish(self) -> None:
-        """Raise `OptionError` for an option that was not read."""
+        """Raise `OptionError` for an option that was not looked up.
+
+        Options that Spark itself adds or reads are ignored.
+        """
         for key in self._values:
             if key in self._known or key in _SPARK_OWN or self._is_of_table(key):
                 continue

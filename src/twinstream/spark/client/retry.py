@@ -20,14 +20,14 @@ _BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
-    """The time for the retries of one request, in seconds, with the pauses between attempts."""
+    """The time that is left for retries of one request: ``seconds`` from the construction on."""
 
     def __init__(self, seconds: float) -> None:
         self._deadline: Final = Deadline.after(seconds)
         self._pauses = 0
 
     def spend(self, error: TwinstreamError) -> None:
-        """Pause before another attempt. Raise ``error`` if the time would be over then."""
+        """Pause before another attempt. Raise ``error`` if the time would be over by then."""
         self._pauses += 1
         pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:
@@ -36,18 +36,18 @@ class Patience:
 
 
 def through(request: Callable[[], _T], seconds: float) -> _T:
-    """Return the response to a request, which is retried while its errors are transient.
+    """Call ``request`` and return its result. Retry while it raises transient errors.
 
-    Raises the last transient error if the retries take longer than ``seconds``, and any other error
-    at once.
+    Raises a transient error if no time is left for another attempt within ``seconds``. Raises any
+    other error at once.
     """
     patience = Patience(seconds)
     while True:
         try:
             return request()
         except TwinstreamError as error:
-            # The cause of `JetStreamOff` is usually a wrong domain or account, so it is not
-            # retried.
+            # `JetStreamOff` counts as transient, but its cause is usually a wrong domain or
+            # account, so a retry would not help.
             if isinstance(error, JetStreamOff) or not is_transient(error):
                 raise
             patience.spend(error)

@@ -1,8 +1,11 @@
-"""The connection settings of the source and the sink, which can be pickled and printed safely.
+"""The connection settings of the source and the sink.
 
-An option can contain a secret in two ways. As a reference, it names an environment variable or a
-file, which the process that connects reads; `allow_list` restricts these names. Inline, it has a
-name that Spark redacts in plans and event logs.
+They can be pickled, and `repr` hides the secrets. A user can give a secret in two ways:
+
+- as a reference: the option names an environment variable or a file. The process that connects
+  reads the variable or file. `allow_list` restricts the names.
+- inline: the option contains the secret. The option's name matches the pattern by which Spark
+  redacts values in plans and event logs.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionSettings"]
 
-#: Seconds that a server may be unreachable when a task begins, enough for a restart of the server.
+#: Seconds for which a task retries to connect, long enough for a restart of the server.
 _AWAY: Final = 5.0
 
 
@@ -57,7 +60,7 @@ class ConnectionSettings:
     domain: str | None = None
     api_prefix: str | None = None
     request_timeout: float = 5.0
-    """The most seconds to wait for the response to a request."""
+    """The maximum number of seconds to wait for the response to a request."""
 
     @classmethod
     def take(cls, options: OptionsMap) -> ConnectionSettings:
@@ -157,10 +160,11 @@ class ConnectionSettings:
         )
 
     def connect_in_task(self, most: float) -> Connection:
-        """Open and return a new connection for a task, within ``most`` seconds.
+        """Open and return a new connection for a task.
 
-        An unreachable server is retried for a few seconds. Spark starts all its attempts of a task
-        without a pause, so they would all fail before a server has restarted.
+        If a server cannot be reached, connecting is retried for up to five seconds, but not longer
+        than ``most`` seconds. Spark repeats a failed task without a pause. So without these
+        retries, all attempts of the task would fail before a server has restarted.
         """
         return through(self.connect, min(most, _AWAY))
 
@@ -220,7 +224,10 @@ def _secret(value: str | None, variable: str | None, option: str) -> str | None:
 
 
 def _tls(options: OptionsMap) -> TlsOptions | None:
-    """Return the TLS options, or ``None`` without such options. Then the server decides."""
+    """Return the TLS options, or ``None`` if none is set.
+
+    With ``None``, the connection uses TLS only if the URL or the server requires it.
+    """
     ca, cert, key = (_file(options, f"nats.tls.{each}File", PEM) for each in ("ca", "cert", "key"))
     server = options.text("nats.tls.serverName")
     first = options.boolean("nats.tls.firstHandshake", False)

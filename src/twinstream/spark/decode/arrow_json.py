@@ -39,18 +39,17 @@ _BEGINS: Final = {
 """Regular expressions for the first character of a value, by the kinds in Arrow's errors."""
 
 _FEW: Final = 64
-"""`_unusual` considers a number of members usual if more than one in this many messages has it."""
+"""`_unusual` considers a number of members usual if more than one in this many messages has that
+number of members."""
 
 
 class ArrowJson:
     """A decoder for blocks of messages with Arrow's JSON reader.
 
-    It raises :class:`~twinstream.spark.decode.refusal.Refused` for a block that has a message which
-    must be decoded separately.
-
-    The members named in ``cuts`` are cut out of the text and converted by Python. These are columns
-    of any type, and members without a column, which become extras. A block with any other member
-    without a column is refused with ``strict``; otherwise these members are ignored.
+    The members named in ``cuts`` are cut out of the text and converted by Python. A name may be a
+    column of any type, or the name of members without a column, which become extras. With
+    ``strict``, a block is refused if it has any other member without a column. Without ``strict``,
+    such members are ignored.
     """
 
     def __init__(
@@ -86,7 +85,11 @@ class ArrowJson:
         )
 
     def decode(self, payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Return the rows as a struct array, and the JSON text of the extras of each row."""
+        """Return the rows as a struct array, and the JSON text of the extras of each row.
+
+        Raises :class:`~twinstream.spark.decode.refusal.Refused` if the block has a message that
+        must be decoded separately.
+        """
         framed = pc.and_(pc.starts_with(payloads, b"{"), pc.ends_with(payloads, b"}"))
         if not pc.all(framed).as_py():
             raise Refused(pc.indices_nonzero(pc.invert(framed)).to_pylist())
@@ -117,10 +120,10 @@ class ArrowJson:
     def _read(self, lines: pa.Buffer, payloads: pa.Array) -> pa.Table:
         """Parse the text with one payload per line, and check that each payload is one row.
 
-        Every payload must begin with ``{`` and end with ``}``. Then each payload gives at least one
-        row. No value can extend into the next payload, because the line break between two payloads
-        is neither valid inside a string nor a comma. So if there are as many rows as payloads, each
-        payload is one row.
+        Every payload must begin with ``{`` and end with ``}``, so it gives at least one row. No
+        value can extend into the next payload: the line break between two payloads is not valid
+        inside a string, and does not separate members or items. So if there are as many rows as
+        payloads, each payload is one row.
         """
         options = pj.ReadOptions(use_threads=False, block_size=lines.size + 1)
         try:
@@ -159,7 +162,10 @@ class ArrowJson:
     def _converted(
         self, spec: StructField, rows: Sequence[int], member: CutMember, found: _Found
     ) -> pa.Array:
-        """Return the column of a member that was cut out; add extras and bad rows to ``found``."""
+        """Return the column of a member that was cut out.
+
+        Add extras inside its values, and rows that must be decoded one by one, to ``found``.
+        """
         take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
         if len(rows) < found.size and not _takes_nothing(take):
             found.bad.extend(set(range(found.size)).difference(rows))
@@ -167,7 +173,7 @@ class ArrowJson:
             try:
                 return _placed(_texts(member), rows, found.size)
             except Misfit:
-                pass  # the code below finds the bad rows
+                pass  # the code below finds the rows whose values have no JSON text
         done, left = None, [*range(len(rows))]
         if kind.equals(TEXT_MAP) and member.texts:
             done, left = text_maps(member.texts)
@@ -186,7 +192,10 @@ class ArrowJson:
         return _placed(made if done is None else _joined(done, made, left), rows, found.size)
 
     def _refusal(self, error: str, payloads: pa.Array) -> Refused:
-        """Return the exception with the positions of messages that may have caused the error."""
+        """Return the exception for an error of Arrow's reader.
+
+        Its positions are those of messages that may have caused the error.
+        """
         if kind := _KIND.search(error):
             key = re.escape(json.dumps(kind[1], ensure_ascii=False))
             rows = _few(_matches(payloads, rf"{key}\s*:\s*{_BEGINS[kind[2]]}"))
@@ -222,7 +231,7 @@ class _Found:
         return bool(self._extras)
 
     def nested(self, row: int) -> Extras:
-        """Return the mutable extras of a row. The caller adds nested extras to them."""
+        """Return the dictionary of a row's extras. The caller adds nested extras to it."""
         return self._extras.setdefault(row, {})
 
     def add(self, member: CutMember, name: str, rows: Sequence[int]) -> None:
@@ -233,9 +242,9 @@ class _Found:
         )
 
     def extras(self) -> pa.Array:
-        """Return the JSON text of each row's extras, null without extras.
+        """Return the JSON text of each row's extras, or null for a row without extras.
 
-        Nested extras precede the other members, which are in the order of the message. Raises
+        Nested extras come first. The other members follow in the order of the message. Raises
         `Refused` if a value has no JSON text.
         """
         for row, _, name, value in sorted(self._others, key=itemgetter(1)):
@@ -271,7 +280,11 @@ def _texts(member: CutMember) -> pa.Array:
 
 
 def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
-    """Return an array with the items of both; ``places`` are the positions of ``others``."""
+    """Return an array with the items of both arrays.
+
+    ``places`` are the positions of the items of ``others``. The items of ``some`` have the other
+    positions, in order.
+    """
     if not places:
         return some
     order: list[int | None] = [None] * (len(some) + len(others))
@@ -332,7 +345,7 @@ def _lines(payloads: pa.Array) -> pa.Buffer:
 
 
 def _check_utf8(payloads: pa.Array, lines: pa.Buffer) -> None:
-    """Raise `Refused` for payloads that are not UTF-8, which the JSON reader does not check."""
+    """Raise `Refused` if a payload is not UTF-8. Arrow's JSON reader does not check this."""
     try:
         payloads.cast(pa.string())
     except pa.ArrowInvalid:
@@ -348,7 +361,10 @@ def _text(lines: pa.Buffer) -> str:
 
 
 def _unusual(payloads: pa.Array) -> list[int]:
-    """Return the positions of messages with an unusual number of members; none if they are many."""
+    """Return the positions of messages with an unusual number of members.
+
+    Return an empty list if there are many such messages.
+    """
     counts = pc.count_substring(payloads, b'":')
     usual = [
         each["values"]
@@ -363,10 +379,10 @@ def _matches(payloads: pa.Array, pattern: str) -> pa.Array:
 
 
 def _odd_integers(kind: DataType) -> str:
-    """Return a regular expression for integers, in integer columns, that Arrow may not parse.
+    """Return a regular expression for values of integer columns that Arrow may refuse.
 
-    These have a fraction, an exponent, or at least 19 digits. The result is empty without integer
-    columns.
+    These are numbers with a fraction, an exponent, or at least 19 digits. Without integer columns
+    the result is empty.
     """
     names = [re.escape(name) for name in _integers(kind)]
     return rf'"(?:{"|".join(names)})"\s*:\s*-?(?:\d+[.eE]|\d{{19}})' if names else ""

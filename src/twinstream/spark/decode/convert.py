@@ -1,7 +1,7 @@
 """Convert one parsed JSON value exactly to the type of its column, or raise `Misfit`.
 
 This module is the slow path of decoding. It converts the few messages that the vectorized path
-refuses, and types that the vectorized path cannot handle (maps, decimals, JSON text).
+refuses, and values of types that the vectorized path cannot handle (maps, decimals, JSON text).
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from twinstream.spark.errors import SchemaError
 __all__ = ["Take", "converter", "member_converter"]
 
 Take: TypeAlias = Callable[[dict[str, object], Extras], object]
-"""A function that returns the converted value of one member of a parsed object."""
+"""A function that returns the converted value of one member of a parsed object.
+
+Its second argument is a dictionary to which it adds members without a column.
+"""
 
 _MESSAGE: Final = "the message"
 
@@ -51,14 +54,17 @@ _WIDTH: Final[Mapping[type[DataType], int]] = {
 def converter(kind: DataType, *, lenient: bool = False) -> Converter:
     """Return the function that converts values for a column of this type.
 
-    With ``lenient`` text columns accept any value as JSON text, as in Spark's ``from_json``.
-    Raises :class:`~twinstream.spark.errors.SchemaError` for a type that no JSON value has.
+    With ``lenient``, text columns accept any value as JSON text, as in Spark's ``from_json``.
+    Raises :class:`~twinstream.spark.errors.SchemaError` for a type that JSON has no values for.
     """
     return _Compiler(lenient).compile(kind, _MESSAGE)
 
 
 def member_converter(spec: StructField, *, lenient: bool = False) -> Take:
-    """Return the function that converts the member of a message for a column; see `converter`."""
+    """Return the function that converts the member of a message that belongs to a column.
+
+    See `converter` for ``lenient`` and the error.
+    """
     return _Compiler(lenient).member(spec, _MESSAGE)
 
 

@@ -1,10 +1,10 @@
 """Cut the values of members out of JSON text and put numbers in their place for Arrow's reader.
 
-Some members cannot be parsed by the reader: a map, free-form JSON, a decimal, or a member without a
-column. Python parses their values, and numbers replace the values in the text. The numbers begin at
-a random value and increase by one. The reader returns them as a column. If that column has exactly
-these numbers, each value was cut from a member of the message itself, not of a nested object, and
-no value was missed.
+The reader cannot parse some members: a map, free-form JSON, a decimal, or a member without a
+column. Python parses the values of such members, and numbers replace the values in the text. The
+numbers begin at a random value and increase by one. The reader parses the numbers as a column. If
+the column has exactly the expected numbers, each value was cut from a member of the message itself
+and not of a nested object, and no value was missed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ _SPACE: Final = " \t\r\n"
 def can_cut(name: str) -> bool:
     """Return whether a search in JSON text can find members of this name.
 
-    The first character of the name must not be one that can follow a string in JSON. Then
-    ``{"name`` and ``,"name`` cannot be the end of a string.
+    The search takes ``{"name`` and ``,"name`` for the start of a member. If the quote were the end
+    of a string, JSON would allow only a blank or one of ``,:]}`` after it. So the name must begin
+    with another character.
     """
     return bool(_NAME.fullmatch(name))
 
@@ -54,8 +55,8 @@ class CutMember:
     """The values that were cut from members of one name, in the order of the text.
 
     The numbers from ``first`` up replace them. ``ranks`` are their positions among the values of
-    all names that were cut. ``starts`` returns the offsets in the text of the values of all names.
-    ``texts`` are the unparsed values; it is empty if the values were not cut in bulk.
+    all names that were cut. ``starts`` returns the offsets at which the members of all names begin
+    in the text. ``texts`` has the unparsed values; it is empty if the values were cut one by one.
     """
 
     def __init__(
@@ -94,9 +95,10 @@ class CutMember:
         _ = self.values
 
     def rows(self, numbers: pa.Array, text: str) -> Sequence[int]:
-        """Return the row of each value. Raise `Refused` if ``numbers`` are not the expected ones.
+        """Return the row of each value.
 
-        ``numbers`` is the column that the reader parsed.
+        ``numbers`` is the column that the reader parsed. Raises `Refused` if it does not have
+        exactly the expected numbers.
         """
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
@@ -104,7 +106,7 @@ class CutMember:
         return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
     def _astray(self, numbers: pa.Array, text: str) -> list[int]:
-        """Return the rows whose numbers are missing in the column, or are other numbers."""
+        """Return the rows with an unexpected number, and the rows whose number is missing."""
         found: list[int | None] = numbers.to_pylist()
         lost = set(range(self.first, self.first + len(self))).difference(found)
         starts = self._starts()
@@ -141,8 +143,8 @@ class Cutter:
     def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and the members that were cut, by name.
 
-        With ``in_bulk``, simple values are parsed later. If that raises `NotSimple`, the caller
-        calls this again without ``in_bulk``. Raises
+        With ``in_bulk``, the values are parsed later if all of them are simple. If parsing then
+        raises `NotSimple`, the caller must call this again without ``in_bulk``. Raises
         :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot parse.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)

@@ -1,15 +1,16 @@
 """Decode JSON payloads to typed columns: vectorized, or one by one where that fails.
 
 Arrow's JSON reader parses a block of messages at once. It is strict enough, but it refuses the
-whole block because of one unusual message. Then the decoder finds the unusual messages, decodes
-them one by one, and parses the others without them. If many messages are unusual in the same way,
-for example by a member without a column, the decoder learns the name of that member: it cuts the
-member out of the text of later blocks and converts it separately. It always cuts members whose type
-Arrow cannot handle.
+whole block because of one unusual message. In this case the decoder finds the unusual messages and
+decodes them one by one. Arrow parses the rest of the block.
+
+If many messages are unusual because of the same member, for example a member without a column, the
+decoder learns the name of the member. It cuts the member out of the text of the block and of later
+blocks, and converts it separately. Members whose type Arrow cannot handle are always cut.
 
 For a message that does not match its schema, the result has a reason instead of a row. No message
-is dropped, and no value is guessed. The vectorized and the slow way give the same result and differ
-in time only.
+is dropped, and no value is guessed. The vectorized decoder and the decoder for single messages give
+the same result; they differ only in speed.
 """
 
 from __future__ import annotations
@@ -32,35 +33,39 @@ from twinstream.spark.decode.shapes import arrow_type, is_plain
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
 _WINDOW: Final = 2048
-"""Messages per window. A refused block is split into windows, which are decoded separately."""
+"""The number of messages in a window. If too many messages of a large block are unusual, the block
+is split into windows, which are decoded separately."""
 
 _PIECES: Final = 8
-"""Parts into which a window is split if the unusual messages are unknown."""
+"""The number of parts into which a window is split if its unusual messages cannot be found."""
 
 _SMALL: Final = 8
-"""The largest part whose messages are all decoded one by one if the reader refuses it."""
+"""If the reader refuses a part of at most this many messages, all are decoded one by one."""
 
 _DENSE: Final = 32
-"""The decoder learns from unusual messages if more than one in this many is unusual."""
+"""The decoder learns names if more than one in this many messages is unusual."""
 
 _LONGEST_SKIP: Final = 256
-"""The most messages to set aside at once if hardly any message parses."""
+"""The maximum number of messages that are set aside together if hardly any message parses."""
 
 _ROUNDS: Final = 4
-"""Refusals of a whole block after which it is split into windows."""
+"""A block of more than `_WINDOW` messages is split into windows after this many refusals."""
 
 _SAMPLES: Final = 4
+"""The number of messages in which the decoder searches for names to learn."""
+
 _MOST_LEARNED: Final = 32
-"""The most names to learn. The limit is needed because a producer may use names as data."""
+"""The maximum number of names to learn. The limit is needed because a producer may use arbitrary
+values, such as IDs, as names."""
 
 
 @frozen
 class Decoded:
-    """The decoded block of messages.
+    """A decoded block of messages.
 
-    ``rows`` is a struct array, with null for messages that do not fit. ``extras`` has the JSON text
-    of members without a column, or null. ``misfits`` maps the positions of messages that do not fit
-    to the reasons.
+    ``rows`` is a struct array, with null for each message that does not match the schema. For each
+    message, ``extras`` has the JSON text of the members without a column, or null. ``misfits`` maps
+    the position of each message that does not match the schema to the reason.
     """
 
     rows: pa.Array
@@ -71,8 +76,8 @@ class Decoded:
 class JsonDecoder:
     """A decoder of JSON payloads to the given columns.
 
-    With ``lenient`` text columns accept any value as JSON text. Without ``keep_extras`` members
-    without a column are ignored, so that messages with them stay on the fast path.
+    With ``lenient``, text columns accept any value as JSON text. Without ``keep_extras``, members
+    without a column are ignored. Arrow can then parse messages with such members.
     """
 
     def __init__(
@@ -89,7 +94,10 @@ class JsonDecoder:
         self._fast = self._fast_path() if all(map(can_cut, self._cuts)) else None
 
     def decode(self, payloads: pa.Array) -> Decoded:
-        """Decode a block of payloads. Never raises an error for a payload: see `Decoded`."""
+        """Decode a block of payloads.
+
+        A payload that does not match the schema raises no error; see `Decoded`.
+        """
         if self._fast is None or not len(payloads):
             return self.one_by_one(payloads)
         return self._sifted(payloads)
@@ -108,7 +116,10 @@ class JsonDecoder:
         )
 
     def _sifted(self, payloads: pa.Array) -> Decoded:
-        """Decode a block or a part of one: usual messages together, unusual ones one by one."""
+        """Decode a block or a part of a block.
+
+        Messages that Arrow can parse are decoded together, the others one by one.
+        """
         sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
         learns = True
         while sieve.left:
@@ -147,7 +158,7 @@ class JsonDecoder:
         )
 
     def one_by_one(self, payloads: pa.Array) -> Decoded:
-        """Decode each payload alone, without Arrow's reader. The result equals that of `decode`."""
+        """Decode each payload alone, without Arrow's reader. `decode` gives the same result."""
         rows: list[object] = []
         extras: list[str | None] = []
         misfits: dict[int, str] = {}
@@ -180,10 +191,10 @@ class JsonDecoder:
         )
 
     def _closed(self, names: Sequence[str]) -> list[str]:
-        """Return the names, and the names of columns that have such a name inside.
+        """Return the names of members to cut: ``names``, and the columns that contain such a name.
 
-        The cutter finds a name at all depths, so the name must not occur in a member that is not
-        cut.
+        The cutter finds a name at all depths. If a column of type struct has a member with one of
+        the names, the whole column must be cut.
         """
         found = list(dict.fromkeys(names))
         for name in found:  # the loop body appends to this list
@@ -195,7 +206,10 @@ class JsonDecoder:
         return found
 
     def _learned(self, samples: pa.Array) -> bool:
-        """Cut the unusual members of these messages from now on; return whether any are new."""
+        """Find unusual members in some messages, and cut members with their names from now on.
+
+        Return whether the set of members to cut has changed.
+        """
         new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
         cuts = self._closed([*self._cuts, *sorted(new)])
         if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:
@@ -236,7 +250,11 @@ def _takes(fast: ArrowJson, payload: bytes) -> bool:
 
 
 class _Sieve:
-    """The positions of the messages of a part: ``left`` are to be parsed, ``odd`` are set aside."""
+    """The search for the messages of a part that Arrow's reader cannot parse.
+
+    ``left`` has the positions of messages for Arrow's reader, and ``odd`` those of messages that
+    were set aside to be decoded one by one. ``rounds`` counts the refusals.
+    """
 
     def __init__(self, size: int) -> None:
         self.left = list(range(size))
@@ -253,12 +271,16 @@ class _Sieve:
         return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
 
     def samples(self) -> pa.Array:
-        """Return the positions of a few messages, for a search for unusual members."""
+        """Return the positions of a few messages in which to search for unusual members."""
         found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
         return pa.array(found, pa.int64())
 
     def set_aside(self, refused: Refused) -> None:
-        """Set aside the messages of a refusal, and following ones if hardly any message parses."""
+        """Set aside the messages that a refusal names.
+
+        If the refusal names only the first bad message, also set aside messages after it. Their
+        number doubles with each refusal as long as only a few messages parse in between.
+        """
         self.rounds += 1
         rows = {self._parsed + row for row in refused.rows}
         if refused.first:
@@ -273,16 +295,20 @@ class _Sieve:
             self._parsed = 0
 
     def passed(self) -> bool:
-        """Record that Arrow parsed the remaining messages; return whether these are `left`."""
+        """Record that Arrow parsed the messages of `remaining`.
+
+        Return whether they were all messages in `left`. If not, the caller parses all of `left`.
+        """
         whole = self._parsed == 0
         self._parsed = 0
         return whole
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the fast decoder rejected so many messages that looking at samples saves time.
+        """Whether so many messages were set aside that a search for unusual members saves time.
 
-        Either more than one in `_DENSE` was rejected, or at least `_PIECES` runs.
+        This is true if more than one in `_DENSE` messages was set aside, or if `set_aside` would
+        next set aside `_PIECES` or more messages together.
         """
         often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
         return often or self._skip >= _PIECES

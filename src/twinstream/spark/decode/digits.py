@@ -1,8 +1,8 @@
 """Find numbers with more digits than a double can represent.
 
 Arrow's JSON reader silently rounds a number to the nearest double. So this module searches the text
-for long numbers in columns that must not be rounded. Most blocks have none, and one pass over the
-bytes of the block shows this.
+for long numbers in columns that must not be rounded. Most blocks have no such numbers. For these
+blocks, Arrow searches the bytes once for each pattern, and Python searches nothing.
 """
 
 from __future__ import annotations
@@ -24,23 +24,28 @@ from twinstream.spark.decode import fields
 __all__ = ["LongNumbers", "exact_names", "keeps_digits"]
 
 _BLANK: Final = r"[ \t\r\n]*"
-#: A double represents every number of 15 digits, unless the number is close to zero. A number with
-#: more digits has at least 16 consecutive characters that are digits or the point.
+#: A double represents every number of up to 15 digits, unless the number is close to zero. So this
+#: matches at least 16 consecutive characters that are digits or the point, or a number with an
+#: exponent of -100 or less.
 _LONG: Final = r"(?:[0-9.]{16}|[0-9.]{0,15}[eE]-[0-9]{3})"
-#: The value of a member: a long number, or an array with one. This pattern may match too much. It
-#: is for Arrow, which searches much faster than Python.
+#: The value of a member: a long number, or an array with a long number. This pattern may match too
+#: much. Arrow searches for it first, because Arrow searches much faster than Python.
 _ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
 #: The part of an array before a long number: short numbers, and the characters between numbers.
 _SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
 _VALUE: Final = rf"{_BLANK}+:{_BLANK}+((?:-?+|\[{_SHORT}){_LONG}[-+0-9.eE,nul\[\] \t\r\n]*+)"
 
-#: The end of a name with an escape. With escapes, any name may be written in another way.
+#: The end of a name with an escape. Such a name may be any of the names, written with escapes.
 _ESCAPED: Final = r'\\.(?:[^"\\]|\\.)*"'
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 def keeps_digits(written: int | Decimal, number: float) -> bool:
-    """Return whether ``number``, written with as many digits, equals ``written``."""
+    """Return whether a double keeps the digits of a number.
+
+    ``written`` is the number in JSON, and ``number`` is the double. They count as equal if
+    ``number``, rounded to as many digits as ``written`` has, equals ``written``.
+    """
     exact = Decimal(number)
     digits = "".join(map(str, Decimal(written).as_tuple().digits)).strip("0")
     return exact == written or Context(prec=len(digits) or 1).plus(exact) == written
@@ -59,7 +64,10 @@ def exact_names(kind: DataType) -> frozenset[str]:
 
 
 class LongNumbers:
-    """A search for messages with a number, in one of the named members, that a double changes."""
+    """A search for messages that have, in one of the named members, a number that a double changes.
+
+    Numbers in arrays are searched too.
+    """
 
     def __init__(self, names: Collection[str]) -> None:
         texts = [json.dumps(name, ensure_ascii=False) for name in sorted(names)]

@@ -1,8 +1,8 @@
 """Decode advisories and metrics to one struct column for each kind of event.
 
 In each row the column of the event's kind has a value, and the columns of all other kinds are null.
-So one read gives typed rows of every kind. An unknown type of event is no error: the row has its
-kind, and the whole document as text.
+So one read gives typed rows of every kind. An event of an unknown type is no error. Its row has the
+kind, and the whole document as text in the extras.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ EVENT_COLUMNS: Final = StructType(
 
 @frozen
 class EventRows:
-    """The decoded block of events: the kind of each event, and the rows of each kind.
+    """A decoded block of events.
 
-    ``columns`` has a struct array for each kind that occurred. Every array has an item for each
-    event.
+    ``kinds`` has the kind of each event, or ``None`` for a payload without a type. ``columns`` has
+    a struct array for each known kind that occurred. Each array has an item for every event, which
+    is null for events of other kinds. ``extras`` has the JSON text of the members without a column,
+    or null. ``misfits`` maps the position of each payload that does not match to the reason.
     """
 
     kinds: list[str | None]
@@ -57,7 +59,10 @@ class EventDecoder:
         self._decoders: dict[str, JsonDecoder] = {}
 
     def decode(self, payloads: pa.Array) -> EventRows:
-        """Decode a block of payloads. Never raises an error for a payload: see `EventRows`."""
+        """Decode a block of payloads.
+
+        A payload that does not match its type raises no error; see `EventRows`.
+        """
         types, misfits = self._types(payloads)
         kinds: list[str | None] = [None if t is None else t.rpartition(".")[2] for t in types]
         extras: list[str | None] = [None] * len(payloads)
@@ -96,7 +101,10 @@ class EventDecoder:
 
 
 def _spread(decoded: Decoded, where: list[int], size: int) -> pa.Array:
-    """Return an array of length ``size`` with the rows at the positions ``where``, else null."""
+    """Return an array of length ``size`` with the rows at the positions ``where``.
+
+    Other items, and the items of misfits, are null.
+    """
     rank: list[int | None] = [None] * size
     for at, place in enumerate(where):
         if at not in decoded.misfits:

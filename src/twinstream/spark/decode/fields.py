@@ -1,9 +1,10 @@
 """Build and inspect the columns of typed tables: Spark type, comment, and decoder metadata.
 
 A Spark schema contains everything that decoding needs. So the generated types, a user's JSON Schema
-and a user's Spark schema have the same representation. Three facts have no Spark type and are in
-the metadata of a column: a member must be present, a text column has the JSON text of a value, and
-a double must not change a number.
+and a user's Spark schema have the same representation. Four properties of a column cannot be
+expressed by a Spark type. They are in the metadata of the column: the member must be present, a
+required member may be null, a text column has the JSON text of a value, and numbers must not change
+when they are converted to doubles.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def record(*fields: StructField) -> StructType:
 
 
 def array_of(element: DataType) -> ArrayType:
-    """Return the type of a JSON array with items of a type."""
+    """Return the type of a JSON array whose items have one type."""
     return ArrayType(element, containsNull=True)
 
 
@@ -89,9 +90,9 @@ def map_of(value: DataType) -> MapType:
 def required(
     name: str, kind: DataType, comment: str = "", *, nullable: bool = False, exact: bool = False
 ) -> StructField:
-    """Return the column of a member that must be present; with ``nullable`` it may be null.
+    """Return the column of a member that must be present; with ``nullable``, it may be null.
 
-    With ``exact``, a message with a number that a double would change does not fit.
+    With ``exact``, a message does not match if its number cannot be a double without a change.
     """
     extra = {_REQUIRED: True, _NULLABLE: True} if nullable else {_REQUIRED: True}
     return _field(name, kind, comment, {**extra, _EXACT: True} if exact else extra)
@@ -103,9 +104,9 @@ def optional(name: str, kind: DataType, comment: str = "", *, exact: bool = Fals
 
 
 def json_text(name: str, comment: str = "", *, must_exist: bool = False) -> StructField:
-    """Return the text column of a member with values of any type, which it has as JSON text.
+    """Return a text column for a member with values of any type. It has each value as JSON text.
 
-    With ``must_exist`` the member must be present; it may be null.
+    With ``must_exist``, the member must be present; it may be null.
     """
     extra = {_JSON: True, _REQUIRED: True, _NULLABLE: True} if must_exist else {_JSON: True}
     return _field(name, STRING, comment, extra)
@@ -132,7 +133,7 @@ def comment_of(field: StructField) -> str:
 
 
 def is_json(field: StructField) -> bool:
-    """Return whether the column has JSON text of any value."""
+    """Return whether the column has the JSON text of values of any type."""
     return bool(field.metadata.get(_JSON))
 
 
@@ -140,5 +141,5 @@ def _field(name: str, kind: DataType, comment: str, extra: dict[str, bool]) -> S
     metadata: dict[str, object] = {**extra}
     if comment:
         metadata[_COMMENT] = comment
-    # All columns are nullable, because a message that does not fit has a row of nulls.
+    # All columns are nullable, because they are null in the row of a message that does not match.
     return StructField(name, kind, nullable=True, metadata=metadata)

@@ -1,11 +1,11 @@
 """Convert a JSON Schema to Spark columns.
 
 Objects with named members become structs, objects of one value type become maps, and values without
-a fixed shape are kept as JSON text. The types of numbers follow their bounds. Unsigned 64-bit
-numbers are ``bigint``, so that a message with a larger value is a dead letter. With the option
-``uint64=decimal`` they are ``decimal(20,0)``. Every member is a nullable column; the decoder checks
-whether required members are present. A value with alternatives gets a type that accepts the values
-of all alternatives.
+a fixed shape are kept as JSON text. The bounds and the format of a number determine its type.
+Unsigned 64-bit numbers are ``bigint``, so a message with a value above 2**63 - 1 does not match.
+With the option ``uint64=decimal`` they are ``decimal(20,0)``. Every member is a nullable column;
+the decoder checks whether required members are present. A value with alternatives gets a type that
+accepts the values of all alternatives.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": 
 _INT64_MAX: Final = 2**63 - 1
 
 _MOST_DIGITS: Final = 38
-#: The most digits after the point of a decimal that ``multipleOf`` defines. Numbers with more
-#: digits are hardly amounts, and their decimal would have few digits before the point.
+#: If ``multipleOf`` has at most this many digits after the point, it defines a decimal. A decimal
+#: with more digits after the point would have few digits before it.
 _FINEST: Final = 18
-#: The most combinations of alternatives that a schema may have.
+#: The maximum number of combinations of alternatives in a schema.
 _MOST_ALTERNATIVES: Final = 10_000
 
 
@@ -74,7 +74,7 @@ def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
 def schema_text(text_or_path: str) -> str:
     """Return the text of a JSON Schema from the text itself or from the path of a file.
 
-    The driver reads the file, so executors need no copy of it. Raises
+    The driver calls this, so executors need no copy of the file. Raises
     :class:`~twinstream.spark.errors.SchemaError` for a file that cannot be read or has no schema.
     """
     if is_schema_text(text_or_path):
@@ -98,9 +98,12 @@ def struct_of(
 ) -> StructType:
     """Return the columns for messages that a JSON Schema describes.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` in these cases: the schema's root has no
-    named members, a ``$ref`` cannot be resolved, or two member names differ in case only. (Spark's
-    names are case-insensitive.)
+    ``uint64`` is the type of unsigned 64-bit numbers. ``resolver`` returns the schema for a
+    ``$ref``; by default, only references within the document are resolved.
+
+    Raises :class:`~twinstream.spark.errors.SchemaError` if the schema's root has no named members,
+    if a ``$ref`` cannot be resolved, if two member names differ only in case (Spark's names are
+    case-insensitive), or if the schema is invalid.
     """
     kind = _Reader(uint64, resolver or _local(schema)).typed(schema, "the schema").kind
     if not isinstance(kind, StructType):
@@ -192,7 +195,8 @@ class _Reader:
     ) -> Typed:
         """Return the type of values that match the parts, the keywords ``words`` and the choices.
 
-        The references of the parts are open during this call, which detects recursive types.
+        During this call, the references of the parts are in `_open`. So `_parts` detects a schema
+        that contains itself.
         """
         self._open.extend(parts.refs)
         try:
@@ -295,8 +299,8 @@ class _Reader:
 
     def _struct(self, members: Schema, words: Schema, where: str) -> Typed:
         needed = names_in(words.get("required", []), where)
-        # For a member that is in the list of required names only, the schema of additional members
-        # applies.
+        # If a required member is not among the named members, the schema of additional members
+        # applies to it.
         other = words.get("additionalProperties", True)
         schemas = {**dict.fromkeys(needed, other), **members}
         schemas = {name: schemas[name] for name in (*members, *schemas)}
@@ -315,14 +319,14 @@ class _Reader:
 
 
 def _comment(words: Schema) -> str:
-    """Return the description of a value with its unit."""
+    """Return the description of a value, with its unit unless the description names the unit."""
     text, unit = str(words.get("description") or ""), str(words.get("x-unit") or "")
     known = not unit or unit in text or (unit == "ns" and "nanosecond" in text)
     return text if known else f"{text} Unit: {unit}.".strip()
 
 
 def _refuse_twins(kind: DataType | None, where: str) -> None:
-    """Raise `SchemaError` if the names of two members of a struct differ in case only."""
+    """Raise `SchemaError` if the names of two members of a struct differ only in case."""
     seen: dict[str, str] = {}
     for name in kind.names if isinstance(kind, StructType) else ():
         twin = seen.setdefault(name.lower(), name)
@@ -390,7 +394,10 @@ def _decimal(value: object, where: str) -> DecimalType:
 
 
 def _scale(step: object, where: str) -> int | None:
-    """Return the number of digits after the point that multiples of ``step`` have, or ``None``."""
+    """Return the number of digits after the point that multiples of ``step`` have.
+
+    Return ``None`` if ``step`` is ``None``. Raises `SchemaError` for an invalid ``step``.
+    """
     if step is None:
         return None
     if not isinstance(step, int | float) or isinstance(step, bool) or step <= 0:
@@ -401,7 +408,7 @@ def _scale(step: object, where: str) -> int | None:
 
 
 def _whole_digits(words: Schema) -> int:
-    """Return the most digits before the point that the bounds of a number allow."""
+    """Return the maximum number of digits before the point that the bounds of a number allow."""
     ends = [
         [words[word] for word in pair if isinstance(words.get(word), int | float)]
         for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))

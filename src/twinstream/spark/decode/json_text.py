@@ -23,20 +23,21 @@ _SCALAR: Final = (
     rf"(?:{_TEXT}|true|false|null"
     r"|0|-?[1-9][0-9]*(?:\.[0-9]+)?|-?0\.(?:[0-9]{1,6}|0{0,5}[1-9][0-9]*))"
 )
-#: A text that `to_json` would write in the same way: a value without arrays, nested objects,
-#: escapes, spaces between values, and numbers that would get an exponent or lose their sign.
+#: A text that `to_json` would write in the same way. It has no arrays, nested objects, escapes,
+#: spaces between values, and no numbers that `to_json` would write with an exponent or without
+#: their sign.
 _AS_WRITTEN: Final = rf"^(?:{_SCALAR}|\{{(?:{_TEXT}:{_SCALAR}(?:,{_TEXT}:{_SCALAR})*)?\}})$"
 
-#: The most digits of a whole number that Python converts with any setting: the lowest value that
-#: ``sys.set_int_max_str_digits`` accepts.
+#: Python converts a whole number of up to this many digits with any setting, because it is the
+#: lowest limit that ``sys.set_int_max_str_digits`` accepts.
 _FEW_DIGITS: Final = 640
 
 
 def parse(payload: bytes) -> object:
     """Return the JSON value of a payload, or raise :class:`Misfit`.
 
-    This is stricter than the standard library's default: it refuses duplicate members, NaN and
-    infinite numbers, because they have no unambiguous meaning.
+    This is stricter than the standard library's default. Duplicate members are refused because
+    their meaning is ambiguous, and NaN and infinite numbers because they are not JSON.
     """
     try:
         text = payload.decode("utf-8")
@@ -73,8 +74,9 @@ def value_at(text: str, place: int) -> tuple[object, int]:
     """
     found: tuple[object, int] = _LOOSE.raw_decode(text, place)
     value, end = found
-    # A text has a colon for each name. If it has as many colons as distinct names, no name occurs
-    # twice. Otherwise the slower decoder checks the names.
+    # A text has a colon for each name, and perhaps more colons inside strings. If it has as many
+    # colons as the value has different names, no name occurs twice. Otherwise the slower decoder
+    # checks the names.
     if text.count(":", place, end) != _size(value):
         return _VALUES.raw_decode(text, place)
     return found
@@ -85,14 +87,14 @@ def _size(value: object) -> int:
 
 
 def values_of(texts: Sequence[str]) -> list[object]:
-    """Return the value of each text; the texts have no nested objects.
+    """Return the value of each text. The texts must have no nested objects.
 
     Raises the errors of `value_at`, and `ValueError` if a text is not one value.
     """
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
     names = sum([len(cast(dict[str, object], each)) for each in values if isinstance(each, dict)])
-    if whole.count(":") != names:  # see value_at
+    if whole.count(":") != names:  # a name may occur twice; see `value_at`
         values = _VALUES.decode(whole)
     if len(values) != len(texts):
         raise ValueError("a text has more than one value")
@@ -102,8 +104,8 @@ def values_of(texts: Sequence[str]) -> list[object]:
 def to_json(value: object) -> str:
     """Return the JSON text of a parsed value on one line.
 
-    The text has escapes for other characters than ASCII only if the value is not valid Unicode.
-    Raises :class:`Misfit` for a value without JSON text.
+    Characters other than ASCII are escaped only if the value is not valid Unicode. Raises
+    :class:`Misfit` if the value is nested too deeply or has a number that cannot be written.
     """
     try:
         text = _dumped(value, escaped=False)
@@ -119,9 +121,9 @@ def to_json(value: object) -> str:
 
 
 def to_json_each(values: Sequence[object]) -> list[str]:
-    """Return the same texts as `to_json` for each value; much faster for many values.
+    """Return the text of `to_json` for each value. For many values this is much faster.
 
-    Raises :class:`Misfit` for a value without JSON text.
+    Raises the errors of `to_json`.
     """
     mark = secrets.token_hex(16)  # a random separator that no value contains
     marked: list[object] = [mark] * (2 * len(values) + 1)
@@ -138,8 +140,8 @@ def to_json_each(values: Sequence[object]) -> list[str]:
 def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:
     """Return the same texts as `to_json_each` for values that were parsed from ``texts``.
 
-    Most texts already have the form that `to_json` writes, and are returned unchanged. Raises
-    :class:`Misfit` for a value without JSON text.
+    Most texts already have the form that `to_json` writes, and are returned unchanged. Raises the
+    errors of `to_json`.
     """
     written = pa.array(texts, pa.string())
     usual = pc.match_substring_regex(written, _AS_WRITTEN)

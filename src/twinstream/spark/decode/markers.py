@@ -23,8 +23,8 @@ __all__ = ["key_markers_in", "markers_in"]
 _VERSION: Final = b"NATS/1.0"
 _PUT: Final = KeyValueOperation.PUT
 
-#: The value of the header `KV-Operation` for each operation. Markers of the server do not have the
-#: header; they are reported as purges.
+#: The value of the header `KV-Operation` for each operation. The server's own markers do not have
+#: the header; the value for purges is used for them.
 _WORDS: Final[Mapping[KeyValueOperation, str]] = {
     KeyValueOperation.DELETE: "DEL",
     KeyValueOperation.PURGE: "PURGE",
@@ -33,9 +33,9 @@ _WORDS: Final[Mapping[KeyValueOperation, str]] = {
 
 
 def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
-    """Return the operation, `DEL` or `PURGE`, of each marker among some messages, by position.
+    """Return the operation, `DEL` or `PURGE`, of each marker, by position in the page.
 
-    Only the given positions are searched. A marker has no payload.
+    Only messages at the given positions are considered. A marker has no payload.
     """
     empty = pc.equal(pc.binary_length(page.payloads), 0)
     if not pc.any(empty).as_py():
@@ -50,7 +50,7 @@ def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
 
 
 def key_markers_in(page: ArrowPage) -> dict[int, str]:
-    """Return the operation of each revision of a bucket that is not a value, by position.
+    """Return the operation of each marker in a page of a bucket, by position.
 
     An operation is the name of a `KeyValueOperation`: `DELETE`, `PURGE` or `EXPIRED`.
     """

@@ -1,4 +1,4 @@
-"""The exception for a value that does not fit its column, and texts for its reason."""
+"""The exception for a value that does not fit its column, and functions for its text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TypeAlias
 __all__ = ["Converter", "Extras", "Misfit", "shown", "unicode_text", "wrong_kind"]
 
 Converter: TypeAlias = "Callable[[object, Extras], object]"
+"""A function that returns the converted value. It adds members without a column to the extras."""
+
 Extras: TypeAlias = dict[str, object]
-"""Members without a column, by name. Extras of a nested object are under the object's name."""
+"""Members without a column, by name. The extras of a nested object or array are a dictionary under
+the name of the object or array."""
 
 
 class Misfit(Exception):
-    """Raised if a value does not fit its column. The text has the member's path and the reason."""
+    """Raised if a value does not fit its column. The text has the member's path and a reason."""
 
 
 def unicode_text(text: str, where: str) -> str:
@@ -33,7 +36,7 @@ def wrong_kind(where: str, wanted: str, value: object) -> Misfit:
 
 
 def shown(value: object) -> str:
-    """Return a short text that describes a value in a reason."""
+    """Return a short description of a value for the text of a `Misfit`."""
     match value:
         case dict():
             return "an object"

@@ -17,9 +17,11 @@ __all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
 
 @frozen
 class Payload:
-    """The decoded payloads of one page: columns by name, extras, and reasons by position.
+    """The decoded payloads of one page.
 
-    ``columns`` has no entry for a column without values; `column` returns nulls for it.
+    ``types`` has the type of each column, and ``columns`` the arrays of the columns that have
+    values. ``extras`` has the JSON text of the members without a column, or null. ``misfits`` maps
+    the position of each payload that does not match the schema to the reason.
     """
 
     size: int
@@ -29,7 +31,7 @@ class Payload:
     misfits: Mapping[int, str]
 
     def column(self, name: str) -> pa.Array:
-        """Return a column by its name; it is all null if no payload has a value."""
+        """Return a column by its name. All its items are null if no payload has a value."""
         found = self.columns.get(name)
         return pa.nulls(self.size, self.types[name]) if found is None else found
 
@@ -43,7 +45,10 @@ class PayloadDecoder(Protocol):
     """A decoder of the payloads of a page."""
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads. Never raises an error for a payload: see `Payload`."""
+        """Decode all payloads.
+
+        A payload that does not match the schema raises no error; see `Payload`.
+        """
         ...
 
 
@@ -55,7 +60,10 @@ class JsonPayloads:
         self._types = _types(columns)
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads. Never raises an error for a payload: see `Payload`."""
+        """Decode all payloads.
+
+        A payload that does not match the schema raises no error; see `Payload`.
+        """
         found = self._decoder.decode(payloads)
         # `flatten` turns a null row into a null in each column.
         columns = dict(zip(self._types, found.rows.flatten(), strict=True))
@@ -70,7 +78,10 @@ class EventPayloads:
         self._types = _types(EVENT_COLUMNS)
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads. Never raises an error for a payload: see `Payload`."""
+        """Decode all payloads.
+
+        A payload that does not match the schema raises no error; see `Payload`.
+        """
         found = self._decoder.decode(payloads)
         kinds = pa.array(found.kinds, pa.string())
         columns = {"kind": kinds, **found.columns}

@@ -11,8 +11,9 @@ class Refused(Exception):
     """Raised if a block contains a message that must be decoded separately.
 
     ``rows`` has the positions of the messages to set aside before the next attempt; it is empty if
-    they are unknown. The positions are a guess. Setting aside a message needlessly only costs time.
-    With ``first``, ``rows`` has one position, and all messages before it are known to parse.
+    they are unknown. The positions may be wrong. A message that is set aside needlessly costs time,
+    but does not change the result. If ``first`` is true, ``rows`` has one position, and the reader
+    can parse all messages before it.
     """
 
     def __init__(self, rows: Sequence[int] = (), *, first: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Converters of single values to text, number and time columns.
 
-A converter raises `Misfit` with a reason for a value that does not fit. It returns ``None`` for
-null.
+A converter raises `Misfit` with a reason for a value that does not fit the column. It returns
+``None`` for null.
 """
 
 from __future__ import annotations
@@ -49,15 +49,19 @@ _MOST_DIGITS: Final = 38
 """The maximum precision of a decimal in Spark. No column accepts a number with more digits."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
-"""A context that raises an error if a number would be rounded, or has more digits."""
+"""A context that raises an error if a number would be rounded or has more than `_MOST_DIGITS`
+digits."""
 
-_SINGLE: Final = struct.Struct("<f")  # the native form packs infinity without an error
+# With "<", packing a number that is too large for a float raises an error. The native format would
+# pack infinity.
+_SINGLE: Final = struct.Struct("<f")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The timestamps with a zone that Arrow accepts, and the same ones with lower-case letters. This
-#: converter must accept what Arrow accepts, because whether a message fits must not depend on the
-#: other messages of its page. So a timestamp may be in the year 0 if its zone moves it to the year
-#: 1. Seconds, minutes of the time and minutes of the zone are optional.
+#: The timestamps with a zone that Arrow accepts, and the same timestamps with lower-case letters.
+#: The converter must accept what Arrow accepts. Otherwise the other messages of a page, which
+#: determine whether Arrow or this converter is used, would decide whether a message matches. So a
+#: timestamp may be in the year 0 if its zone moves it to the year 1, and the seconds, the minutes
+#: of the time and the minutes of the zone are optional.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
@@ -68,11 +72,12 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 FIRST_MOMENT: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The bounds of timestamps. Python and many other readers support no others."""
+"""The bounds of timestamps, in microseconds since 1970: the years 1 to 9999. Python and many other
+readers of tables support no other years."""
 
 FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 LAST_DAY: Final = (date.max - _EPOCH.date()).days
-"""The bounds of dates."""
+"""The bounds of dates, in days since 1970: the years 1 to 9999."""
 
 MOMENT_PATTERN: Final = f"^(?:{_MOMENT.pattern})$"
 
@@ -80,8 +85,9 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 _CALENDAR: Final = 400
 _CALENDAR_DAYS: Final = timedelta(days=146_097)
-"""The Gregorian calendar repeats after `_CALENDAR` years, which are `_CALENDAR_DAYS`. Timestamps
-in the year 0 are computed with the year 400, because Python's calendar has no year 0."""
+"""The Gregorian calendar repeats after `_CALENDAR` years, which have `_CALENDAR_DAYS`. Python's
+calendar has no year 0. So a timestamp in the year 0 is computed in the year 400, and then
+`_CALENDAR_DAYS` are subtracted."""
 
 
 def json_column(value: object, extras: Extras) -> object:
@@ -114,7 +120,10 @@ def text_or_json(where: str) -> Converter:
 
 
 def integer(where: str, bits: int) -> Converter:
-    """Return the converter to signed whole numbers of ``bits`` bits."""
+    """Return the converter to signed whole numbers of ``bits`` bits.
+
+    A number such as 1.0 or 1e3 also counts as a whole number.
+    """
     lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def convert(value: object, extras: Extras) -> object:
@@ -170,7 +179,7 @@ def decimal(where: str, kind: DecimalType) -> Converter:
 def number(where: str, *, single: bool = False, exact: bool = False) -> Converter:
     """Return the converter to doubles, or to floats with ``single``.
 
-    With ``exact`` a number that a double would change does not fit.
+    With ``exact``, a number does not fit if the conversion to a double changes it.
     """
     name = "a float" if single else "a double"
 
@@ -220,7 +229,7 @@ def moment(where: str) -> Converter:
 
 
 def _microseconds(match: re.Match[str], where: str, value: object) -> int:
-    """Return the microseconds since 1970. Further digits are truncated, because Spark has none."""
+    """Return the microseconds since 1970. Nanoseconds are truncated, because Spark has none."""
     *numbers, digits, zone = match.groups()
     year, month, day, hour, minute, second = (int(each or 0) for each in numbers)
     try:

@@ -1,7 +1,7 @@
 """Merge the parts of a JSON Schema that apply to one value: keywords, `$ref` and `allOf`.
 
-A value must satisfy all of these parts, so their keywords are combined. The members and the
-required names of all parts are united, and types and bounds are narrowed. `anyOf` and `oneOf` list
+A value must satisfy all of these parts, so their keywords are combined. The result has the members
+and the required names of all parts, and the narrowest types and bounds. `anyOf` and `oneOf` list
 alternatives, which are not merged.
 """
 
@@ -38,10 +38,10 @@ _DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
 
 @frozen
 class Parts:
-    """The merged parts for one value.
+    """The merged parts of the schema of one value.
 
-    ``words`` are the keywords, ``choices`` the lists of alternatives, and ``refs`` the references
-    that were resolved.
+    ``words`` has the keywords, ``choices`` has the lists of alternatives, and ``refs`` has the
+    references that were resolved.
     """
 
     words: Schema
@@ -54,9 +54,9 @@ def parts_of(
 ) -> Parts | None:
     """Merge a schema with the schemas of its `$ref` and `allOf`.
 
-    If two values of a keyword cannot be combined, the value of the schema itself is used. Returns
-    ``None`` if the schema refers to one of the references ``within``, because then its type is
-    recursive.
+    If two values of a keyword cannot be combined, the value that the schema itself has is used.
+    ``within`` has the references of the schemas that contain this schema. Returns ``None`` if the
+    schema refers to one of them, because then its type is recursive.
     """
     words: Schema = {}
     choices: list[Sequence[object]] = []
@@ -149,9 +149,9 @@ def _narrowed(first: frozenset[str], second: frozenset[str]) -> list[str]:
 
 
 def members_in(value: object, where: str) -> Schema:
-    """Return ``value``, a mapping of member names to schemas.
+    """Return ``value`` as a mapping of member names to schemas.
 
-    Raises `SchemaError` if it is not an object.
+    Raises `SchemaError` if ``value`` is not an object.
     """
     if not isinstance(value, Mapping):
         raise SchemaError(f"{where}: properties takes an object, a schema for each name")
@@ -159,7 +159,7 @@ def members_in(value: object, where: str) -> Schema:
 
 
 def names_in(value: object, where: str) -> list[str]:
-    """Return ``value``, a list of required names. Raises `SchemaError` for any other value."""
+    """Return ``value`` as a list of names. Raises `SchemaError` for any other value."""
     names = cast(list[object], value) if isinstance(value, list) else [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in names):
         raise SchemaError(f"{where}: required takes a list of names, not {value!r}")
@@ -167,7 +167,10 @@ def names_in(value: object, where: str) -> list[str]:
 
 
 def types_in(value: object, where: str) -> frozenset[str]:
-    """Return the names of types in ``value``. Raises `SchemaError` for an unknown name."""
+    """Return the names of types in ``value``, which is one name or a list of names.
+
+    Raises `SchemaError` for an unknown name.
+    """
     names = cast(list[object], value) if isinstance(value, list) else [value]
     for name in names:
         if name not in _TYPES:

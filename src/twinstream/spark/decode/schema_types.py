@@ -35,8 +35,8 @@ _MOST_DIGITS: Final = 38
 class Typed:
     """The type of a value. If ``kind`` is ``None``, the value is kept as JSON text.
 
-    ``nullable`` means that the value may be null, ``exact`` that a double must not change its
-    numbers.
+    ``nullable`` means that the value may be null. ``exact`` means that numbers in the value must
+    not change when they are converted to doubles.
     """
 
     kind: DataType | None
@@ -50,7 +50,7 @@ ONLY_NULL: Final = Typed(NullType(), nullable=True)
 
 
 def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) -> StructField:
-    """Return the column for a member of a type. With ``needed`` the member must be present."""
+    """Return the column for a member of a type. With ``needed``, the member must be present."""
     kind = typed.kind
     if kind is None or isinstance(kind, NullType):
         return fields.json_text(name, comment, must_exist=needed)
@@ -91,7 +91,7 @@ def _leaf(kind: DataType | None) -> DataType | None:
 
 
 def _wider(first: DataType | None, second: DataType | None) -> DataType | None:
-    """Return a type for the values of both types, or ``None`` if only JSON text can have them."""
+    """Return a type for the values of both types, or ``None`` if the values must be JSON text."""
     if first is None or second is None:
         return None
     match first, second:
@@ -131,7 +131,10 @@ def _wider_number(first: DataType, second: DataType) -> DataType | None:
 
 
 def _digits(kind: DataType) -> tuple[int, int] | None:
-    """Return the numbers of digits before and after the point, or ``None`` for other types."""
+    """Return the maximum numbers of digits before and after the point.
+
+    Return ``None`` if the type is neither an integer nor a decimal.
+    """
     match kind:
         case IntegerType():
             return 10, 0
@@ -144,7 +147,10 @@ def _digits(kind: DataType) -> tuple[int, int] | None:
 
 
 def _records(first: StructType, second: StructType) -> StructType:
-    """Return a struct with the members of both; a member of only one struct may be absent."""
+    """Return a struct with the members of both structs.
+
+    A member of only one struct may be absent.
+    """
     ours = {each.name: each for each in first}
     theirs = {each.name: each for each in second}
     found: list[StructField] = []

@@ -1,6 +1,7 @@
 """Types for Arrow's JSON reader, and the conversion of its columns to Spark's types.
 
-The reader parses timestamps and dates as text, so that no digit is lost.
+The reader parses timestamps and dates as text, so that no digit is lost. This module converts the
+text, and checks that the values are in range.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ Shape: TypeAlias = Callable[[pa.Array], pa.Array]
 """A function that converts a parsed array to the type that Spark expects, or raises `Refused`."""
 
 _Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
-"""A `Shape` for a member of a struct. The second argument is a mask of structs that are null."""
+"""A `Shape` for a member of a struct.
+
+The second argument is a mask of the structs that are null, or ``None`` if no struct is null.
+"""
 
 _NANOSECONDS: Final = r"(\.\d{6})\d+"
 
@@ -65,7 +69,7 @@ def _is_plain(kind: DataType) -> bool:
 
 
 def parsed_type(kind: DataType) -> pa.DataType:
-    """Return the type with which the reader parses a column of this type."""
+    """Return the Arrow type with which the reader parses a column of this Spark type."""
     match kind:
         case StructType():
             return pa.struct([pa.field(f.name, parsed_type(f.dataType)) for f in kind])
@@ -77,7 +81,7 @@ def parsed_type(kind: DataType) -> pa.DataType:
 
 
 def shape_of(spec: StructField) -> Shape:
-    """Return the conversion for a column that `is_plain`."""
+    """Return the conversion for a column that `is_plain` accepts."""
     finish = _member(spec)
     return lambda array: finish(array, None)
 
@@ -133,7 +137,7 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
         try:
             values = shape(array.values)
         except Refused:
-            raise Refused from None  # the rows of the error are of elements, not of messages
+            raise Refused from None  # the rows of the error are rows of items, not of messages
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=mask)
 
     return shape_all
@@ -154,7 +158,10 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _named(array: pa.Array, error: str) -> list[int]:
-    """Return the rows with the text that the error of a cast quotes, or an empty list."""
+    """Return the rows with the text that an error of a cast quotes.
+
+    Return an empty list if the error quotes no text.
+    """
     _, _, rest = error.partition("'")
     text, found, _ = rest.rpartition("'")
     return _true(pc.equal(array, text)) if found else []
@@ -173,9 +180,9 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array:
-    """Return ``found``, timestamps or dates, if all are in the years 1 to 9999.
+    """Return ``found``, timestamps or dates, if all of them are from ``first`` to ``last``.
 
-    Raises `Refused` with the rows of the others.
+    Otherwise raise `Refused` with the rows whose value is out of range.
     """
     numbers = found.cast(pa.int64() if pa.types.is_timestamp(found.type) else pa.int32())
     ends = pc.min_max(numbers).as_py()

@@ -1,4 +1,4 @@
-"""Convert JSON objects to maps of strings with Arrow, without a Python object for each."""
+"""Convert JSON objects to maps of strings with Arrow, without Python objects for their members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
 def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
     """Return the maps of the texts that match `_SIMPLE`, and the positions of the other texts.
 
-    If an object has the same name twice, the result is no map and the positions of all texts.
+    If an object has the same name twice, return no maps and the positions of all texts.
     """
     objects = pa.array(texts, pa.string())
     simple = pc.match_substring_regex(objects, _SIMPLE)
@@ -49,7 +49,10 @@ def _steps(size: int) -> pa.Array:
 
 
 def _is_twice(names: pa.Array, owners: pa.Array) -> bool:
-    """Return whether an object has the same name twice; ``owners`` are the objects of the names."""
+    """Return whether an object has the same name twice.
+
+    ``owners`` has the position of the object to which each name belongs.
+    """
     known = names.dictionary_encode()
     marks = pc.add(pc.multiply(owners, len(known.dictionary)), known.indices)
     return bool(pc.count_distinct(marks).as_py() != len(names))

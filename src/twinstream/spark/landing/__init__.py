@@ -1,1 +1,1 @@
-"""Land a range of a stream: write its messages to files of tables, count them and commit them."""
+"""Land ranges of a stream: write the messages to files of tables, count the rows and commit."""

@@ -17,7 +17,8 @@ BATCH_FOLDER: Final = "batch_id="
 def batch_folders(table: Path) -> dict[int, Path]:
     """Return the folders of a table by the number of their last batch, ascending.
 
-    Raises `JournalError` for a folder that readers consider a batch but that is none.
+    Raises `JournalError` if a name has the prefix of batch folders but no number. Readers of the
+    table would read the files in such a folder.
     """
     try:
         names = os.listdir(table)
@@ -28,7 +29,7 @@ def batch_folders(table: Path) -> dict[int, Path]:
 
 
 def reaches(table: Path, number: int) -> bool:
-    """Return whether a table has a batch with this number or a higher one."""
+    """Return whether a table has a batch with this number or a higher number."""
     return max(batch_folders(table), default=-1) >= number
 
 

@@ -20,9 +20,9 @@ _Read = TypeVar("_Read")
 
 @contextmanager
 def synced_below(folder: Path) -> Generator[None]:
-    """Sync the files that the block creates below a folder, after the block.
+    """After the block, sync the files that were created below a folder during the block.
 
-    This is for writers that do not sync their files.
+    Use it for writers that do not sync their own files.
     """
     before = set(folder.rglob("*"))
     yield
@@ -47,7 +47,7 @@ def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
 def write_json(file: Path, value: dict[str, Any]) -> None:
     """Write a JSON object to a file atomically, and sync it.
 
-    Readers see the old file or the new one, never a part.
+    Readers see either the old contents or the new contents of the file.
     """
     make_folders(file.parent)
     building = file.with_name(f".{file.name}.{os.getpid()}")

@@ -35,7 +35,8 @@ class Footer:
     def bounds(self, column: str) -> Bounds | None:
         """Return the bounds of a column, or ``None`` if the file has no such column or no value.
 
-        If another program wrote the file without statistics, the values of the column are read.
+        If a row group has no statistics, because another program wrote the file, the values of the
+        column are read.
         """
         at = self._index(column)
         if at is None:

@@ -1,8 +1,9 @@
-"""The journal of landed batches. It decides which sequences are in the tables.
+"""The journal of landed batches. It determines which sequences count as landed.
 
-Each batch has two small files. The plan is written before any message is read, so that an
-interrupted batch is finished with the same bounds. The entry is written after all files are in the
-tables. It is the commit of the batch, and the next batch starts where this batch ends.
+The journal has two small files for a batch. The plan is written before any message is read, so that
+an interrupted batch is finished with the same bounds. The entry is written after all files are in
+the tables. With the entry the batch is committed, and the plan is removed. The next batch starts
+where the last committed batch ends.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _ENTRY: Final = re.compile(r"batch_id=(\d+)\.json", re.ASCII)
 class Plan:
     """The bounds of one batch, and the identity of its stream.
 
-    ``created`` distinguishes the stream from a later one of the same name, and ``mark`` from an
-    earlier state of the same stream.
+    ``start`` is inclusive, ``end`` is exclusive. ``created`` is the creation time of the stream,
+    which distinguishes it from a later stream of the same name. ``mark`` is the last message of the
+    stream, which shows whether the stream was restored to an earlier state.
     """
 
     batch_id: int
@@ -68,7 +70,7 @@ class Journal:
         return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
-        """Return the plan of the unfinished batch, or ``None``."""
+        """Return the plan of the unfinished batch, or ``None`` without one."""
         file = self._folder / _PLAN
         return read_json(file, Plan.from_json) if file.exists() else None
 
@@ -77,14 +79,14 @@ class Journal:
         write_json(self._folder / _PLAN, asdict(plan))
 
     def commit(self, plan: Plan, report: LandReport) -> None:
-        """Commit a batch: write its entry, and remove its plan."""
+        """Commit a batch: write its entry, then remove its plan."""
         if HOOKS:
             reached("journal: before commit", plan)
         write_json(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
         (self._folder / _PLAN).unlink(missing_ok=True)
 
     def last(self) -> Plan | None:
-        """Return the plan of the last landed batch, or ``None``."""
+        """Return the plan of the last landed batch, or ``None`` if no batch was landed."""
         ids = self.batch_ids()
         if not ids:
             return None

@@ -1,12 +1,12 @@
 """Land a range of a stream: Spark's tasks read the messages and write the Parquet files.
 
-No message passes through Java. A worker has the messages as Arrow columns, and writing these with
-Arrow costs less than passing them to Spark. For 1,000,000 messages of 200 bytes, typed, this took
-4.1 s and 7.8 CPU seconds, and a data frame took 6.1 s and 12.1 CPU seconds
-(`python -m tests.bench.spark --only landing`).
+No message passes through Java. A worker has the messages as Arrow columns. Writing the columns with
+Arrow costs less than passing them to Spark. For 1,000,000 messages of 200 bytes and typed columns,
+this job took 4.1 s and 7.8 CPU seconds, and the write of a DataFrame took 6.1 s and 12.1 CPU
+seconds (`python -m tests.bench.spark --only landing`).
 
-Spark schedules and retries the tasks. A repeated task writes new files. Only the files that an
-attempt reports at its end are used.
+Spark schedules and retries the tasks. A repeated task writes new files. Files of failed attempts
+are ignored, because a task reports its files only at its end.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 
 @frozen
 class LandJob:
-    """A job that writes the messages of ranges of one stream to files in ``folder``, by table.
+    """A job that writes the messages of ranges of one stream to files in ``folder``.
 
-    ``folder`` must exist, and be the same for all tasks and the driver. If ``batch`` is given, each
-    row gets a column with this number.
+    A file has rows of one table. ``folder`` must exist, and the driver and all tasks must have
+    access to it. If ``batch`` is given, each row gets a column with this number.
     """
 
     options: SourceOptions
@@ -64,9 +64,9 @@ class LandJob:
 
         count = len(ranges)
         numbers = spark.range(0, count, 1, count)
-        # The function must be nondeterministic, because Spark may call a deterministic one twice
-        # for a row. An Arrow function would need pandas, and would not be faster for the one row of
-        # a task.
+        # The function must be nondeterministic, because Spark may call a deterministic function
+        # twice for a row. An Arrow function would need pandas, and would not be faster, because a
+        # task has only one row.
         run = udf(task, _REPORT, useArrow=False).asNondeterministic()
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]
@@ -118,13 +118,14 @@ def ranges_of(
 ) -> list[SequenceRange]:
     """Split the planned range of a read's only stream into ranges for tasks.
 
-    The planned range begins at ``start`` and ends at ``end``. The list is empty if the stream has
-    no messages of it. ``before`` is the stream's last message when the previous batch was planned.
-    ``cores`` is the number of concurrent tasks.
+    The planned range begins at ``start`` and ends at ``end``. ``before`` is the stream's last
+    message when the previous batch was planned. ``cores`` is the number of concurrent tasks, or
+    ``None`` for the number of cores of this machine. The list is empty if the stream no longer has
+    any sequence of the planned range.
 
-    Raises `DataLossError`, unless ``failOnDataLoss`` is false, in two cases. Either the stream has
-    lost messages of the range, or it is not the stream of ``end``, because it was re-created or
-    restored to an earlier state.
+    Raises `DataLossError` if the stream has lost messages of the range, or if it was re-created or
+    restored to an earlier state. With ``failOnDataLoss=false``, lost messages are left out, and the
+    list is empty for another stream.
     """
     (state,) = leader.states()
     continuity = Continuity(options, leader.time_at)

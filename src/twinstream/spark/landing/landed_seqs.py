@@ -1,10 +1,10 @@
 """Count the sequences of a batch from the reports of its tasks and the footers of its files.
 
 Each task checks that the sequences of its range ascend, and the ranges of a batch do not overlap.
-So if the files of a batch have as many rows as its tasks reported, each sequence occurs once, and
-the driver needs no more memory for a large batch than for a small one. Otherwise there are files of
-other writers: an earlier attempt was interrupted between two tables, or another program wrote to
-them. Only then the driver reads the sequences.
+So if the batch has only files of these tasks, with as many rows as the tasks reported, each
+sequence occurs once. The driver then reads no sequences and needs no more memory for a large batch
+than for a small batch. Otherwise an earlier attempt has added files to some of the tables, or
+another program has written to the batch's folders. Only then the driver reads the sequences.
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ __all__ = ["Ascending", "Seqs", "between", "pieces", "seqs_in"]
 _MOST_SIGNED: Final = 2**63 - 1
 _DECIMAL: Final = pa.decimal128(20, 0)
 
-#: The number of sequences that the driver has in memory at once: some 100 MB.
+#: The approximate number of sequences that the driver has in memory at once, about 100 MB.
 _PIECE: Final = 1_000_000
 
 
 @frozen
 class Seqs:
-    """The rows in the files of a batch: their number, and the number and bounds of sequences."""
+    """The rows in the files of a batch.
+
+    ``count`` is the number of rows, ``distinct`` the number of different sequences, and ``first``
+    and ``last`` are the lowest and the highest sequence, or 0 without rows.
+    """
 
     count: int = 0
     distinct: int = 0
@@ -66,9 +70,10 @@ class Ascending:
 
 
 def seqs_in(written: Sequence[Written], column: str, found: int) -> Seqs:
-    """Count the sequences in the files of a batch; its tasks reported ``found`` rows.
+    """Count the rows and sequences in the files of a batch.
 
-    ``column`` is the name of the column with sequences.
+    ``column`` is the name of the column with sequences. ``found`` is the number of rows that the
+    tasks of the batch reported.
     """
     footers = [Footer.of(file) for each in written for file in each.files]
     bounds = [each for each in (footer.bounds(column) for footer in footers) if each is not None]
@@ -105,8 +110,8 @@ def pieces(low: int, high: int, count: int) -> Iterator[tuple[int, int]]:
 def between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
     """Return an expression for rows whose sequence is in ``[low, high)``.
 
-    Its numbers have the type of the column, because Arrow converts plain numbers to int64, which
-    may fail.
+    If the column has decimals or ``high`` is above the range of int64, the bounds are decimals,
+    because Arrow converts plain numbers to int64.
     """
     if pa.types.is_decimal(kind) or high > _MOST_SIGNED:
         first, end = (pa.scalar(Decimal(each), _DECIMAL) for each in (low, high))

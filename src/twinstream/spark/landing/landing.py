@@ -33,14 +33,17 @@ __all__ = ["Landing"]
 
 @frozen
 class Landing:
-    """The landing of one stream below the folder ``root``, one batch per run."""
+    """The landing of one stream in tables below the folder ``root``, one batch per run.
+
+    ``table`` is the name of the table for all messages that are not dead letters and not events.
+    """
 
     options: SourceOptions
     root: Path
     table: str
 
     def run(self, spark: SparkSession) -> LandReport:
-        """Finish the unfinished batch or land the next one, and return its report.
+        """Finish the unfinished batch, or else land the next batch, and return its report.
 
         Raises `PipelineBusy` while another process lands the stream.
         """
@@ -106,9 +109,10 @@ class Landing:
         )
 
     def _refuse_filter(self, before: Plan | None) -> None:
-        """Raise `OptionError` if the filter was changed, unless ``failOnDataLoss`` is false.
+        """Raise `OptionError` if the filter differs from the filter of ``before``.
 
-        Messages that the old filter skipped would never be landed.
+        Messages that the old filter skipped would never be landed. With ``failOnDataLoss=false``,
+        the change is accepted.
         """
         if before is None or before.filter is None or same_filter(before.filter, self._filter):
             return
@@ -126,8 +130,8 @@ class Landing:
             bound = self.options.start
             if bound is None:
                 return state.first
-            # This check must precede the plan, because a planned batch that cannot be read would
-            # block all later ones.
+            # Check the start before the plan is written. A planned batch that cannot be read would
+            # block all later batches.
             return Continuity(self.options, leader.time_at).first(bound, state, leader.seq_at)
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
@@ -146,9 +150,10 @@ class Landing:
         return sum(each.rows for each in landed)
 
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
-        """Return the report with the counted rows of the files.
+        """Count the rows in the files of the batch, and return the report.
 
-        Raises `JournalError`, before the batch is committed, unless each message has one row.
+        ``found`` is the number of messages that the tasks read. Raises `JournalError` if the files
+        have fewer rows, or two rows of the same sequence.
         """
         column = "seq" if self.options.value_format == "raw" else "_seq"
         seqs = seqs_in(tables.written, column, found)

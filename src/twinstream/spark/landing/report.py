@@ -10,6 +10,7 @@ class TableReport:
     """The report on one table to which a batch wrote.
 
     Attributes:
+        name: the table's name, which is also its path below the landing folder.
         path: the table's folder, with Parquet files below ``batch_id=N`` folders.
         rows: number of rows of this batch.
         files: number of Parquet files of this batch.
@@ -25,11 +26,11 @@ class TableReport:
 class LandReport:
     """The report on one landed batch of one stream.
 
-    Every message of the range is in exactly one place: ``messages = rows + dead_letters``.
-    ``distinct_seqs`` is the number of distinct sequences in both. ``first_seq`` and ``last_seq``
-    are the lowest and highest landed sequence (0 if the batch is empty). ``start`` (inclusive) and
-    ``end`` (exclusive) are the bounds that were read. If there were no new messages, no batch was
-    written, and ``batch_id`` is -1.
+    Each landed message is either a row of a table or a dead letter:
+    ``messages = rows + dead_letters``. ``distinct_seqs`` is the number of different sequences among
+    all of them. ``first_seq`` and ``last_seq`` are the lowest and highest landed sequence (0 if the
+    batch is empty). ``start`` (inclusive) and ``end`` (exclusive) are the bounds of the batch. If
+    there were no new messages, no batch was written, and ``batch_id`` is -1.
     """
 
     stream: str
@@ -53,11 +54,11 @@ class LandReport:
 
 @frozen(kw_only=True)
 class SubjectSummary:
-    """The rows of one subject in a landed table: their number, and the bounds of their columns."""
+    """The number of rows of one subject in a landed table, and the bounds of sequence and time."""
 
     subject: str
     rows: int
-    # With uint64=decimal the values are decimals.
+    # With uint64=decimal, the table contains decimals.
     first_seq: int = field(converter=int)
     last_seq: int = field(converter=int)
     first_time: str

@@ -50,8 +50,8 @@ _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
 def refuse_members(options: SourceOptions, *taken: str) -> None:
     """Raise `SchemaError` if a member of the payload has one of the names ``taken``.
 
-    These are names of other columns of the tables. Readers of the tables would fail, or show the
-    values of the other column.
+    These are the names of columns that landing adds to tables. With two columns of the same name,
+    readers of the tables would fail or show the values of the added column.
     """
     for name in Layout(options).payload.names:
         if name.lower() in taken:
@@ -65,8 +65,9 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
 class TableNames:
     """The names of the tables of one stream.
 
-    ``table`` has the rows. Events have one table per kind instead, whose names begin with
-    ``prefix``.
+    ``table`` is for messages that match the schema, and ``dead_letters`` is for all others. Events
+    have one table per kind instead of ``table``. The name of such a table is ``prefix`` and the
+    kind.
     """
 
     table: str
@@ -132,8 +133,8 @@ class TableSplit:
         for kind in kinds.unique().to_pylist():
             others = rows.filter(pc.equal(kinds, kind))
             if kind in _KINDS:
-                # An unknown type may end in the name of a known kind. Its events have null in the
-                # column of that kind.
+                # An event of an unknown type may have a known kind, because the type may end in the
+                # name of that kind. Such an event has null in the column of the kind.
                 known = others.column(kind).is_valid()
                 events = _opened(others.filter(known), kind)
                 yield from self._rows(self._names.prefix + kind, events)
@@ -170,7 +171,10 @@ class TableSplit:
 
 
 def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    """Return rows with a column for each member of the events, and the columns of the message."""
+    """Replace the struct column of events with one column for each member; return the rows.
+
+    The columns with the parts of the message are kept.
+    """
     beside = [name for name in rows.schema.names if name not in EVENT_COLUMNS.names]
     arrays = [*rows.column(kind).flatten(), *(rows.column(name) for name in beside)]
     return pa.RecordBatch.from_arrays(arrays, [*_members(kind).names, *beside])

@@ -29,7 +29,7 @@ _TRIES: Final = 100
 class Written:
     """The files of a batch in one table.
 
-    ``is_earlier`` is true if an earlier attempt at the batch added the files.
+    ``is_earlier`` is true if an earlier attempt to land the batch added the files.
     """
 
     table: str
@@ -48,10 +48,11 @@ class Written:
 
 
 class Staging:
-    """The folder of one attempt, for files that are not in their tables yet.
+    """The folder of one attempt to land a batch, for files that are not in their tables yet.
 
-    A writer makes one attempt at a time, so the folders of its killed attempts are removed first. A
-    task that still runs for a killed attempt fails, because its folder does not exist.
+    ``writer`` must make only one attempt at a time, because the constructor removes the folders of
+    the writer's earlier attempts, which were killed. If a task of a killed attempt still runs, it
+    fails, because its folder no longer exists.
     """
 
     def __init__(self, parent: Path, writer: str) -> None:
@@ -62,10 +63,10 @@ class Staging:
         _make(self.folder)
 
     def put(self, files: Sequence[Path], target: Path) -> tuple[Path, ...]:
-        """Move the files to the new folder ``target``, which appears atomically; return them.
+        """Move the files to the new folder ``target``, and return their new paths.
 
-        The new folder is synced to disk, so that the stream may remove the messages after this
-        call.
+        The folder appears atomically and is synced to disk. The contents of the files must be
+        synced before. Then the messages survive a power failure, also if the stream removes them.
         """
         if HOOKS:
             reached("staging: before put", target)
@@ -82,7 +83,7 @@ class Staging:
     def close(self) -> None:
         """Remove the folder, with the files that were not moved to a table."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # another writer has files in the parent, or has removed it
+        with suppress(OSError):  # another writer uses the parent folder, or has removed it
             self.folder.parent.rmdir()
 
 

@@ -1,4 +1,4 @@
-"""Check that new rows fit a table, because readers accept no column that has two types."""
+"""Check that new files fit a table. Readers fail if a column has different types in two files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["check_columns", "check_fit", "has_all"]
 def check_fit(table: Path, files: Sequence[Path]) -> None:
     """Raise `SchemaError` if the columns of new files do not fit a Parquet table.
 
-    A column or a member of a struct may be missing or new. Only structs in the values of a map must
-    keep the same members. The type of a column must not change, and its name must not differ only
-    in case from a column of the table.
+    A column or a member of a struct may be missing or new, except in structs that are values of a
+    map, which must keep the same members. The type of a column must not change. The names of two
+    columns must not differ only in case.
 
-    All files of a table fit each other. So the newest batches are read first, and reading stops at
-    the first batch that has all columns of the new files.
+    The batches of the table are compared from the newest to the oldest. The comparison stops at the
+    first batch that has all columns of the new files, because older batches fit that batch.
     """
     if not files:
         return
@@ -60,14 +60,14 @@ def _fits(old: pa.DataType, new: pa.DataType) -> bool:
     if pa.types.is_list(old) and pa.types.is_list(new):
         return _fits(old.value_type, new.value_type)
     if pa.types.is_map(old) and pa.types.is_map(new):
-        # Delta cannot merge files in which the values of a map have different members.
+        # Delta cannot merge files if the structs in the values of a map have different members.
         inside = old.item_type, new.item_type
         return _fits(*inside) and _is_whole(*inside) and _is_whole(*reversed(inside))
     return bool(old == new)
 
 
 def has_all(known: Iterable[pa.Field], new: Iterable[pa.Field]) -> bool:
-    """Return whether all new columns, with all their members, are among the known columns."""
+    """Return whether the known columns include all new columns and all members of their structs."""
     types = {each.name: each.type for each in known}
     return all(each.name in types and _is_whole(types[each.name], each.type) for each in new)
 

@@ -1,6 +1,6 @@
-"""Add batches to tables: the interface of all kinds of tables, and its version for Parquet.
+"""Add batches to tables: the interface for all kinds of tables, and its class for Parquet tables.
 
-A Parquet table has a folder for each batch, which becomes visible atomically.
+A Parquet table has a folder for each batch. The folder becomes visible atomically.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_tak
 
 
 def local_url(path: Path) -> str:
-    """Return the URL of an absolute path, for which Spark uses the local file system.
+    """Return the URL of an absolute path on the local file system.
 
-    Spark's default file system may be another one. ``Path.as_uri`` does not work, because Spark
-    does not decode percent escapes, and ``=`` would become ``%3D``.
+    For a path without a scheme, Spark would use its default file system. ``Path.as_uri`` does not
+    work: it replaces ``=`` by ``%3D``, and Spark does not decode percent escapes.
     """
     return f"file://{path}"
 
 
 class BatchWriter(Protocol):
-    """The writer of one batch, which adds files to tables.
+    """The writer of one batch to tables. Files are written to ``folder`` and then added to tables.
 
-    A table that already has the batch is not changed. The files are written to ``folder`` first.
+    If an earlier attempt has added the batch to a table, the table is not changed.
     """
 
     @property
@@ -50,12 +50,15 @@ class BatchWriter(Protocol):
         ...
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Add the files of the batch to a table, all of them or none; return its files there."""
+        """Add all files of the batch to a table atomically, unless the table has the batch.
+
+        Return the files of the batch in the table.
+        """
         ...
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table to which the batch wrote."""
+        """The files of the batch, one item for each call of `put`."""
         ...
 
     def close(self) -> None:
@@ -66,10 +69,10 @@ class BatchWriter(Protocol):
 class ParquetBatch:
     """The writer of one batch to Parquet tables below ``root``, with one rename per table.
 
-    ``writer`` is the name of the source or stream that lands the batch. ``fits`` maps tables to the
-    columns of their last files, and is shared by batches. Files with the same columns then need no
-    comparison with the table, whose number of folders grows. Pass it only if no other process
-    writes to the tables.
+    ``writer`` is the name of the source or stream that lands the batch. ``fits`` maps a table to
+    the columns of the last files that were compared with the table. If one dictionary is passed for
+    all batches, files with the same columns are not compared again, which would read folders of
+    the table. Pass it only if no other process writes to the tables.
     """
 
     def __init__(
@@ -96,7 +99,11 @@ class ParquetBatch:
         return self._home(table).exists()
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Add the files of the batch to a table, unless it has the batch; return them."""
+        """Add the files of the batch to a table, unless the table has the batch.
+
+        Return the files of the batch in the table. Raises `SchemaError` if the columns of the files
+        do not fit the table.
+        """
         target = self._home(table)
         is_earlier = self.has(table)
         if not is_earlier:
@@ -117,7 +124,7 @@ class ParquetBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table to which the batch wrote."""
+        """The files of the batch, one item for each call of `put`."""
         return self._written
 
     def close(self) -> None:
@@ -128,14 +135,15 @@ class ParquetBatch:
 def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
     """Add the files that the tasks of a job wrote to its tables.
 
-    The files that an earlier attempt added to other tables are counted too.
+    If an earlier attempt added files to a table for which this attempt has no files, these files
+    are also in ``tables.written``.
     """
     files = by_table(landed)
-    # An earlier attempt may have added files to other tables, with messages that the stream has
-    # removed since.
+    # This attempt has no files for such a table if the stream has removed the messages since.
     others = (name for name in job.tables if name not in files)
     names = {*files, *filter(tables.has, others)}
-    # The dead letters are last, because none must be added if a table refuses its rows.
+    # The table of dead letters is last. If another table refuses its rows, no dead letters must be
+    # added.
     for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):
         tables.put(table, files.get(table, ()), job.columns(table))
 
@@ -143,10 +151,11 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
 def refuse_taken(
     reaches: Callable[[str, int], bool], tables: Iterable[str], number: int, owner: str
 ) -> None:
-    """Raise `JournalError` if a table has rows of a batch before the batch begins.
+    """Raise `JournalError` if a table already has rows of batch ``number`` or a later batch.
 
-    The batch would count as landed. ``reaches`` returns whether a table has a batch with this
-    number or a higher one; ``owner`` names the stream or source that lands the batch.
+    Call this before the batch begins. Otherwise the batch would count as already landed in the
+    table. ``reaches`` returns whether a table has a batch with a number or a higher number.
+    ``owner`` names the stream or source that lands the batch, for the error.
     """
     for table in tables:
         if reaches(table, number):

@@ -3,9 +3,9 @@
 - :func:`land` lands the new messages of one stream as one batch of Parquet files, from your own
   program; :func:`summary` counts the rows of a landed table;
 - :func:`read_config` reads the configuration file of ``twinstream pipeline``. The function
-  :func:`~twinstream.spark.pipeline.runner.run` runs that pipeline: it lands several streams at
-  once in Parquet or Delta tables, with dead letters and a journal of the batches, exactly once,
-  also after crashes;
+  :func:`~twinstream.spark.pipeline.runner.run` runs the configured pipeline. It lands several
+  streams at the same time in Parquet or Delta tables, with dead letters and a journal of the
+  batches. Each message is landed exactly once, also after crashes;
 - the modules ``verify``, ``replay``, ``compact`` and ``vacuum`` maintain the tables.
 """
 

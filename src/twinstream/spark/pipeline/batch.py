@@ -4,14 +4,14 @@ One call of :func:`land` writes a stream's new messages to tables below one fold
 
     path/
       <table>/batch_id=0/part-….parquet             one folder per table, one folder per batch
-      dead_letters/source=<stream>/batch_id=0/…     messages that do not fit, with the reason
+      dead_letters/source=<stream>/batch_id=0/…     messages that do not match the schema
       journal/<stream>/batch_id=0.json              the bounds and the results of each batch
 
-A batch becomes visible by one rename per table, and it is committed by its journal entry. The next
-call continues where the last batch ended. If a batch was interrupted, the next call finishes it
-with the same bounds, so no message is landed twice and none is skipped. Every Parquet reader that
-supports Hive folders can read the tables. The file system must rename folders atomically, as local
-disks and HDFS do; object stores do not.
+The rows of a batch become visible by one rename per table. The batch is committed when its journal
+entry is written, and the next call continues where the last batch ended. If a batch was
+interrupted, the next call finishes the batch with the same bounds. So no message is landed twice,
+and no message is skipped. Every Parquet reader that supports Hive folders can read the tables. The
+file system must rename folders atomically, as local disks and HDFS do; object stores do not.
 """
 
 from __future__ import annotations
@@ -70,10 +70,11 @@ def land(
 
     Raises:
         OptionError: for an invalid option.
-        SchemaError: for an invalid schema, also one with a member ``batch_id``, which readers
-            derive from the folders.
+        SchemaError: for an invalid schema, and for a schema with a member ``batch_id``. Readers of
+            the table derive a column of this name from the folders.
         PipelineBusy: while another process lands the stream below ``path``.
-        JournalError: for a table that has rows of another stream.
+        JournalError: if a table has rows that are not in the journal of the stream, for example
+            rows of another stream.
         DataLossError: if messages were removed before they were landed, or if the stream was
             re-created or restored to an earlier state since the last batch.
     """
@@ -95,7 +96,9 @@ def land(
 
 
 def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
-    """Count the rows of a landed table by subject, in the order of the subjects.
+    """Return the number of rows and the first and last message of each subject in a landed table.
+
+    The result is in the order of the subjects.
 
     Args:
         spark: the session that reads the table.
@@ -132,9 +135,9 @@ def _folder(path: str) -> Path:
 
 
 def _refuse_latest(options: SourceOptions) -> None:
-    """Raise `OptionError` if the landing is to begin at the end of the stream.
+    """Raise `OptionError` if the options start the landing at the end of the stream.
 
-    A position is stored only with a batch, so each call would begin at the end and land nothing.
+    The position is stored only with a batch. So each call would start at the end and land nothing.
     """
     if options.start is not None and options.start.asks_for("latest"):
         raise OptionError(

@@ -1,8 +1,9 @@
 """Write the streams of a pipeline as a Spark Declarative Pipelines project: a spec and Python code.
 
-``spark-pipelines run`` then manages the tables, in Spark's catalog and with its own checkpoints.
+``spark-pipelines run`` then manages the tables, in Spark's catalog and with Spark's checkpoints.
 The project lacks the features that only ``twinstream pipeline`` has: bookmarks, purges, the journal
-and the maintenance of tables. It has no secrets, only the names of environment variables with them.
+and the maintenance of tables. The project contains no secrets, but only the names of the
+environment variables that contain the secrets.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ SPEC_FILE: Final = "spark-pipeline.yml"
 LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
 """The file from which Spark reads its settings with ``SPARK_CONF_DIR=conf``."""
 
-# The spec starts one flow at a time. Spark gives the Python process of a streaming read ten seconds
-# to start, which no setting changes, and many flows at once exceed this time on a busy machine.
+# The spec starts one flow at a time. The Python process of a streaming read must start within ten
+# seconds, and no setting of Spark changes this limit. If many flows start at the same time on a
+# busy machine, their processes exceed the limit.
 _SPEC: Final = """\
 # Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it here, on this
 # machine alone, or on a Spark Connect server:
@@ -41,9 +43,9 @@ configuration:
   spark.sql.pipelines.execution.maxConcurrentFlows: "1"
 """
 
-# These settings are in a file, because the spec may only contain settings that can change while
-# Spark runs. The file makes the catalog persistent: by default, Spark loses its catalog when it
-# ends, and the next run fails because the folders exist.
+# These settings are in a file, because the spec may contain only settings that can change while
+# Spark runs. The first settings make the catalog persistent. By default, Spark loses its catalog
+# when it ends, and the next run fails because the folders of the tables already exist.
 _SETTINGS: Final = """\
 # Spark on this machine alone, with a catalog that stays. Used with SPARK_CONF_DIR=conf.
 spark.sql.catalogImplementation  hive
@@ -62,8 +64,8 @@ spark.log.level  ERROR
 def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder, and return the written files.
 
-    Raises `ConfigError` in three cases: the folder is not empty, Spark would use another path for
-    it, or the name of a table cannot be the name of a Python function.
+    Raises `ConfigError` if the folder is not empty, if its path has a character that URLs escape
+    (Spark would use another path), and for the errors of `code_of`.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")

@@ -13,7 +13,7 @@ __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 @frozen
 class Started:
-    """The event that a query was started; the query continues at sequence ``position``."""
+    """The event that a query was started. The query continues at sequence ``position``."""
 
     source: str
     position: int
@@ -33,8 +33,8 @@ class Landed:
 class Released:
     """The event that the messages below sequence ``end`` were released.
 
-    ``mode`` is the source's setting ``commit``. A purge removed ``removed`` messages from the
-    stream.
+    ``mode`` is the source's setting ``commit``. ``removed`` is the number of messages that a purge
+    removed from the stream; it is 0 for a bookmark.
     """
 
     source: str
@@ -54,9 +54,9 @@ class Failed:
     error: str
     retry_in: float | None
     kind: str
-    """The class of the error."""
+    """The name of the error's class."""
     err_code: int | None = None
-    """The server's error code, if the server refused a request."""
+    """The server's error code if the server refused a request, otherwise ``None``."""
 
 
 @frozen

@@ -29,7 +29,7 @@ __all__ = ["BatchLander"]
 
 
 class _Stopping(Exception):
-    """Raised in Spark's call for a batch to end the query before that batch."""
+    """Raised when Spark calls `BatchLander` after a stop request, to end the query."""
 
 
 @frozen
@@ -39,11 +39,11 @@ class _Writer:
 
 
 class BatchLander:
-    """A callable that lands a micro-batch of one source. Spark calls it for each of them.
+    """A callable that lands a micro-batch of one source. Spark calls it for each micro-batch.
 
-    If Spark calls it again for an interrupted batch, it finishes that batch. Spark passes the same
-    range, and tables that already have the batch are not changed. The callback ``landed`` receives
-    the journal entry of every batch.
+    After an interruption, Spark calls it again for the same batch, and the bounds in the checkpoint
+    are the same. Tables that already have the batch are not changed. The callback ``landed``
+    receives the journal entry of every batch.
     """
 
     def __init__(
@@ -65,14 +65,15 @@ class BatchLander:
         self._landed: Final = landed
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
-        """The error of the last failed batch. Spark reports only its text."""
+        """The error of the last failed batch, or ``None``. Spark itself reports only its text."""
         self._is_stopping = False
         self._has_looked = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
         """Land a batch. Raises any error of the landing.
 
-        Only the session of ``rows`` is used. Reading ``rows`` would pass each message through Java.
+        Only the session of ``rows`` is used, because reading ``rows`` would pass each message
+        through Java. The tasks of the landing read the messages from the stream.
         """
         try:
             with self._lock.shared(lambda: self._is_stopping) as granted:
@@ -134,9 +135,11 @@ class BatchLander:
         return sum(each.rows for each in landed)
 
     def plan(self, spark_batch: int) -> BatchEntry:
-        """Return the bounds of the batch, and record them in the journal unless it has them.
+        """Return an entry with the bounds of a batch.
 
-        Raises `CheckpointError` if the journal has other bounds for the batch.
+        If the journal does not have the batch, the entry is added to the journal. Raises
+        `CheckpointError` if the journal has other bounds for the batch, and `JournalError` if a
+        table already has rows of a batch that is not in the journal.
         """
         bounds = self._checkpoint.bounds(spark_batch, self._identity.origin)
         entry = BatchEntry(
@@ -154,8 +157,8 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # If the query differs, the batch was begun with a checkpoint that was lost since, and
-            # its rows were removed.
+            # If the query differs, the batch was begun with an earlier checkpoint. The rows of the
+            # batch were removed when the new checkpoint began.
             self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
@@ -165,8 +168,8 @@ class BatchLander:
     def _refuse_taken(self, batch: int) -> None:
         """Raise `JournalError` if a table already has this batch.
 
-        The first call also looks for later batches. After that, only this process writes to the
-        tables.
+        Only the first call also looks for later batches. Later calls need not, because then only
+        this process has written to the tables.
         """
         look = self._sink.holds if self._has_looked else self._sink.reaches
         owner = f"source {self._source.name}"
@@ -183,9 +186,10 @@ class BatchLander:
         )
 
     def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
-        """Return the entry with the counted rows of the files.
+        """Count the rows in the files of the batch, and return the entry with the numbers.
 
-        Raises `JournalError` unless each message has one row, inside the range of the batch.
+        ``found`` is the number of messages that the tasks read. Raises `JournalError` if the files
+        have fewer rows, two rows of the same sequence, or sequences outside the batch.
         """
         seqs = seqs_in(tables.written, self._source.seq_column, found)
         self._check(entry, seqs, found)

@@ -35,10 +35,10 @@ __all__ = ["SourceQuery"]
 class SourceQuery:
     """The query of one source, which restarts after failures.
 
-    The runner calls :meth:`step` repeatedly, until it returns false. With ``once`` the query ends
-    when it has landed the messages that the stream has at its start. The callback ``tell`` receives
-    each event, also from Spark's thread. After ``is_to_end`` returns true, requests to a server
-    that does not respond are not retried.
+    The runner calls :meth:`step` repeatedly, until it returns false. With ``once``, the query ends
+    when it has landed the messages that the stream had when the query started. The callback
+    ``tell`` is called with each event, also from a thread of Spark. ``is_to_end`` returns true
+    after a stop was requested. Then failed requests are not retried, and waits for a lock end.
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class SourceQuery:
     ) -> None:
         self.source: Final = source
         self.error: str | None = None
-        """The error that ended the source, or ``None``. A source that restarts has none."""
+        """The error that ended the source, or ``None``. Errors after which the source restarts are
+        not recorded."""
         self._spark: Final = spark
         self._config: Final = config
         self._tell: Final = tell
@@ -89,7 +90,8 @@ class SourceQuery:
                 if time.monotonic() >= self._start_at:
                     self._start()
             else:
-                # Read first, so that the release sees the last batch of a query that has ended.
+                # Read this before the release. Otherwise the query could commit a batch and end
+                # after the release, and the batch would not be released.
                 running = self._query.isActive
                 self._release_committed()
                 if not running:
@@ -100,7 +102,7 @@ class SourceQuery:
 
     @property
     def waits_to_start(self) -> bool:
-        """Whether a step has to start the query, at once or after a pause."""
+        """Whether a later call of `step` will start the query, at once or after a pause."""
         return self._query is None and not self._ended
 
     @property
@@ -118,21 +120,22 @@ class SourceQuery:
         if self._query is None or not self._query.isActive:
             return True
         status = self._query.status
-        # A stop may interrupt the planning of a batch: it writes no rows, and takes a minute if the
-        # server does not respond.
+        # A stop may interrupt the planning of a batch, because planning writes no rows. A stop does
+        # not wait for its end, because planning takes a minute if the server does not respond.
         is_planning = str(status["message"]).startswith("Getting offsets")
         return is_planning or not status["isTriggerActive"]
 
     def hold(self) -> None:
-        """Land no batch after the current one.
+        """Land no batch after the current batch.
 
-        With a backlog Spark begins the next batch at once, so `stop` would interrupt a batch.
+        With a backlog, Spark begins the next batch at once. Without this call, `stop` would
+        interrupt a batch.
         """
         if self._lander is not None:
             self._lander.hold()
 
     def stop(self) -> None:
-        """Stop the query. The next run finishes a batch that is interrupted by the stop."""
+        """Stop the query. If this interrupts a batch, the next run finishes the batch."""
         try:
             if self._query is not None:
                 self._query.stop()
@@ -151,7 +154,10 @@ class SourceQuery:
             self._end(None)
 
     def _start(self) -> None:
-        """Start the query, unless a stop is requested while another command works on the tables."""
+        """Start the query when no other command works on the tables.
+
+        If a stop is requested during the wait, the query is not started.
+        """
         with self._lock.shared(self._is_to_end) as granted:
             if granted:
                 self._start_query()
@@ -191,8 +197,9 @@ class SourceQuery:
     def _position(self, identity: Identity, state: StreamState) -> int:
         """Return the first sequence that is not landed.
 
-        Raises `DataLossError` for a re-created or restored stream, because its messages below that
-        sequence were never landed. This must be known before any message is released.
+        Raises `DataLossError` if the stream was re-created or restored to an earlier state. The
+        messages of such a stream below this sequence may not be landed, so they must not be
+        released.
         """
         committed = self._checkpoint.last_committed()
         position = Position(identity.origin, identity.created)
@@ -215,7 +222,8 @@ class SourceQuery:
         )
         if self._once:
             return writer.trigger(availableNow=True).start()
-        # Spark does not parse numbers with an exponent, which the text of a large float would have.
+        # Use an integer, because a large float would be written with an exponent, which Spark
+        # cannot parse.
         pause = round(self._config.every * 1000)
         return writer.trigger(processingTime=f"{pause} milliseconds").start()
 
@@ -251,7 +259,7 @@ class SourceQuery:
 
     def _failed(self, error: Exception) -> None:
         if spark_is_gone(error):
-            raise error  # all sources must end, not only this one
+            raise error  # all sources must end, not only this source
         query, self._query = self._query, None
         if query is not None:
             query.stop()

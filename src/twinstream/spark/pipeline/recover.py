@@ -1,10 +1,11 @@
 """Continue after the landed batches with a new checkpoint.
 
-A new checkpoint is needed in three cases: the old one was lost, the user accepts a stream as a copy
-of the landed one, or a source is to land other subjects from now on.
+A new checkpoint is needed in three cases: the old checkpoint was lost or does not match the
+journal, the user accepts a stream as a copy of the landed stream, or the user has changed the
+subjects of a source.
 
-The journal contains the batches that are in the tables. The rows of a batch that is not in the
-journal are removed, and the new checkpoint begins after the last batch of the journal.
+The journal contains the batches that are in the tables. The new checkpoint begins after the last
+batch of the journal. If a later batch was begun, its rows are removed from the tables.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def recovered(
     after = -1 if last is None else last.batch
     position = _landed_position(identity, last)
     strict = source.source_options.fail_on_data_loss
-    # This check must precede the removal of rows: if the stream has lost their messages, they
-    # could not be landed again.
+    # Check the stream before rows are removed. If the stream has lost the messages of these rows,
+    # they could not be landed again.
     origin = start_behind(state, position, time_at, strict=strict)
     return _renewed(source, identity, folder, sink, state, origin, after + 1)
 
@@ -67,11 +68,11 @@ def accepted(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return the identity to continue with on a stream that the user accepts as a copy.
+    """Return the identity with which to continue on a stream that the user accepts as a copy.
 
-    The result is ``identity`` if no batch is landed, or if the stream proves to be the landed one.
-    Otherwise it is a new identity, and the last batch is appended to the journal with the creation
-    time of the copy. Raises `DataLossError` if the stream proves to be no copy.
+    The result is ``identity`` if no batch is landed, or if the stream is known to be the landed
+    stream or a copy. Otherwise it is a new identity, and the last batch is appended to the journal
+    with the creation time of the copy. Raises `DataLossError` if the stream cannot be a copy.
     """
     log = BatchLog(folder.journal)
     last = log.last()
@@ -98,9 +99,11 @@ def refiltered(
 ) -> Identity:
     """Return ``identity``, or a new identity if the subjects of the source were changed.
 
-    Messages that the old subjects skipped are not landed. ``seq_from`` returns the first sequence,
-    at or after a given one, of a message that the new subjects match. Raises `CheckpointError` if a
-    purge would remove messages that the old subjects skipped.
+    Messages that the old subjects skipped are not landed. ``seq_from`` returns the sequence of the
+    first message, at or after a given sequence, that the new subjects match, or ``None``. Raises
+    `CheckpointError` if a purge would remove messages that the old subjects skipped. Raises
+    `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was re-created, restored or
+    has lost messages.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
     before = _filter_of(identity, checkpoint, last)
@@ -125,8 +128,8 @@ def refiltered(
 def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolder) -> None:
     """Raise `CheckpointError` if a source landed other subjects before.
 
-    The messages that those subjects skipped would never be landed. With ``failOnDataLoss = false``
-    this is no error.
+    Messages that the earlier subjects skipped would never be landed. With
+    ``failOnDataLoss = false``, this is accepted.
     """
     checkpoint = Checkpoint(folder.checkpoint, source.stream)
     before = _filter_of(identity, checkpoint, BatchLog(folder.journal).last())
@@ -166,10 +169,10 @@ def _renewed(
     origin: int,
     base: int,
 ) -> Identity:
-    """Store and return an identity for a new checkpoint; remove rows that are not in the journal.
+    """Store and return an identity for a new checkpoint.
 
-    ``base`` is the number of the next batch, and ``origin`` is its first sequence. The folder of
-    the old checkpoint is renamed.
+    ``base`` is the number of the next batch, and ``origin`` is its first sequence. Rows that batch
+    ``base`` already has in the tables are removed, and the folder of the old checkpoint is renamed.
     """
     _remove_unfinished(source, sink, base)
     if folder.checkpoint.exists():
@@ -178,9 +181,10 @@ def _renewed(
 
 
 def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:
-    """Remove the rows of batch ``number``. Raises `JournalError` for tables with later batches.
+    """Remove the rows of the unfinished batch ``number`` from the tables.
 
-    A batch begins only when the previous one is in the journal, so only one can be unfinished.
+    A batch begins only when the journal has the previous batch, so at most one batch is unfinished.
+    Raises `JournalError` if a table has rows of a later batch.
     """
     taken = [table for table in possible_tables(source) if sink.reaches(table, number)]
     for table in taken:

@@ -1,7 +1,7 @@
 """Release landed messages: keep them, move a bookmark, or purge the stream.
 
-A batch is released after Spark has committed it, and a release can be repeated. If a crash
-prevents a release, the stream keeps messages for longer than needed. No message is lost.
+A batch is released after Spark has committed it. A release can be repeated. If a crash prevents a
+release, the stream keeps messages for longer than needed, but no message is lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Release", "release_of"]
 
 _MARK: Final = "twinstream.pipeline"
-"""The metadata key of bookmarks. Consumers that clients read from do not have it."""
+"""The metadata key by which a bookmark is recognized. Its value is the name of the source."""
 
 
 class Release(Protocol):
@@ -42,7 +42,10 @@ class Release(Protocol):
         ...
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Release all messages up to the end of a batch; return how many messages were removed."""
+        """Release all messages up to the end of a batch.
+
+        Return the number of messages that were removed from the stream.
+        """
         ...
 
 
@@ -60,9 +63,9 @@ class KeepAll:
 class Bookmark:
     """The release for ``commit = "bookmark"``: a consumer marks the end of the landed batches.
 
-    No client pulls from the consumer. The lag that tools show for it is the pipeline's lag. On a
-    stream with interest retention the consumer keeps messages until they are landed. Needs server
-    2.14.
+    No client pulls from the consumer. The lag that tools show for the consumer is the pipeline's
+    lag. On a stream with interest retention, messages are kept until the consumer has moved past
+    them. Needs server 2.14.
     """
 
     def __init__(self, source: SourceConfig) -> None:
@@ -71,7 +74,8 @@ class Bookmark:
     def prepare(self, jet: JetStream, position: int) -> None:
         """Find or create the consumer, and move it to ``position``.
 
-        Raises `OptionError` if another consumer has its name.
+        If the source's subjects were changed, also change the filters of the consumer. Raises
+        `OptionError` if a consumer of this name is no bookmark of this source.
         """
         stream = jet.get_stream(self._source.stream)
         name = self._source.bookmark
@@ -115,10 +119,11 @@ def _filters(config: ConsumerConfig) -> list[str]:
 
 
 class Purge:
-    """The release for ``commit = "purge"``: messages that are in the tables leave the stream.
+    """The release for ``commit = "purge"``: messages that are in the tables are purged.
 
-    Before a purge, every message that the stream still has below the end of the batch is looked up,
-    by its sequence and its time, in the files of the tables.
+    Before a purge, every message that the stream still has below the end of the batch is looked up
+    in the files of the tables, by its sequence and its time. Only messages of the source's subjects
+    are looked up and purged.
     """
 
     def __init__(self, source: SourceConfig, sink: Sink, log: BatchLog) -> None:
@@ -140,8 +145,9 @@ class Purge:
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
         """Purge up to the end of the batch, and return the number of removed messages.
 
-        Raises `CheckpointError`, without a purge, if the tables lack messages or if the stream is
-        not the landed one.
+        Raises `CheckpointError`, without a purge, if the tables lack messages, or if the stream is
+        not the stream from which the batch was landed. With ``failOnDataLoss = false``, nothing is
+        purged in the second case, and 0 is returned.
         """
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
@@ -171,9 +177,9 @@ class Purge:
     def _first_batch(self, entry: BatchEntry) -> int:
         """Return the number of the first batch whose messages the stream may still have.
 
-        Before the first purge of this process, this is the first batch of the current stream,
-        because rows of an earlier stream of this name have the same sequences. After a purge it is
-        the batch of that purge.
+        Before the first purge of this process, this is the first batch of the current stream. Rows
+        of an earlier stream of this name, which may have the same sequences, are excluded. After a
+        purge it is the batch of that purge.
         """
         if self._since is None:
             self._since = min(of_one_stream(self._log.entries()), default=entry.batch)
@@ -181,7 +187,7 @@ class Purge:
 
 
 def release_of(source: SourceConfig, sink: Sink, log: BatchLog) -> Release:
-    """Return the way to release messages that the source's ``commit`` names."""
+    """Return the release for the source's setting ``commit``."""
     match source.commit:
         case "none":
             return KeepAll()

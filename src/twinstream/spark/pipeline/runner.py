@@ -1,4 +1,4 @@
-"""Run a pipeline: one query per source, supervised by one loop until all have ended."""
+"""Run a pipeline: one query per source, and one loop that supervises them until all have ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAUSE: Final = 0.1
 """Seconds between two checks of the queries."""
 
 _PATIENCE: Final = 60.0
-"""Seconds that a running batch has to end after a stop is requested."""
+"""The maximum number of seconds to wait for running batches after a stop was requested."""
 
 
 class Asked(Protocol):
@@ -54,7 +54,7 @@ def run(
     tell: Callable[[Happening], None] | None = None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
-    """Land all sources; return the names of the sources that failed, with their errors.
+    """Land all sources. Return the errors of the sources that failed, by the source's name.
 
     A source that fails is restarted after a pause that doubles each time, unless its error is
     permanent. Events are also logged, by the logger ``twinstream.pipeline``.
@@ -65,8 +65,8 @@ def run(
         once: end when all messages are landed that the streams have at the start. By default the
             pipeline runs until ``asked`` is set.
         recover: if a checkpoint is missing, continue where the journal ends.
-        accept_stream: continue after the landed batches with a re-created stream, unless it proves
-            to be no copy. The journal records the decision.
+        accept_stream: continue after the landed batches with a stream of another creation time,
+            unless it cannot be a copy of the landed stream. The journal records the decision.
         accept_subjects: continue after the landed batches with the changed subjects of a source.
             Messages that the old subjects skipped are landed only by a replay.
         tell: called with each event, from the calling thread only.
@@ -135,8 +135,8 @@ def _supervise(
 def _step(source: SourceQuery, sources: list[SourceQuery]) -> bool:
     """Do the next step of a source, unless it would start a query while another query starts.
 
-    Returns whether the source continues. Spark gives the Python process of a query ten seconds to
-    start, and several processes at once would exceed this time on a busy machine.
+    Returns whether the source continues. The Python process of a query must start within ten
+    seconds. If several processes start at the same time on a busy machine, they exceed this limit.
     """
     if source.waits_to_start and any(each.is_starting for each in sources):
         return True

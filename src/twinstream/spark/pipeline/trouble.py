@@ -10,7 +10,8 @@ from twinstream.spark import errors as spark
 
 __all__ = ["is_lasting", "kind_of", "sentence", "spark_is_gone"]
 
-#: Permanent errors. A restart does not help, because the user must change something first.
+#: The classes of permanent errors. A restart does not help, because the user must first change
+#: something.
 _LASTING: Final[tuple[type[Exception], ...]] = (
     spark.CheckpointError,
     spark.ConfigError,
@@ -43,7 +44,7 @@ _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
 
 def is_lasting(error: BaseException) -> bool:
-    """Return whether the error is permanent, so that a restart does not help."""
+    """Return whether the error is permanent. Then a restart does not help."""
     if isinstance(error, _LASTING):
         return True
     found = _RAISED.findall(str(error))

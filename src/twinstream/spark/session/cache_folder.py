@@ -1,4 +1,4 @@
-"""The cache folder of this package, for files that are written once per machine."""
+"""The cache folder of this package, for files that are written once per user and machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ __all__ = ["cache_folder"]
 
 
 def cache_folder() -> Path:
-    """Return the folder ``twinstream`` in the user's cache, or else a new temporary folder."""
+    """Return the folder ``twinstream`` in the user's cache, and create it if necessary.
+
+    If that is not possible, return a new temporary folder.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "twinstream"
     try:

@@ -1,4 +1,4 @@
-"""Detect Spark Connect sessions: their Spark runs in another process or on another machine."""
+"""Detect Spark Connect sessions, whose Spark runs in another process or on another machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["is_connect", "refuse_connect"]
 
 def is_connect(spark: SparkSession) -> bool:
     """Return whether a session is a Spark Connect session."""
-    # The class cannot be imported for the test, because that needs packages that are installed for
-    # Spark Connect only.
+    # `isinstance` would need the class, and its import needs packages that are installed only for
+    # Spark Connect.
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 

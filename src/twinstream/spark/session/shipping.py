@@ -5,9 +5,9 @@
     python -m twinstream.spark.session.shipping twinstream.zip
     spark-submit --py-files twinstream.zip …
 
-The zip contains this project's packages and attrs, which they need. pyarrow has compiled code and
-must be installed on the executors. Streaming queries are planned in a separate process on the
-driver's machine: put the zip on the driver's ``PYTHONPATH`` too.
+The zip contains the packages of this project and their dependency attrs. pyarrow has compiled code,
+so it must be installed on the executors. Spark plans streaming queries in a separate process on the
+driver's machine, so put the zip also on the driver's ``PYTHONPATH``.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def pack(target: Path) -> Path:
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for path, name in _files(package):
-                # Entries have a fixed date and not the date of the file, so that the zip depends
-                # on contents only.
+                # `ZipInfo` has a fixed date. With the dates of the files, equal sources would give
+                # different bytes.
                 archive.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
     return target
 

@@ -1,11 +1,13 @@
 """Let Spark's Python processes use the installed PySpark, which starts faster than Spark's zip.
 
-Spark puts a zip of PySpark's sources first on the path of its Python processes, and Python does not
-cache compiled modules from a zip. So each process (a query starts several) first compiles some 300
-modules, which takes 2.0 seconds of CPU instead of 0.5. If PySpark is also installed as a package,
-this module writes a program that removes the zip from the path and starts the interpreter. The
-program also helps streaming queries to start their process within ten seconds, a limit of Spark
-that no setting changes.
+Spark puts a zip of PySpark's sources first on the path of its Python processes. Python does not
+cache compiled modules from a zip, so each process first compiles some 300 modules. A query starts
+several processes. The start of a process takes 2.0 seconds of CPU time with the zip, and 0.5 with
+the installed package.
+
+If PySpark is also installed as a package, this module writes a program that removes the zip from
+the path and starts the interpreter. The saved time also matters because the process that plans a
+streaming query must start within ten seconds. No setting of Spark changes this limit.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ exec {python} "$@"
 def worker_python() -> str:
     """Return the path of a program for ``PYSPARK_PYTHON`` that removes the zip from the path.
 
-    In two cases the result is this interpreter itself: on systems other than POSIX, and if Spark's
-    home is not the installed package, because the zip may be of another version then.
+    Return the path of this interpreter on systems other than POSIX, and if Spark does not run from
+    the installed package. In the second case, the zip may contain another version of PySpark.
     """
     archive = _archive()
     if archive is None or os.name != "posix":
@@ -54,7 +56,10 @@ def worker_python() -> str:
 
 
 def _archive() -> str | None:
-    """Return the path of the zip as Spark writes it, or ``None`` if it is of another package."""
+    """Return the path of the zip as Spark puts it on the path of its Python processes.
+
+    Return ``None`` if there is no zip, or if it does not belong to the installed package.
+    """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
@@ -67,7 +72,10 @@ def _archive() -> str | None:
 
 
 def _write(program: Path, script: str) -> None:
-    """Write the program and rename it, because several processes may write it at the same time."""
+    """Write the program to a temporary file, and rename the file.
+
+    So a process never starts an incomplete program, even if several processes write it.
+    """
     number, building = tempfile.mkstemp(prefix=".python-", dir=program.parent)
     with os.fdopen(number, "w") as file:
         file.write(script)

@@ -1,4 +1,4 @@
-"""Publish one atomic batch: a fenced ledger entry and the rows that it records."""
+"""Publish one atomic batch: a ledger entry and the rows that it records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["FencedBatch"]
 class FencedBatch:
     """A ledger entry and its rows, which the server stores together or not at all.
 
-    ``before`` is the sequence of the ledger's previous entry. The server refuses the batch if the
-    ledger has a newer entry.
+    ``before`` is the sequence of the ledger's previous entry, or 0 without one. The server refuses
+    the batch if the ledger has a newer entry.
     """
 
     def __init__(
@@ -39,8 +39,9 @@ class FencedBatch:
     def send(self, nc: Connection, timeout: float) -> Entry:
         """Send the batch once, and return the entry with its sequence.
 
-        ``timeout`` is the limit for each response in seconds. Raises `WrongLastSequence` if the
-        sequence of the ledger's newest entry is not ``before``.
+        Wait for the responses to the first and to the last message, for up to ``timeout`` seconds
+        each. Raises `WrongLastSequence` if the sequence of the ledger's newest entry is not
+        ``before``.
         """
         batch, rows = uuid.uuid4().hex, self._rows
         fence = PublishRequest(

@@ -12,16 +12,17 @@ from twinstream.spark.sink.options import SinkOptions
 
 __all__ = ["check_promise"]
 
-#: The fewest ledger entries of one task that a stream must keep. An entry has up to 999 rows.
+#: The fewest ledger entries of one task that a stream must keep. An entry records up to 999 rows.
 _ENTRIES: Final = 1000
 
 
 def check_promise(config: StreamConfig, options: SinkOptions) -> None:
     """Raise `OptionError` if a setting of the stream breaks the guarantee of a write.
 
-    The error has the setting and a remedy.
+    The error names the setting and a remedy.
     """
-    # Only these modes look up a message later, by the subject to which it was published.
+    # With these two values, the sink relies on finding a stored message under the subject to which
+    # it was published. A subject transform of the stream would break this.
     by_subject = options.idempotence in {"insert", "ledger"}
     weaknesses = [
         each for each in write_holes(config) if by_subject or each.setting != "subject_transform"
@@ -69,7 +70,7 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
             " that record the stored rows, and a retry could not continue. Set"
             f" max_msgs_per_subject=-1, or to {_ENTRIES} or more; or use msgId",
         )
-    # An example of the subject of a ledger: prefix, name of the write, number of the task.
+    # An example of a ledger's subject: the prefix, the ID of a write, and the number of a task.
     entries = f"{options.ledger_subject}.write.0"
     takes = matcher(config.subjects or [str(config.name)])
     if takes is not None and not takes(entries.encode()):

@@ -1,32 +1,34 @@
-"""Write rows exactly once, without a time limit, in atomic batches with a fenced ledger entry.
+"""Write rows exactly once, without a time limit, in atomic batches that begin with a ledger entry.
 
 Theory of operation
 -------------------
 
 Each partition of a write has its own subject in the stream, its ledger. Rows are published in
 atomic batches: the server stores all messages of a batch or none. The first message of every batch
-is a ledger entry ``{batch, rows, first, keys}``. ``batch`` is the number of the micro-batch.
-``rows`` is the number of its rows that are stored up to this entry.
-``first`` is the sequence of the micro-batch's first entry. ``keys`` are the keys of the rows that
-are stored with the entry. The entry is published with the sequence of the previous entry as
-``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry can store
-the next one.
+is a ledger entry ``{batch, rows, first, keys}``. ``batch`` is the number of the micro-batch, and
+``rows`` is the number of the micro-batch's rows that are stored up to this entry. ``first`` is the
+sequence of the micro-batch's first entry. ``keys`` are the keys of the rows that are stored with
+the entry. The entry is published with the sequence of the previous entry as
+``Nats-Expected-Last-Subject-Sequence``. So only an attempt that knows the newest entry can store
+the next entry.
 
 An attempt first reads the newest entry from the leader. If that entry belongs to the same
 micro-batch, the keys of all entries of the micro-batch identify the stored rows. The attempt skips
 these rows in any order, because a repeated task gets its rows in another order after a shuffle. The
-attempt stores no row until it has skipped all stored rows, and it fails if they are not among its
-rows. So a query that returns other rows on a repeat is detected before both results are mixed. If
-the entry belongs to a later micro-batch, the checkpoint is out of date.
+attempt stores no row until it has skipped all stored rows. If a stored row is not among its rows,
+the attempt fails. So if a query returns other rows on a repeat, this is detected before rows of two
+different results are stored. If the newest entry belongs to a later micro-batch, the checkpoint is
+out of date.
 
-If an atomic batch gets no response, or its leader is lost, it is sent again with the same expected
-sequence. If the server refuses that sequence, another attempt of the task has stored rows. Then the
-writer reads the new entries and skips their rows too. So two attempts that run at the same time
-store each row once, in any order of the rows.
+If an atomic batch gets no response, or the stream's leader is lost, the batch is sent again with
+the same expected sequence. If the server refuses that sequence, the batch was already stored, or
+another attempt of the task has stored rows. In the second case, the writer reads the new entries
+and skips their rows too. So two attempts that run at the same time store each row once, in any
+order of the rows.
 
-The guarantee lasts as long as the entries of each ledger. It ends if limits by age or size, purges
-or deletes remove the newest entry. If older entries of a micro-batch were removed, a repeat cannot
-know which rows are stored, and fails.
+The guarantee holds as long as the stream keeps the entries of each ledger. It ends if limits by age
+or size, purges or deletes remove the newest entry. If older entries of a micro-batch were removed,
+a repeated attempt cannot know which rows are stored, and fails.
 """
 
 from __future__ import annotations
@@ -61,17 +63,17 @@ __all__ = ["CHUNK", "LedgerWriter"]
 #: The most rows in one atomic batch. The server accepts 1,000 messages, including the ledger entry.
 CHUNK: Final = 999
 
-#: Sizes in bytes of the parts of an entry: one key in base64, and all other members with headers.
+#: Sizes in bytes: of one key in base64, and of all other members of an entry with its headers.
 _KEY_TEXT: Final = KEY_SIZE * 4 // 3
 _REST: Final = 600
 
-#: Each attempt to send an atomic batch waits for its response for ``ackTimeoutMs`` divided by this
-#: number. The response may be lost with a leader, and then the batch must be sent again in time.
+#: The timeout of one try to send an atomic batch is ``ackTimeoutMs`` divided by this number. A
+#: response may be lost with a leader. The batch can then be sent again within ``ackTimeoutMs``.
 _SHARE: Final = 3
 
-#: The attempt after which the writer checks the subjects of the rows: now a row for another stream
-#: is likelier than a lost leader. Earlier checks could refuse valid rows, because an account may
-#: map subjects to other ones before they reach the stream.
+#: The failed try after which the writer checks the subjects of the rows. After so many tries, a row
+#: for another stream is a likelier cause than a lost leader. The writer does not check earlier,
+#: because an account may map subjects to subjects of the stream, and the check refuses such rows.
 _SUSPICIOUS: Final = 3
 
 
@@ -88,14 +90,15 @@ class LedgerWriter:
         self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
         self._chunk: Final = _chunk_of(stream.config, nc.server_info.max_payload)
         self._newest = Entry()
-        # Keys of rows that other attempts stored and that this attempt has not read yet.
+        # The keys of rows that other attempts stored and that have not occurred in the rows of this
+        # attempt yet.
         self._stored: Final[Counter[bytes]] = Counter()
 
     def write(self, rows: Iterator[OutMessage]) -> JetStreamCommit:
         """Store the rows that no other attempt has stored, and return the numbers of rows.
 
-        Raises `LedgerError` in three cases: another attempt stored rows that are not among these
-        rows, the checkpoint is older than the ledger, or entries of the ledger were removed.
+        Raises `LedgerError` if another attempt stored rows that are not among ``rows``, if the
+        checkpoint is older than the ledger, or if entries of the micro-batch were removed.
         """
         self._follow(self._read_newest())
         waiting = RowQueue()
@@ -116,7 +119,10 @@ class LedgerWriter:
         return JetStreamCommit(stored, count - stored, self._subject, self._identity.batch)
 
     def _is_stored(self, row: Keyed) -> bool:
-        """Return whether another attempt stored a row. Each stored row is matched only once."""
+        """Return whether another attempt stored a row, and count the row as matched.
+
+        Each stored row matches only one of several equal rows.
+        """
         key, _ = row
         if key not in self._stored:
             return False
@@ -126,7 +132,10 @@ class LedgerWriter:
         return True
 
     def _follow(self, found: Entry) -> None:
-        """Record the keys of the rows that other attempts stored up to an entry."""
+        """Read the entries up to ``found``, and record the keys of the rows stored with them.
+
+        Raises `LedgerError` if ``found`` belongs to a later micro-batch, or if entries are missing.
+        """
         if found.batch > self._identity.batch:
             raise LedgerError(
                 f"{self._subject}: the ledger is at batch {found.batch}, this is batch"
@@ -146,7 +155,10 @@ class LedgerWriter:
         self._newest = found
 
     def _entries(self, newest: Entry) -> list[Entry]:
-        """Read and return the entries of this micro-batch, up to ``newest``, that are not known."""
+        """Read and return the entries of this micro-batch up to ``newest``.
+
+        Entries that this writer already knows are omitted.
+        """
         start = max(self._newest.seq + 1, newest.begins)
         if start == newest.seq:
             return [newest]
@@ -159,7 +171,10 @@ class LedgerWriter:
         return through(read, timeout)
 
     def _read_newest(self) -> Entry:
-        """Read and return the newest entry of the ledger from the leader."""
+        """Read the newest entry of the ledger from the leader, and return it.
+
+        For an empty ledger, return an `Entry` with the sequence 0.
+        """
         try:
             message = through(
                 lambda: self._stream.get_last_message(self._subject), self._options.ack_timeout
@@ -181,10 +196,10 @@ class LedgerWriter:
             )
 
     def _store(self, waiting: RowQueue) -> int:
-        """Store the first queued rows, and return their number.
+        """Store the first rows of the queue, and return their number.
 
-        If another attempt stored rows before, these rows are removed from the queue, and the result
-        is 0.
+        If another attempt has stored an entry in the meantime, store nothing, remove the rows of
+        the other attempt from the queue, and return 0.
         """
         rows, newest, batch = waiting.peek(self._chunk), self._newest, self._identity.batch
         goes_on = newest.batch == batch
@@ -206,7 +221,8 @@ class LedgerWriter:
     def _send(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
         """Store an entry and its rows atomically, and return the newest entry of the ledger.
 
-        If the ledger has an entry of another attempt after ``before``, that entry is returned.
+        ``before`` is the sequence of the previous entry. If another attempt has stored an entry
+        after the previous one, store nothing and return the other attempt's entry.
         """
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
         patience = Patience(self._options.ack_timeout)
@@ -218,25 +234,26 @@ class LedgerWriter:
             except WrongLastSequence as error:
                 found = self._read_newest()
                 if found.seq > before:
-                    # An earlier try stored the entry, or another attempt that still runs did.
+                    # An earlier try or another attempt stored the entry.
                     return found
-                # Either the server is still storing a batch that arrived before, or the replica
+                # Either the server is still storing another batch for the ledger, or the replica
                 # that responded has just lost the leadership and lacks entries.
                 patience.spend(error)
             except TwinstreamError as error:
                 if tries == _SUSPICIOUS or _is_of_other_stream(error):
                     self._refuse_other_streams(rows)
-                # A new leader lacks the messages that the old leader staged. Also, open batches of
-                # attempts that died count until they expire. A retry is safe: if the batch is
-                # stored, the server refuses the expected sequence of the retry.
+                # Send the batch again after a transient error. For example, a new leader lacks the
+                # messages that the old leader staged, and batches that killed attempts left open
+                # count towards the limit of open batches until they expire. A retry is safe,
+                # because the server refuses its expected sequence if the batch is already stored.
                 if not is_transient(error, batch=True):
                     raise
                 patience.spend(error)
 
     def _refuse_other_streams(self, rows: list[OutMessage]) -> None:
-        """Raise `SchemaError` if a row has a subject of another stream.
+        """Raise `SchemaError` if a row has a subject that the stream does not have.
 
-        The server reports a batch with such a row as incomplete.
+        For a batch with such a row, the server only reports that the batch is incomplete.
         """
         takes = matcher(self._stream.config.subjects or [self._stream.name])
         for row in rows:
@@ -248,12 +265,19 @@ class LedgerWriter:
 
 
 def _chunk_of(config: StreamConfig, max_payload: int) -> int:
-    """Return the most rows of an atomic batch whose entry is not too large for the stream."""
+    """Return the maximum number of rows of a batch, so that the entry is not too large.
+
+    The size of the entry is limited by the server's ``max_payload`` and the stream's
+    ``max_msg_size``.
+    """
     limits = [max_payload, config.max_msg_size or -1]
     most = min(each for each in limits if each > 0)
     return max(1, min(CHUNK, (most - _REST) // _KEY_TEXT))
 
 
 def _is_of_other_stream(error: TwinstreamError) -> bool:
-    """Return whether another stream sent the error: the ledger's stream allows atomic batches."""
+    """Return whether the error means that atomic batches are disabled.
+
+    Only a stream other than the stream of the ledger can send this error.
+    """
     return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED

@@ -1,4 +1,4 @@
-"""The ledger entry: a message that records the rows of a micro-batch stored together with it."""
+"""The ledger entry: the first message of an atomic batch, which records the rows of the batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Entry"]
 
 @frozen
 class Entry:
-    """An entry of a ledger. ``seq`` is its sequence; 0 means that it is not stored."""
+    """An entry of a ledger. ``seq`` is its sequence, or 0 if the entry is not stored."""
 
     batch: int = -1
     """The number of the micro-batch."""
@@ -26,7 +26,7 @@ class Entry:
     keys: bytes = b""
     """The concatenated keys of the rows in the entry's atomic batch."""
     first: int = 0
-    """The sequence of the micro-batch's first entry; 0 in the first entry itself."""
+    """The sequence of the micro-batch's first entry, or 0 if this entry is the first."""
     seq: int = 0
 
     @property
@@ -50,7 +50,7 @@ class Entry:
         try:
             members: Any = read_json(payload)
             batch, rows = int(members["batch"]), int(members["rows"])
-            # Entries of earlier releases have neither member.
+            # Entries of earlier releases lack these two members.
             keys, first = b64decode(members.get("keys", "")), int(members.get("first", 0))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LedgerError(

@@ -1,4 +1,4 @@
-"""Check that only the tasks of the last attempt have ledgers of a micro-batch."""
+"""Check that the last attempt of a micro-batch has all tasks in which rows were stored."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ __all__ = ["refuse_other_tasks"]
 
 
 def refuse_other_tasks(stream: Stream, commits: Sequence[JetStreamCommit], patience: float) -> None:
-    """Raise `LedgerError` if a task without a commit has stored rows of the same micro-batch.
+    """Raise `LedgerError` if an earlier attempt stored rows in a task that has no commit.
 
-    Each task compares its rows with its own ledger. If a repeat of the micro-batch has fewer tasks
-    than an earlier attempt, no task compares the ledgers of the missing tasks, and other tasks may
-    have stored the same rows again. ``patience`` is the time for retries of requests, in seconds.
+    ``commits`` are the reports of the tasks of the last attempt. Each task compares its rows only
+    with its own ledger. If the last attempt has fewer tasks than an earlier attempt, no task
+    compares the ledgers of the missing tasks. Then the tasks may have stored the same rows again.
+    ``patience`` is the number of seconds for which requests are retried.
     """
     if not commits:
         return

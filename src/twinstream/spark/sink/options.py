@@ -27,34 +27,38 @@ class SinkOptions:
 
     ``idempotence`` selects how a repeated attempt treats rows that are already stored:
 
-    - ``none``: it stores all its rows again (at least once);
-    - ``msgId``: it stores no row twice within the stream's duplicate window;
-    - ``insert``: it stores no message for a subject that has one, so each row needs its own
+    - ``none``: the rows are stored again (at least once);
+    - ``msgId``: no row is stored twice within the stream's duplicate window;
+    - ``insert``: a row is stored only if its subject has no message, so each row needs its own
       subject;
-    - ``ledger``: it stores only rows that no other attempt has stored, without a time limit. Rows
-      are sent in atomic batches. The first message of a batch is a ledger entry, which is fenced
-      by the sequence of the previous entry.
+    - ``ledger``: a row is stored only if no other attempt has stored it, without a time limit. Rows
+      are sent in atomic batches. The first message of a batch is a ledger entry. The server refuses
+      the batch if the ledger has another last entry than the writer expects.
     """
 
     connection: ConnectionSettings
     stream: str | None = None
     subject: str | None = None
-    """The subject of rows that have no subject."""
+    """The subject of rows without a value in the column ``subject``."""
     idempotence: Idempotence = "msgId"
     id_column: str | None = None
-    """The column that identifies a row. By default the row's content and task identify it."""
+    """The column that identifies a row; no row may have null there. Without this option, the column
+    ``msg_id`` identifies a row. A row without ``msg_id`` is identified by its content and task."""
     write_id: str | None = None
-    """The ID of a batch write. A later write with the same ID is a repeated attempt."""
+    """The ID of a batch write. A later write with the same ID counts as a repeated attempt. By
+    default, each write has a random ID."""
     ledger_subject: str | None = None
+    """The prefix of the subjects of ledger entries."""
     min_duplicate_window: float = 120.0
-    """The shortest duplicate window of the stream that the write accepts, in seconds."""
+    """The shortest duplicate window in seconds that the stream may have with ``msgId``."""
     max_in_flight: int = 4096
+    """The maximum number of rows that wait for an acknowledgement."""
     ack_timeout: float = 30.0
-    """The most seconds to wait for an acknowledgement."""
+    """The maximum number of seconds to wait for an acknowledgement."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        """Return the parsed and validated options. Raises `OptionError` for an invalid one."""
+        """Return the parsed and validated options. Raises `OptionError` for an invalid option."""
         given = OptionsMap(options)
         _refuse_bucket(given)
         parsed = cls(

@@ -1,4 +1,4 @@
-"""Publish the rows of a write task one by one, as all modes without a ledger do."""
+"""Publish the rows of a write task one by one, for all values of ``idempotence`` but ``ledger``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["publish_rows"]
 
-#: The most retries of a row, and the seconds between them. After a leader is lost, a new one is
-#: elected within nine seconds, and a lost response is noticed after a tenth of ``ackTimeoutMs``.
+#: The maximum number of retries of a row, and the seconds before each retry. After a leader is
+#: lost, a new leader is elected within nine seconds. A response counts as lost after a tenth of
+#: ``ackTimeoutMs``.
 _RETRIES: Final = 9
 _RETRY_WAIT: Final = 1.0
 
-#: The most seconds that rows wait until their message IDs can be used again, and the default of
-#: these seconds for a stream whose duplicate window is unknown.
+#: Rows whose message IDs the stream reports as in process are published again for as long as the
+#: duplicate window, but not for longer than the first number of seconds. The second number is used
+#: if the duplicate window is unknown.
 _LONGEST_HOLD: Final = 600.0
 _USUAL_WINDOW: Final = 120.0
 
@@ -42,12 +44,12 @@ def publish_rows(
 ) -> JetStreamCommit:
     """Publish rows with many pending acknowledgements, and return the numbers of rows.
 
-    ``window`` is the stream's duplicate window in seconds. After a leader change, a stream may
-    report a message ID as in process although the message is lost, for up to ``window`` seconds.
-    Spark's attempts would all fail in this time. So such rows are published again until the window
-    has passed.
+    ``window`` is the stream's duplicate window in seconds, or ``None`` if it is unknown. After a
+    leader change, a stream may report a message ID as in process for up to ``window`` seconds,
+    although the message is lost. All of Spark's attempts of the task would fail in this time. So
+    such rows, up to ``maxInFlight`` of them, are published again until the window has passed.
 
-    Raises the server's error for the first row that the server refuses.
+    Raises the server's error for the first other row that the server refuses.
     """
     commit = JetStreamCommit(0, 0)
     again: list[PublishRequest] = []
@@ -142,6 +144,6 @@ def _is_in_process(failure: PublishFailure) -> bool:
 
 def _refusal(failure: PublishFailure) -> BaseException | None:
     error: BaseException = failure.error
-    # An `OutcomeUnknown` means that the row was sent twice, because the first response was lost.
-    # Its cause is the response to the second message.
+    # `OutcomeUnknown` means that a response was lost and that the row was sent again. The cause of
+    # the exception is the server's response to the repeated message.
     return error.__cause__ if isinstance(error, OutcomeUnknown) else error

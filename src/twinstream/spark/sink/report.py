@@ -8,9 +8,10 @@ __all__ = ["JetStreamCommit"]
 
 
 class JetStreamCommit(WriterCommitMessage):
-    """The numbers of rows that a task stored, and of rows that were already stored (``present``).
+    """The number of rows that a task stored, and of rows that were already stored (``present``).
 
-    With a ledger, it also has the subject of the task's ledger and the number of the micro-batch.
+    With ``idempotence=ledger``, ``ledger`` is the subject of the task's ledger, and ``batch`` is
+    the number of the micro-batch.
     """
 
     def __init__(self, stored: int, present: int, ledger: str = "", batch: int = 0) -> None:

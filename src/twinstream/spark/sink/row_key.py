@@ -1,7 +1,7 @@
 """The key of a row: a hash of everything that is published for it.
 
-Spark repeats tasks. A repeated task that reads a shuffle gets the same rows in another order, so
-the position of a row does not identify it. Its content does.
+Spark repeats tasks. If a repeated task reads a shuffle, it gets the same rows in another order. So
+a row is identified by its content and not by its position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from twinstream.spark.sink.task_identity import TaskIdentity
 
 __all__ = ["KEY_SIZE", "RowIds", "row_key"]
 
-#: Bytes of a key. Among 10 million rows, the probability of two equal keys is 1 to 10**15.
+#: The size of a key in bytes. Among 10 million rows with different contents, the probability that
+#: two have the same key is below 1 in 10**15.
 KEY_SIZE: Final = 12
 
 
@@ -24,18 +25,19 @@ def row_key(row: OutMessage) -> bytes:
     """Return the hash of a row's subject, headers, TTL and data."""
     subject = row.subject.encode()
     if row.headers is None and row.ttl is None:  # most rows
-        # A subject is not empty and has no space, so this text cannot equal a text of the other
-        # rows, which begins with a space.
+        # A subject is not empty and contains no space. So the hashed text does not begin with a
+        # space, and cannot be equal to the text that is hashed below.
         return blake2b(b"%b %b" % (subject, row.data), digest_size=KEY_SIZE).digest()
     rest = json.dumps([row.headers, row.ttl], sort_keys=True).encode()
     return blake2b(b" %b %b %b" % (rest, subject, row.data), digest_size=KEY_SIZE).digest()
 
 
 class RowIds:
-    """The message IDs of one task's rows. They do not depend on the order of the rows.
+    """A generator of the message IDs of one task's rows.
 
-    Equal rows of the task are numbered, so that each has another ID. The ID contains the task,
-    because several tasks may have equal rows. This object needs about 80 bytes of memory per row.
+    The set of IDs does not depend on the order of the rows. Equal rows of the task are numbered, so
+    that their IDs differ. An ID contains the identity of the task, because other tasks may have
+    equal rows. This object needs about 80 bytes of memory per row.
     """
 
     def __init__(self, identity: TaskIdentity) -> None:

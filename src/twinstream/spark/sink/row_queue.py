@@ -1,4 +1,4 @@
-"""A queue of rows to store, which writes rows to disk if there are many."""
+"""A queue of rows to store. If it has many rows, it writes most of them to disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _BLOCK: Final = 20_000
 
 
 class RowQueue:
-    """A FIFO queue of rows. It must be able to contain all rows of a task."""
+    """A FIFO queue of rows, which may have to contain all rows of a task.
+
+    Blocks of ``block`` rows are written to a temporary file.
+    """
 
     def __init__(self, block: int = _BLOCK) -> None:
         self._block: Final = block
@@ -64,7 +67,7 @@ class RowQueue:
         self._file, self._size = kept._file, kept._size
 
     def close(self) -> None:
-        """Remove the file on disk."""
+        """Remove the temporary file, if there is one."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -28,8 +28,8 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
-#: The types of a column that identifies rows: their values have the same text in every session. The
-#: text of a timestamp depends on the session's time zone.
+#: The types that a column which identifies rows may have. Their values have the same text in every
+#: session. The text of a timestamp would depend on the session's time zone.
 _IDENTITIES: Final = ("string", "bigint", "int")
 
 # Columns of a raw read that the sink ignores, so that the rows of a read can be written unchanged.
@@ -38,7 +38,11 @@ _IGNORED: Final = frozenset({"stream", "seq", "timestamp"})
 
 @frozen
 class OutMessage:
-    """A message to publish for a row. ``ttl`` is in seconds; ``identity`` is the ID of the row."""
+    """The message to publish for a row.
+
+    ``ttl`` is in seconds. ``identity`` is the value of the column that identifies rows, as text, or
+    ``None`` without a value.
+    """
 
     subject: str
     data: bytes
@@ -51,11 +55,13 @@ class RowReader:
     """A converter of the rows of a write to messages.
 
     The rows have a column ``data`` (binary or string), and optionally ``subject``, ``headers``,
-    ``msg_id`` (ID of the row) and ``ttl`` (seconds). Headers that only a server may set, and
-    headers of an earlier publication, are dropped (:mod:`twinstream.core.publish.copied_headers`).
+    ``msg_id`` (ID of the row), ``ttl`` (seconds) and the column that the option ``idColumn`` names.
+    Headers that only a server may set, and headers of an earlier publication, are dropped
+    (:mod:`twinstream.core.publish.copied_headers`).
 
     Raises :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
-    another type.
+    another type, and :class:`~twinstream.spark.errors.OptionError` if the columns do not match the
+    options ``subject`` and ``idColumn``.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -87,10 +93,11 @@ class RowReader:
         batches: Iterator[pa.RecordBatch],
         check: Callable[[pa.RecordBatch], None] = lambda _: None,
     ) -> Iterator[OutMessage]:
-        """Yield the messages of all rows in order. ``check`` is called with each batch before them.
+        """Yield the messages of all rows in order.
 
-        Raises `SchemaError` for a row without a subject, and for headers, an ID or a TTL that no
-        server accepts.
+        ``check`` is called with each batch before the messages of the batch are yielded. Raises
+        `SchemaError` for a row without a subject or a required ID, and for headers, an ID or a TTL
+        that no server accepts.
         """
         for batch in batches:
             check(batch)
@@ -123,11 +130,11 @@ class RowReader:
 
 
 def _check_message(row: OutMessage) -> None:
-    """Raise `SchemaError`, which has the row's subject, if the row cannot be published."""
+    """Raise `SchemaError`, which names the row's subject, if the row cannot be published."""
     identity = row.identity
     is_plain = identity is None or (identity.isprintable() and identity == identity.strip())
     if row.headers is None and row.ttl is None and is_plain:
-        return  # most rows need no check, which takes as long as encoding the headers
+        return  # as for most rows; the check below takes as long as encoding the headers
     request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)
     try:
         publish_headers(request)
@@ -166,8 +173,9 @@ def _headers(
     return {
         name: _values(name, value, subject)
         for name, value in pairs or ()
-        # A counter accepts no data. So only a row without data may increment a counter; the
-        # header of any other row is the copied total of a counter.
+        # A message that increments a counter has no data. If a row with this header has data, it is
+        # a stored message of a counter, whose data is the total. The increment must not be
+        # repeated, so the header is dropped.
         if (is_copied(name) or (counts and name == INCREMENT))
         # The column `ttl` replaces the TTL header of a copied message.
         and (ttl is None or name != TTL)

@@ -42,7 +42,8 @@ class _Writing:
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._rows = RowReader(options, schema)
-        # The ID is pickled with this object, so it is the same in every attempt of a batch write.
+        # Spark pickles this object once for all attempts of a batch write, so a random ID is the
+        # same in each attempt.
         self._write_id = options.write_id or uuid.uuid4().hex
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
@@ -64,7 +65,11 @@ class _Writing:
             return publish_rows(jet, options, rows, identity, window)
 
     def _end(self, messages: list[Any]) -> None:
-        """Raise `LedgerError` if a task of an earlier attempt, without a commit, stored rows."""
+        """Check the ledgers of a write after all its tasks have ended.
+
+        Raises `LedgerError` if an earlier attempt stored rows in a task that this attempt does not
+        have. Without ``idempotence=ledger`` nothing is checked.
+        """
         options = self._options
         if options.idempotence == "ledger":
             with options.connection.connect_in_task(options.ack_timeout) as nc:
@@ -74,39 +79,39 @@ class _Writing:
 
 
 class JetStreamWriter(_Writing, DataSourceArrowWriter):
-    """The writer of a batch query. Rows become visible task by task."""
+    """The writer of a batch query. Rows are visible as soon as the server has stored them."""
 
     def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
         self, iterator: Iterator[pa.RecordBatch]
     ) -> WriterCommitMessage:
-        """Publish the rows of one task."""
+        """Publish the rows of one task, and return the numbers of rows."""
         return self._write(iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """Raise `LedgerError` if an earlier attempt had tasks that this one does not have."""
+        """Raise `LedgerError` if an earlier attempt stored rows in a task that no longer exists."""
         self._end(messages)
 
     def abort(self, messages: list[Any]) -> None:
-        """Do nothing: stored messages stay, and a repeat does not store them again."""
+        """Do nothing. Stored messages stay; see `SinkOptions` for a repeated attempt."""
 
 
 class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
-    """The writer of a streaming query. Rows become visible task by task."""
+    """The writer of a streaming query. Rows are visible as soon as the server has stored them."""
 
     streams = True
 
     def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
         self, iterator: Iterator[pa.RecordBatch]
     ) -> WriterCommitMessage:
-        """Publish the rows of one task."""
+        """Publish the rows of one task, and return the numbers of rows."""
         return self._write(iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Raise `LedgerError` if an earlier attempt had tasks that this one does not have."""
+        """Raise `LedgerError` if an earlier attempt stored rows in a task that no longer exists."""
         self._end(messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Do nothing: stored messages stay, and a repeat does not store them again."""
+        """Do nothing. Stored messages stay; see `SinkOptions` for a repeated attempt."""
 
 
 def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
@@ -115,9 +120,10 @@ def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
 
 
 def _checked_stream(jet: JetStream, options: SinkOptions) -> Stream | None:
-    """Return the stream of the options, or ``None`` if they name none.
+    """Request the stream that the options name, and return it, or ``None`` without a name.
 
-    Raises `OptionError` if there is no such stream, or if its settings break the mode's guarantee.
+    Raises `OptionError` if there is no such stream, or if a setting of the stream breaks the
+    guarantee of the option ``idempotence``.
     """
     if options.stream is None:
         return None

@@ -1,7 +1,7 @@
 """Find rows whose subject belongs to no stream, before the rows are sent.
 
-The server's response to an unknown subject is the same as during a leader election. So a writer
-would retry such a row for half a minute, in each of Spark's attempts.
+The server's response to a message with such a subject is the same as during a leader election. So
+without this check, a writer would retry such a row for half a minute in each attempt of the task.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownSubjects"]
 
-#: Timeout of each request in seconds. Without a response the rows are sent unchecked.
+#: The timeout of each request in seconds. After a timeout, the rows are sent unchecked.
 _PATIENCE: Final = 5.0
 
 
 class KnownSubjects:
     """The subjects of the streams to which a task writes.
 
-    A batch of rows is checked with one expression over its column ``subject``, and requests are
-    sent only for unknown subjects. ``config`` is the configuration of the stream that the options
-    name, or ``None``. ``default`` is the subject of rows without a subject.
+    A batch of rows is checked with one expression over its column ``subject``. Requests are sent
+    only for subjects that match no known stream. ``config`` is the configuration of the stream that
+    the options name, or ``None``. ``default`` is the subject of rows without a subject, or
+    ``None``.
     """
 
     def __init__(self, jet: JetStream, config: StreamConfig | None, default: str | None) -> None:
@@ -42,11 +43,11 @@ class KnownSubjects:
             self._add(config)
 
     def check(self, rows: pa.RecordBatch) -> None:
-        """Raise `SchemaError` if a row's subject belongs to no stream."""
+        """Raise `SchemaError` if a row has a subject that certainly belongs to no stream."""
         subjects = self._subjects(rows)
         before: str | None = None
         while (subject := self._unknown(subjects)) is not None:
-            if subject == before:  # the stream no longer has the subject
+            if subject == before:  # the stream was changed after the lookup by subject
                 self._known = None
                 return
             before = subject
@@ -59,7 +60,10 @@ class KnownSubjects:
         return column if self._default is None else column.fill_null(self._default)
 
     def _unknown(self, subjects: pa.Array) -> str | None:
-        """Return the first subject that is not known, or ``None``."""
+        """Return the first subject that is not known.
+
+        Return ``None`` if all are known, or if checks are turned off.
+        """
         if self._known is None:
             return None
         if not self._known:
@@ -75,11 +79,11 @@ class KnownSubjects:
         return str(found[0].as_py()) if len(found) else None
 
     def _look_up(self, subject: str) -> None:
-        """Look up the stream of a subject and add its subjects to the known ones.
+        """Look up the stream of a subject, and add the subjects of the stream to the known ones.
 
-        Raises `SchemaError` if there is no such stream. If the result is uncertain, checks are
-        turned off: the client may have no permission for the request, or the account may map the
-        subject to another one.
+        Raises `SchemaError` if there is no such stream. If that is uncertain, all further checks
+        are turned off. Reasons are that the client has no permission for the request, or that the
+        account maps the subject to another subject.
         """
         try:
             name = self._jet.stream_name_by_subject(subject, timeout=_PATIENCE)
@@ -96,9 +100,10 @@ class KnownSubjects:
             self._known += [pattern_of(each).decode() for each in filters]
 
     def _probe(self, subject: str) -> None:
-        """Raise `SchemaError` if no stream responds to a message with this subject.
+        """Publish a message with this subject, and raise `SchemaError` if no stream responds.
 
-        The message expects a stream that does not exist, so no stream stores it.
+        The message names a stream that does not exist as the expected stream, so no stream stores
+        the message.
         """
         try:
             self._jet.publish(subject, b"", expected_stream=uuid.uuid4().hex, timeout=_PATIENCE)

@@ -1,4 +1,7 @@
-"""The identity of a write task: its write, batch and partition, the same in every attempt."""
+"""The identity of a write task: its write, batch and partition.
+
+Every attempt of a task has the same identity.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ __all__ = ["TaskIdentity"]
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
-# A setting of the session in which a micro-batch runs. A write within foreachBatch may start in
-# another thread than the query's, for example over Spark Connect. Then its tasks have this setting
-# and not the properties of the micro-batch.
+# A setting of the session in which a micro-batch runs. A write within foreachBatch may start in a
+# thread other than the thread of the query, for example over Spark Connect. The tasks of such a
+# write have this setting, but not the properties of the micro-batch.
 _OF_SOME_BATCH = "spark.sql.streaming.internal.stateStore.partitions"
 
 _NEEDS_NAME = (
@@ -34,13 +37,14 @@ _NO_BATCH = (
 
 @frozen
 class TaskIdentity:
-    """The identity of the rows of one task among all rows of all batches of a write."""
+    """The identity of one task among the tasks of all batches and writes."""
 
     write: str
     batch: int
     partition: int
     refusal: str | None = None
-    """The text of an error if another write may have the same identity; see :meth:`check`."""
+    """The text of an error if another write may have the same identity, otherwise ``None``; see
+    :meth:`check`."""
 
     @classmethod
     def here(cls, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
@@ -74,12 +78,13 @@ class TaskIdentity:
         return cls(f"{query}-{write_id}", batch, partition)
 
     def check(self) -> None:
-        """Raise `OptionError` if two writes of a query would have the same identity.
+        """Raise `OptionError` if another write of the query may have the same identity.
 
-        Two writes of one batch cannot be distinguished, because Spark's properties are the same for
-        both, and a generated ID would differ in the next attempt. If Spark does not pass the batch,
-        the writes of two batches cannot be distinguished either. The sink would skip rows of the
-        second write as stored by the first.
+        Without a `writeId`, two writes of one batch cannot be distinguished: Spark's properties are
+        the same for both writes, and a generated ID would differ in the next attempt. If Spark does
+        not pass the number of the batch, the writes of two batches cannot be distinguished. In both
+        cases the sink would take rows of the second write for rows that the first write has stored,
+        and skip them.
         """
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)

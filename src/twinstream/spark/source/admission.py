@@ -18,10 +18,10 @@ __all__ = ["admit", "is_too_little", "read_limit"]
 
 
 def read_limit(options: SourceOptions) -> ReadLimit:
-    """Return one of the limits that the options set, as Spark's type.
+    """Return one of the limits that the options set, or ``ReadAllAvailable`` without limits.
 
-    Spark accepts one limit only. The returned limit only shows Spark that a limit exists: the
-    source applies all limits of the options, unless Spark requests all available data.
+    Spark accepts only one limit, and passes it to the source when it requests the next offset. The
+    source then applies all limits of the options, unless Spark requests all available data.
     """
     if options.max_messages_per_trigger is not None:
         return ReadMaxRows(options.max_messages_per_trigger)
@@ -33,9 +33,10 @@ def read_limit(options: SourceOptions) -> ReadLimit:
 
 
 def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: float) -> bool:
-    """Return whether a batch should wait for more messages.
+    """Return whether the next batch should wait for more messages.
 
-    ``waited`` is the number of seconds since the last batch was planned.
+    ``backlog`` has the number of unread sequences of each stream. ``waited`` is the number of
+    seconds since the last batch was planned.
     """
     least = options.min_messages_per_trigger
     return (
@@ -48,9 +49,10 @@ def admit(
 ) -> dict[str, int]:
     """Return how many sequences of each stream's backlog the next batch reads.
 
-    ``sizes`` has the mean size of a message in bytes. Limits count sequences, which are at least as
-    many as messages. At least one sequence of a backlog is read, so that a limit never stops a
-    read. Streams share a limit in proportion to their backlogs.
+    ``backlog`` has the number of unread sequences of each stream, and ``sizes`` the mean size of a
+    stream's messages in bytes. Limits count all sequences, also those without a message. Streams
+    share a limit in proportion to their backlogs. If all shares are below one sequence, the stream
+    with the largest backlog gets one, so that a small limit never stops the query.
     """
     admitted = dict(backlog)
     most = options.max_messages_per_trigger

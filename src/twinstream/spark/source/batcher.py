@@ -29,7 +29,11 @@ _PUT: Final = KeyValueOperation.PUT.name
 
 @frozen
 class _Block:
-    """A page with its stream's name, decoded payloads, and the operations of its markers."""
+    """A page of messages of ``stream``, from which the columns are built.
+
+    ``payload`` has the decoded payloads, or is ``None`` for raw reads. ``markers`` has the
+    operations of delete markers, by the position of the message in the page.
+    """
 
     page: ArrowPage
     stream: str
@@ -59,8 +63,8 @@ class Batcher:
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
 
-        Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit if
-        the mode is FAILFAST.
+        Raises :class:`~twinstream.spark.errors.DecodeFailure` if the mode is FAILFAST and a message
+        does not match the schema.
         """
         markers = {} if self._bucket is None else key_markers_in(page)
         payload = None if self._decoder is None else self._decoded(self._decoder, page, markers)
@@ -81,7 +85,11 @@ class Batcher:
         return batch
 
     def _dropped(self, block: _Block) -> set[int]:
-        """Return the positions of messages that the options exclude from the rows."""
+        """Return the positions of messages that give no row.
+
+        These are messages that do not match the schema with mode DROPMALFORMED, and the markers of
+        a bucket with ``deletes=false``.
+        """
         dropped: set[int] = set()
         if block.payload is not None and self._mode == "DROPMALFORMED":
             dropped.update(block.payload.misfits)
@@ -94,8 +102,8 @@ class Batcher:
     ) -> Payload:
         """Return the decoded payloads of a page.
 
-        If headers are read, a message with malformed headers does not fit. The payloads of delete
-        markers are not decoded.
+        If the read includes headers, a message with malformed headers does not match the schema.
+        Its payload and the payloads of delete markers are not decoded.
         """
         bad = _malformed_headers(page) if self._checks_headers else {}
         if not bad and not markers:
@@ -108,7 +116,7 @@ class Batcher:
 
 
 def _malformed_headers(page: ArrowPage) -> dict[int, str]:
-    """Return the reasons why headers of messages cannot be parsed, by position."""
+    """Return why headers cannot be parsed, by the position of the message in the page."""
     if pc.all(pc.or_(_is_empty(page.headers), pc.starts_with(page.headers, _VERSION))).as_py():
         return {}
     return {
@@ -131,8 +139,8 @@ def _decoder(
         return EventPayloads()
     return JsonPayloads(
         layout.payload,
-        # With a user's own Spark schema, a text column accepts any value as JSON text, as in
-        # `from_json`.
+        # If the user gave a Spark schema, a string column accepts any JSON value as its text, as
+        # Spark's `from_json` does.
         lenient=options.json_schema is None,
         keep_extras=EXTRA in requested.names,
     )

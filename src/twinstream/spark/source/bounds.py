@@ -24,10 +24,15 @@ __all__ = ["Bound", "SeqAt", "Strategy"]
 _Word: TypeAlias = Literal["earliest", "latest"]
 
 Strategy: TypeAlias = Literal["error", "latest"]
-"""The behavior if a stream has no message at or after the time: an error, or its end."""
+"""What a time means if the stream has no message at or after it: an error, or the end of the
+stream."""
 
 SeqAt: TypeAlias = Callable[[str, datetime], int | None]
-"""A function that returns the first sequence of a stream at or after a time, or ``None``."""
+"""A function that returns the sequence of the first message that was stored at or after a time.
+
+Its arguments are the name of the stream and the time. It returns ``None`` if there is no such
+message.
+"""
 
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
@@ -39,8 +44,9 @@ _MOST: Final = 2**64
 class Bound:
     """The start or end of a read.
 
-    It is a keyword for all streams (``word``), or each stream has a keyword or sequence
-    (``by_stream``) or a time (``by_time``).
+    Exactly one attribute is set: ``word``, a keyword for all streams; ``by_stream``, a keyword or
+    sequence for each stream; or ``by_time``, a time for each stream. ``option`` is the option's
+    name for error messages. ``otherwise`` applies to times.
     """
 
     option: str
@@ -53,7 +59,8 @@ class Bound:
     def parse(cls, option: str, text: str, streams: tuple[str, ...]) -> Bound:
         """Return the bound of an option with a keyword or with sequences.
 
-        Raises `OptionError` if the text is neither a keyword nor an object with each stream.
+        Raises `OptionError` if the text is neither a keyword nor a JSON object with a sequence for
+        each stream.
         """
         if text.lower() in {"earliest", "latest"}:
             return cls(option, word=cast(_Word, text.lower()))
@@ -78,7 +85,7 @@ class Bound:
     ) -> Bound:
         """Return the bound of an option with a time for each stream.
 
-        Raises `OptionError` if the text is no object with a time for each stream.
+        Raises `OptionError` if the text is no JSON object with a time for each stream.
         """
         wanted = 'a JSON object as {"S": 1700000000000}'
         given = _for_each(option, text, streams, "time", wanted)
@@ -86,7 +93,7 @@ class Bound:
         return cls(option, by_time=times, otherwise=otherwise)
 
     def renamed(self, name: str, stream: str) -> Bound:
-        """Return a copy in which the stream ``name`` is called ``stream``."""
+        """Return a copy in which the name ``stream`` replaces the name ``name``."""
         return evolve(
             self,
             by_stream={stream if each == name else each: at for each, at in self.by_stream.items()},
@@ -96,8 +103,8 @@ class Bound:
     def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
         """Return the bound's sequence, which is inclusive for a start and exclusive for an end.
 
-        Raises `OptionError` if the stream has no message at or after the time, unless the options
-        choose the latest sequence in this case.
+        A time after the last message resolves to the end of the stream if ``otherwise`` is
+        ``latest``. If it is ``error``, `OptionError` is raised.
         """
         time = self.by_time.get(state.name)
         if time is not None:
@@ -122,8 +129,8 @@ class Bound:
     def refuse_end(self, end: Bound) -> None:
         """Raise `OptionError` for an end before this start, because the read would be empty.
 
-        Sequences are compared with sequences, and times with times. Only the server can compare a
-        sequence, a time and a keyword.
+        Sequences are compared with sequences, and times with times. Bounds of different kinds are
+        not compared, because that needs the state of the stream.
         """
         for name, low in self.by_stream.items():
             high = end.by_stream.get(name)
@@ -142,12 +149,12 @@ class Bound:
         )
 
     def asks_for(self, word: _Word) -> bool:
-        """Return whether ``word`` is the bound of all streams or of one stream."""
+        """Return whether ``word`` is the bound of at least one stream."""
         return word == self.word or word in self.by_stream.values()
 
     @property
     def is_explicit(self) -> bool:
-        """Whether the option has sequences, whose messages the stream must have."""
+        """Whether the option has a sequence or keyword for each stream."""
         return bool(self.by_stream)
 
 
@@ -156,7 +163,7 @@ def _for_each(
 ) -> dict[str, object]:
     """Return the parsed JSON object of an option, which must have a member for each stream.
 
-    Raises `OptionError` for any other text; ``what`` and ``wanted`` are for its message.
+    Raises `OptionError` for any other text. ``what`` and ``wanted`` are parts of the error message.
     """
     try:
         value = read_json(text)

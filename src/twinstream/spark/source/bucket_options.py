@@ -1,4 +1,7 @@
-"""The options of a read of a key-value bucket, and checks that no others contradict them."""
+"""The options of a read of a key-value bucket.
+
+Options that cannot be combined with them are refused.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,26 @@ _OF_STREAMS: Final = {
 
 @frozen(kw_only=True)
 class BucketOptions:
-    """The key-value bucket to read, and which of its revisions are rows."""
+    """The name of the key-value bucket to read, and the selection of its keys and revisions."""
 
     name: str
     keys: tuple[str, ...] = ()
-    """Filters of keys, without filters that another one covers; empty reads all keys."""
+    """The key filters. A filter is omitted if another filter covers it. Without filters, all keys
+    are read."""
     history: bool = False
-    """Whether a batch reads all revisions that are stored, not only the last one of each key."""
+    """Whether a batch query reads all stored revisions, not only the last revision of each key."""
     deletes: bool = True
-    """Whether the markers of deleted, purged and expired keys are rows."""
+    """Whether a read returns rows for the markers of deleted, purged and expired keys."""
     prefix: str = ""
-    """The start of stored subjects, before the key. A mirror has the prefix of its origin."""
+    """The part of a stored subject that precedes the key. A mirror has the prefix of its origin, so
+    `located` requests the prefix from the server."""
 
     @classmethod
     def take(cls, given: OptionsMap) -> BucketOptions | None:
         """Return the bucket's options, or `None` without the option `bucket`.
 
-        Raises `OptionError` for an invalid option or one that `bucket` excludes.
+        Raises `OptionError` for an invalid option, for an option that cannot be combined with
+        `bucket`, and for `keys`, `history` or `deletes` without `bucket`.
         """
         name = given.text("bucket")
         if name is None:
@@ -68,7 +74,7 @@ class BucketOptions:
         return stream_of(self.name)
 
     def subjects(self, prefix: str) -> tuple[str, ...]:
-        """Return the filters of the stored subjects, which are ``prefix`` with a key filter."""
+        """Return the subject filters: ``prefix`` with each key filter, or with ``>`` for all."""
         return tuple(prefix + each for each in self.keys or (">",))
 
     def missing(self, error: Exception) -> OptionError:

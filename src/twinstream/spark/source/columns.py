@@ -22,7 +22,7 @@ Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
 """A function that builds one column of a page. Its second argument is the stream's name."""
 
 HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
-"""The type of the headers: the names as stored, with all values of each name in order."""
+"""The Spark type of the headers: a map from each name, as stored, to its values in order."""
 
 _SEQS: Final = frozenset({"seq", "revision"})
 _MOMENT: Final = arrow_type(fields.TIMESTAMP)
@@ -32,9 +32,9 @@ _DECIMAL: Final = arrow_type(fields.DECIMAL20)
 def part(name: str, uint64: Uint64) -> Part:
     """Return the builder of the column for a part of the messages.
 
-    ``name`` is subject, data, headers, stream, seq or timestamp; of a bucket it is headers,
-    revision or time. Sequences are unsigned 64-bit numbers; ``uint64`` decides the type of their
-    column.
+    ``name`` is subject, data, headers, stream, seq or timestamp. For a read of a bucket, it is
+    headers, revision or time; `Batcher` builds the other columns of a bucket. ``uint64`` sets the
+    type of the column for sequences and revisions, which are unsigned 64-bit numbers.
     """
     if name in _SEQS and uint64 == "decimal":
         return _decimal_seqs
@@ -42,7 +42,7 @@ def part(name: str, uint64: Uint64) -> Part:
 
 
 def part_type(name: str, uint64: Uint64) -> DataType:
-    """Return the Spark type of the column for a part of the messages."""
+    """Return the Spark type of the column for a part of the messages or of a bucket's entries."""
     if name in _SEQS and uint64 == "decimal":
         return fields.DECIMAL20
     return _TYPES[name]

@@ -4,7 +4,8 @@ Five cases are distinguished: messages that were lost before they were read (see
 stream that was deleted and re-created, a stream that was restored to an earlier state and kept its
 creation time, a changed filter, and streams that were added to or removed from the read.
 
-With ``failOnDataLoss=false`` the read continues with the messages that still exist.
+A read is strict unless ``failOnDataLoss`` is false. A strict read fails in the first four cases and
+if a stream was removed from the read. Other reads continue with the messages that still exist.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Continuity:
         return self.within(bound, start, state)
 
     def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
-        """Raise `DataLossError` if messages from the sequence ``start`` on were lost.
+        """Raise `DataLossError` in a strict read if messages from sequence ``start`` on were lost.
 
-        Only a start that the user chose as a sequence is checked.
+        Only a start that the user gave as a sequence is checked.
         """
         if not (self._strict and bound.is_explicit and start < state.first):
             return
@@ -59,11 +60,12 @@ class Continuity:
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
-        """Return the start of a read, at most the stream's end.
+        """Return ``start``, or the end of the stream if ``start`` is beyond it.
 
-        Raises `OptionError` in a strict read for a start beyond the end. Such a start may come from
-        another stream of this name, and the read would miss messages of this stream. Later batches
-        of a query could not distinguish this from a stream that was restored to an earlier state.
+        Raises `OptionError` in a strict read for a start beyond the end. Such a start may be a
+        sequence of an earlier stream of this name, and the read would miss messages of this stream.
+        Also, the checks of later batches would take this stream for one that was restored to an
+        earlier state.
         """
         if self._strict and start > state.next:
             raise OptionError(
@@ -75,10 +77,10 @@ class Continuity:
         return min(start, state.next)
 
     def stands_at(self, position: Position, state: StreamState) -> int:
-        """Return the next sequence to land of a pipeline whose position is ``position``.
+        """Return the sequence at which a pipeline with the position ``position`` continues.
 
-        Raises `DataLossError`, in a strict read, if the stream is not the one whose messages were
-        landed.
+        If the stream is not the stream of ``position``, raises `DataLossError` in a strict read;
+        otherwise the pipeline continues at the first message of the stream.
         """
         reason = why_other(position, state, self._time_at)
         if reason is None:
@@ -90,7 +92,12 @@ class Continuity:
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return the start of the next batch in each stream of the read.
 
-        If the start of a stream differs from the previous offset, ``since`` is set.
+        ``start`` is the previous offset. For a stream that was added or replaced, or whose unread
+        messages were removed, ``since`` in the returned position is the first sequence of the
+        batch.
+
+        Raises `CheckpointError` or `DataLossError` in a strict read that cannot continue at
+        ``start``.
         """
         left = start.streams.keys() - states.keys()
         if left and self._strict:
@@ -101,7 +108,8 @@ class Continuity:
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
-        # A new stream is read from its first message, as a new partition of a Kafka topic is.
+        # A stream that was added or replaced is read from its first message. Spark's Kafka source
+        # reads new partitions in the same way.
         if position is None or self._is_other(position, state):
             return self._restart(state)
         if self._strict and not same_filter(position.filter, self._filter):
@@ -112,8 +120,9 @@ class Continuity:
             )
         if state.first > position.next:
             self._refuse_overtaken(position.next, state, position.mark)
-            # Start at the first message, to avoid empty batches for removed messages. In strict
-            # reads the batch begins at the previous position, so that ranges stay contiguous.
+            # Continue at the first message, so that limits do not count the removed messages and
+            # give empty batches. In a strict read, the batch also covers the removed sequences, so
+            # that no sequence is left out between two batches.
             restart = self._restart(state)
             return evolve(restart, since=position.next) if self._strict else restart
         # Update the creation time, because the stream may be a copy of the previous one.
@@ -132,12 +141,15 @@ class Continuity:
     ) -> StreamState | None:
         """Check the stream ``name`` of a planned batch, and return its state.
 
-        The batch begins at sequence ``low`` and ends at ``position``. ``before`` is the stream's
-        last message when the previous batch was planned.
+        The batch begins at sequence ``low`` and ends at ``position``. ``state`` is the state of the
+        stream, or ``None`` if the read no longer has the stream. ``before`` is the stream's last
+        message when the previous batch was planned.
 
-        Returns ``None`` if the stream was replaced by another one and the read may continue. Then
-        the messages with these sequences belong to the next batch, which begins at the first
-        message.
+        Returns ``None`` if the stream was replaced and the read is not strict. Then this batch must
+        read no messages of the stream, because the next batch begins at its first message.
+
+        Raises `CheckpointError` if ``state`` is ``None``, and `DataLossError` in a strict read if
+        the stream was replaced or messages were lost.
         """
         if state is None:
             raise CheckpointError(
@@ -151,9 +163,9 @@ class Continuity:
         return state
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
-        """Return whether a stream is not the one of ``position``.
+        """Return whether a stream is not the stream of ``position``.
 
-        Raises `DataLossError` in a strict read if it is not.
+        In a strict read, raises `DataLossError` instead of returning true.
         """
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:

@@ -1,4 +1,4 @@
-"""Send requests from the driver to stream leaders, on one connection and with retries."""
+"""Send requests to the leaders of streams, on one connection and with retries."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def _never() -> bool:
 class Leader:
     """A client that requests states and messages of the streams of a read from their leaders.
 
-    The first request opens the connection, which stays open. A request that fails because of a lost
-    connection or a leader election is retried up to ``fetchOffset.numRetries`` times, because an
-    error on the driver ends a whole streaming query. It is not retried after ``is_to_end`` returns
-    true. A copy made by pickle opens its own connection.
+    The first request opens the connection, which stays open until `close`. A request is retried
+    after a transient error, such as a lost connection or a leader election, because an error on the
+    driver ends a whole streaming query. `last_seqs` and `last_messages` retry for up to
+    ``fetchTimeoutMs``. The other requests are retried up to ``fetchOffset.numRetries`` times, and
+    not after ``is_to_end`` has returned true. A copy made by pickle opens its own connection.
     """
 
     def __init__(self, options: SourceOptions, is_to_end: Callable[[], bool] = _never) -> None:
@@ -52,21 +53,27 @@ class Leader:
         ]
 
     def seq_at(self, stream: str, time: datetime) -> int | None:
-        """Return the first sequence of a stream at or after a time, or ``None``."""
+        """Return the sequence of the first message that was stored at or after a time.
+
+        The filters do not apply. Return ``None`` if there is no such message.
+        """
         return self._next(stream, start_time=time)
 
     def seq_from(self, stream: str, seq: int) -> int | None:
-        """Return the first sequence, at or after ``seq``, that the filters match, or ``None``."""
+        """Return the sequence of the first message at or after ``seq`` that the filters match.
+
+        Return ``None`` if there is no such message.
+        """
         found = [
             self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
         ]
         return min((each for each in found if each is not None), default=None)
 
     def last_seqs(self, stream: str) -> tuple[int, dict[bytes, int]]:
-        """Return a sequence, and the sequences of the last messages, by subject.
+        """Return the sequence of a snapshot, and the sequence of each subject's last message.
 
-        The subjects are those that the filters match. The last messages are those of the stream's
-        state at the returned sequence.
+        The dictionary has the subjects that the filters match. The last message of a subject is its
+        last message up to the sequence of the snapshot.
         """
         from js_sync.read.snapshot import collect
 
@@ -99,8 +106,9 @@ class Leader:
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
-                # The response may come from a server that is no longer the leader. Let the leader
-                # confirm its state, then repeat the request.
+                # The response may come from a replica, or from a server that does not know yet that
+                # it is no longer the leader. Wait for a response that is certainly the leader's,
+                # then repeat the request.
                 handle.info(confirmed=True)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
@@ -110,7 +118,7 @@ class Leader:
         return self._retried(request)
 
     def time_at(self, stream: str, seq: int) -> str | None:
-        """Return when the message with a sequence was stored, or ``None`` if there is none."""
+        """Return when the message with a sequence was stored (RFC 3339), or ``None`` without it."""
         return self._retried(partial(stored_at, stream=stream, seq=seq))
 
     def _retried(self, request: Callable[[JetStream], _T]) -> _T:
@@ -125,7 +133,7 @@ class Leader:
             time.sleep(self._options.fetch_retry_interval)
 
     def jet(self) -> JetStream:
-        """Return a JetStream context on the connection, which this opens if necessary."""
+        """Return a JetStream context on the connection. Open the connection if necessary."""
         settings = self._options.connection
         if self._connection is None or self._connection.is_closed:
             self._connection = settings.connect()

@@ -1,4 +1,4 @@
-"""Compare the subject filters of two reads."""
+"""Compare two lists of subject filters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Find gaps in the sequences of a range while it is read.
 
-A gap is normal: messages were deleted, or a filter skips them. But if the stream now begins above
-the gap, limits or a purge may have removed messages before they were read. For a page without gaps
-the search compares two numbers only.
+A gap is normal if messages were deleted or a filter skips them. But if the stream now starts above
+the first sequence of the gap, limits or a purge may have removed messages before they were read.
+For a page without gaps the search compares only two numbers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Holes:
         self._end = end
 
     def in_page(self, seqs: pa.Array) -> int | None:
-        """Return the start of the first gap before or in a page, or `None`."""
+        """Return the first missing sequence before or in a page, or `None` if none is missing."""
         if not len(seqs):
             return None
         low, self._next = self._next, seqs[-1].as_py() + 1
         return None if self._next - low == len(seqs) else low + _run(seqs, low)
 
     def at_end(self) -> int | None:
-        """Return the start of the gap after the last page, or `None`."""
+        """Return the first missing sequence after the last page, or `None` if none is missing."""
         return self._next if self._next < self._end else None
 
 

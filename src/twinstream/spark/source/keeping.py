@@ -11,7 +11,7 @@ __all__ = ["Keeping"]
 
 @frozen(kw_only=True)
 class Keeping:
-    """The ways in which messages of a stream can be removed. A limit of 0 is no limit."""
+    """The ways in which messages of a stream can be removed. A limit of 0 removes no messages."""
 
     replaces: bool = False
     """Whether later messages can replace earlier ones, or messages can have their own TTL."""
@@ -20,7 +20,7 @@ class Keeping:
     is_consumed: bool = False
     """Whether acknowledgements remove messages."""
     max_age: int = 0
-    """The maximum age of a message in nanoseconds."""
+    """The maximum age of a message in nanoseconds; 0 for a bucket, see `of`."""
     max_msgs: int = 0
     max_bytes: int = 0
 
@@ -28,8 +28,10 @@ class Keeping:
     def of(cls, config: StreamConfig, *, is_bucket: bool = False) -> Keeping:
         """Return the ways in which messages of a stream with this configuration can be removed.
 
-        With discard policy `new`, size limits remove no messages. A bucket does not guarantee to
-        keep old revisions: its history, its TTL and purges remove revisions that were not read yet.
+        With discard policy `new`, the limits `max_msgs` and `max_bytes` remove no messages. A
+        bucket does not guarantee to keep a revision until it is read: its history, its TTL and
+        purges may remove the revision. So the TTL of a bucket counts as ``expires`` and not as
+        ``max_age``.
         """
         makes_room = config.discard in (None, DiscardPolicy.OLD)
         expires = is_bucket or bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)

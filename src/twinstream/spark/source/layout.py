@@ -1,9 +1,13 @@
 """The columns that a read offers.
 
 Raw reads offer the parts of a message: subject, data, stream, sequence and time. Raw reads of a
-bucket offer key, value, revision, operation and time. Typed reads offer the columns of the
-payload, the parts of a message with a leading underscore, a column with all members that have no
-column, and a column with payloads that do not match the schema.
+bucket offer key, value, revision, operation and time. With ``includeHeaders``, both also offer the
+headers.
+
+Typed reads (JSON and events) offer the columns of the payload and further columns, most of which
+begin with an underscore: the parts of the message other than the payload, the members that have no
+column, the operation of a delete marker, the reason why a message does not match the schema, and
+the payload of such a message.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ EXTRA: Final = "_extra"
 """The column with the JSON text of all members that have no column."""
 
 ERROR: Final = "_error"
-"""The column with the reason why a message does not match the schema."""
+"""The column with the reason why a message does not match the schema; null if it matches."""
 
 OPERATION: Final = "_operation"
 """The column with the operation of a delete marker, `DEL` or `PURGE`; null for other messages."""
@@ -42,10 +46,12 @@ class Layout:
     """The columns of one read.
 
     ``payload`` has the payload's columns, and ``beside`` has all other columns. ``payload`` is
-    empty for raw reads, and for typed reads with a Spark schema that requests none of its columns.
+    empty for raw reads. It is also empty if the columns of the payload come from a Spark schema
+    that contains only other columns.
 
     Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has no schema, or if a
-    member has the name of a column of the source.
+    member of the payload has the name of another column, and
+    :class:`~twinstream.spark.errors.OptionError` if `columnNameOfCorruptRecord` has such a name.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
@@ -66,7 +72,7 @@ class Layout:
         return StructType([*self.payload.fields, *self.beside.fields])
 
     def check(self, requested: StructType) -> None:
-        """Raise `SchemaError` for columns that are unknown, duplicate or of another type."""
+        """Raise `SchemaError` if a column is unknown, duplicate, NOT NULL or of another type."""
         _refuse_not_null(requested)
         _refuse_twice(requested)
         offered = {each.name: each for each in self.columns}
@@ -113,7 +119,8 @@ def _companions(options: SourceOptions) -> list[StructField]:
 def _operation(options: SourceOptions) -> list[StructField]:
     """Return a list with the column for delete markers, or an empty list.
 
-    Events have no keys, and so no markers. Reads of buckets have another column for operations.
+    Reads of events have no such column, because events are never delete markers. For reads of
+    buckets, `_parts` returns the column.
     """
     if options.value_format != "json" or options.bucket is not None:
         return []
@@ -145,14 +152,17 @@ def _not_offered(name: str, offered: list[str]) -> str:
 
 
 def _refuse_twice(requested: StructType) -> None:
-    """Raise `SchemaError` for duplicate names. Spark accepts them, and would fail at the rows."""
+    """Raise `SchemaError` for duplicate names, which Spark reports only when it reads the rows."""
     twice = next((name for name in requested.names if requested.names.count(name) > 1), None)
     if twice is not None:
         raise SchemaError(f"the schema has column {twice!r} twice; remove one of them")
 
 
 def _refuse_not_null(requested: StructType) -> None:
-    """Raise `SchemaError` for NOT NULL, because a message that does not fit is a row of nulls."""
+    """Raise `SchemaError` for NOT NULL.
+
+    If a message does not match the schema, its row has null in all columns of the payload.
+    """
     strict = next(_not_null(requested, ""), None)
     if strict is not None:
         raise SchemaError(

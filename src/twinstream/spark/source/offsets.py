@@ -1,7 +1,8 @@
 """The offset of a streaming read: the start of the next batch in each stream.
 
-Spark writes an offset before a batch and reads it after a crash. So it contains all that Spark
-needs to read the same batch again: the bounds, and the number of ranges between them. As JSON::
+Spark stores the offset at the end of a batch before the batch runs. After a crash, Spark passes the
+stored offsets to the source, which plans the same batch again. So an offset contains the bounds of
+the batch and the number of its ranges. Spark stores an offset as JSON::
 
     {"v": 1, "streams": {"ORDERS": {"next": 101, "created": "…", "filter": "orders.>", "parts": 2,
                                     "mark": {"seq": 170, "time": "…"}}}}
@@ -27,12 +28,13 @@ class Position:
     """The position of a read in one stream.
 
     ``next`` is the first sequence that is not read yet. ``created`` is the creation time of the
-    stream; it distinguishes the stream from a later one of the same name. ``filter`` is the subject
-    filter of the read. ``parts`` is the number of ranges of the batch that ends at this position.
-    ``since`` is the start of that batch if the previous offset does not contain it, for example for
-    a stream that was added to the read. ``mark`` is the last message of the stream when the batch
-    was planned; it distinguishes the stream from an earlier state of the same stream. Offsets of
-    older releases have no mark.
+    stream; it distinguishes the stream from a later stream of the same name. ``filter`` has the
+    subject filters of the read, separated by commas. ``parts`` is the number of ranges of the batch
+    that ends at this position. ``since`` is the first sequence of that batch, or ``None`` if the
+    batch starts at ``next`` of the previous offset; it is set, for example, for a stream that was
+    added to the read. ``mark`` is the last message of the stream when the batch was planned. It
+    shows whether the stream was restored to an earlier state. It is ``None`` in offsets of older
+    releases.
     """
 
     next: int

@@ -1,7 +1,7 @@
 """Refuse options of streaming queries in batch queries, and vice versa.
 
-An end or a limit must not be ignored, because the query would return more rows than the user wants.
-The ID of a write must not be ignored, because rows would be stored twice.
+If the source ignored an end or a limit, the query would return more rows than the user wants. If
+the sink ignored the ID of a write, rows would be stored twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMITS: Final = LEAST | {
 
 
 def refuse_ends(names: Iterable[str]) -> None:
-    """Raise `OptionError` if a streaming query has an option for the end of a batch."""
+    """Raise `OptionError` if a streaming query has an option that sets the end of a read."""
     for name in names:
         if name.lower().startswith("ending"):
             raise OptionError(
@@ -47,7 +47,7 @@ def refuse_history(names: Iterable[str]) -> None:
 
 
 def refuse_limits(names: Iterable[str]) -> None:
-    """Raise `OptionError` if a batch query has an option for the limit of a micro-batch."""
+    """Raise `OptionError` if a batch query has an option that limits or delays micro-batches."""
     for name in names:
         if name.lower() in _LIMITS:
             raise OptionError(
@@ -58,7 +58,7 @@ def refuse_limits(names: Iterable[str]) -> None:
 
 
 def refuse_lone_delay(names: Iterable[str]) -> None:
-    """Raise `OptionError` for `maxTriggerDelay` without a minimum number of messages."""
+    """Raise `OptionError` for `maxTriggerDelay` without `minMessagesPerTrigger` or its alias."""
     given = {name.lower(): name for name in names}
     if "maxtriggerdelay" in given and given.keys().isdisjoint(LEAST):
         raise OptionError(

@@ -1,4 +1,4 @@
-"""Parse and validate the options of the source. Every error names the option.
+"""Parse and validate the options of the source. Every `OptionError` names the option.
 
 Options that also exist in Spark's Kafka source have the same names.
 """
@@ -47,15 +47,17 @@ class SourceOptions:
     connection: ConnectionSettings
     streams: tuple[str, ...]
     subjects: tuple[str, ...] = ()
-    """Subject filters with wildcards, which the server applies. Filters that another one covers are
-    omitted. An empty tuple reads all messages."""
+    """The subject filters, which the server applies. A filter is omitted if another filter covers
+    it. Without filters, all messages are read."""
     bucket: BucketOptions | None = None
-    """The key-value bucket to read, or ``None``. With a bucket, ``streams`` has only its stream."""
+    """The key-value bucket to read, or ``None``. With a bucket, the bucket's stream is the only
+    name in ``streams``."""
     start: Bound | None = None
-    """The start of the read. ``None`` is the earliest for a batch and the latest for a streaming
-    query, as in the Kafka source."""
+    """The start of the read. With ``None``, a batch query starts at the first message and a
+    streaming query at the end of the stream, as in the Kafka source."""
     end: Bound | None = None
-    """The end of the read. ``None`` is the latest."""
+    """The end of a batch query. With ``None``, the query reads up to the last message that is
+    stored when Spark plans it."""
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
     max_messages_per_partition: int | None = None
@@ -63,28 +65,31 @@ class SourceOptions:
     include_headers: bool = False
     value_format: ValueFormat = "raw"
     json_schema: str | None = None
-    """The text of the JSON Schema. If the option names a file, the driver reads it once."""
+    """The text of the JSON Schema, or ``None``. If the option names a file, `parse` reads the file
+    on the driver, so that executors need no copy."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"
     corrupt_column: str = "_raw"
     fetch_timeout: float = 120.0
-    """The most seconds that a read may take without progress."""
+    """The number of seconds without progress after which a read fails."""
     page_messages: int = PAGE_MESSAGES
     fetch_retries: int = 10
-    """The most retries of a request to a stream's leader."""
+    """The maximum number of retries of a request to a stream's leader."""
     fetch_retry_interval: float = 0.5
-    """Seconds between two retries. Ten retries take long enough for a leader election."""
+    """Seconds between two attempts. With the defaults, the retries last longer than a leader
+    election usually takes."""
     max_messages_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_messages_per_trigger: int | None = None
     max_trigger_delay: float = 900.0
-    """The most seconds that a batch waits for `min_messages_per_trigger`."""
+    """The maximum number of seconds that a batch waits for `min_messages_per_trigger`."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Return the parsed and validated options.
 
-        Raises `OptionError` for an invalid option, and `SchemaError` for an invalid `jsonSchema`.
+        Raises `OptionError` for an invalid option, and `SchemaError` if the file that `jsonSchema`
+        names cannot be read or contains no schema.
         """
         if not options:
             raise OptionError("stream", _NO_OPTIONS)
@@ -188,8 +193,8 @@ def _bound(
 def _bound_of(
     given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
 ) -> Bound | None:
-    # A start time after the last message is an error, as in the Kafka source. An end time after
-    # the last message means the latest.
+    # By default, a start time after the last message is an error, as in the Kafka source. An end
+    # time after the last message always means the end of the stream.
     strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
     otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
     names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")

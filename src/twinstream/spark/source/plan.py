@@ -15,29 +15,31 @@ from twinstream.spark.source.stream_state import StreamState
 __all__ = ["SequenceRange", "Way", "partition_count", "read_way", "split"]
 
 Way: TypeAlias = Literal["direct", "consumer", "either"]
-"""How a range is read: by direct get, by an ephemeral consumer, or as its size determines."""
+"""How a range is read: by direct get, or by an ephemeral consumer. With ``either``, the size of the
+range determines the way."""
 
-#: The fewest sequences for which another task saves time. A task takes some tens of milliseconds to
-#: start, and one reader reads about as many messages in this time.
+#: The fewest sequences for which another task saves time. Starting a task takes some tens of
+#: milliseconds, and a running task reads about 20,000 messages in this time.
 SMALL: Final = 20_000
 
-#: The most sequences that one task reads, some five seconds of work. The planning process does not
-#: know how many cores the executors have, so this limit does not depend on the number of cores.
+#: The most sequences of one task unless `minPartitions` is set. A task reads them in about five
+#: seconds. The limit does not depend on the number of cores, because the process that plans the
+#: read does not know how many cores the executors have.
 MOST: Final = 1_000_000
 
-#: The fewest sequences that a consumer reads if both ways are possible. A consumer costs the server
-#: about half the CPU of direct gets and sends two thirds of the bytes, but it must be created and
-#: deleted.
+#: The fewest sequences of a range for which ``either`` means a consumer. A consumer costs the
+#: server about half the CPU time of direct gets and two thirds of the bytes. But it must be created
+#: and deleted, and for small ranges these requests cost more than they save.
 LARGE: Final = 100_000
 
 
 class SequenceRange(InputPartition):
-    """Sequences ``start`` up to, not including, ``end`` of one stream, which one task reads.
+    """The sequences from ``start`` up to, not including, ``end`` of one stream, for one task.
 
     ``way`` is how the task reads the range. ``created`` is the stream's creation time when the
-    range was planned. A task may read the range long after that, when the stream may have been
-    re-created. If ``created`` is empty, the task does not compare it. No message of the range was
-    stored before ``since``; ``None`` means that no such time is known.
+    range was planned. The task compares it with the current creation time, because the stream may
+    have been re-created since; if ``created`` is empty, the task does not compare. No message of
+    the range was stored before ``since``; ``None`` means that no such time is known.
     """
 
     def __init__(
@@ -69,7 +71,8 @@ class SequenceRange(InputPartition):
 def partition_count(options: SourceOptions, size: int, cores: int | None = None) -> int:
     """Return the number of ranges for ``size`` sequences of one stream.
 
-    ``cores`` is the number of concurrent tasks; the default is the number of this machine's cores.
+    ``cores`` is the expected number of concurrent tasks. The default is the number of cores of this
+    machine.
     """
     wanted = options.min_partitions
     if wanted is None:
@@ -103,7 +106,10 @@ def split(
 
 
 def read_way(options: SourceOptions, state: StreamState) -> Way:
-    """Return how the stream is read. Raises `OptionError` if `readMode` is impossible."""
+    """Return how the ranges of a stream are read.
+
+    Raises `OptionError` if the configuration of the stream allows no way that `readMode` permits.
+    """
     if state.is_queue and (options.read_mode == "consumer" or not state.allow_direct):
         raise OptionError(
             "readMode",

@@ -40,10 +40,12 @@ def read_batches(
 def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPage]:
     """Yield the messages of a range, in the order of their sequences.
 
-    The next page is requested before the current one is yielded. While the query processes a page,
-    the connection receives the next page in the background. So the server need not wait in the
-    middle of a response. Raises `DataLossError` if messages of the range were lost or the stream
-    was re-created, unless ``failOnDataLoss`` is false.
+    The next page is requested before a page is yielded. While the query processes the page, the
+    connection receives the next page in the background. So a slow query does not stop the server in
+    the middle of a response.
+
+    Raises `DataLossError` if messages of the range were lost or the stream was re-created, unless
+    ``failOnDataLoss`` is false.
     """
     if part.end <= part.start:
         return
@@ -75,15 +77,15 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
 def _begin(
     jet: JetStream, options: SourceOptions, part: SequenceRange
 ) -> tuple[RangeReader, StoredPage | None]:
-    """Return a reader of the range and its first page."""
+    """Return a reader of the range, and the first page or ``None`` if the range has no messages."""
     if part.by_consumer:
         reader = _reader(jet, options, part, direct=False)
         try:
             return reader, reader.next_page()
         except TwinstreamError as error:
             reader.close()
-            # If the server refuses the consumer, for example at its limit of consumers, read the
-            # range with direct get, which needs no consumer.
+            # If the server refuses the consumer, for example because the stream has its maximum
+            # number of consumers, read the range with direct get, which needs no consumer.
             refused = isinstance(error, JetStreamError | PermissionDenied)
             if part.way == "consumer" or not refused:
                 raise
@@ -128,10 +130,11 @@ def refuse_other(state: StreamState, part: SequenceRange) -> None:
 
 
 def _request_context(leader: Leader, jet: JetStream) -> JetStream:
-    """Return a context for requests on a second connection, which the first call opens.
+    """Return a JetStream context for requests while a page is being received.
 
-    On the reader's connection, a response would arrive only after the page that was requested
-    ahead. If the server accepts no second connection, the reader's connection is used.
+    It uses a second connection, because a response on the reader's connection would arrive only
+    after the whole page. The first call opens the second connection. If the server does not accept
+    it, the context of the reader's connection is returned.
     """
     try:
         return leader.jet()
@@ -140,7 +143,10 @@ def _request_context(leader: Leader, jet: JetStream) -> JetStream:
 
 
 def _time_below(page: ArrowPage, seq: int) -> str | None:
-    """Return when the last message of a page below a sequence was stored, or ``None``."""
+    """Return when the last message below sequence ``seq`` in a page was stored (RFC 3339).
+
+    Return ``None`` if the page has no such message.
+    """
     count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
     return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
 
@@ -150,8 +156,9 @@ def _check_gap(
 ) -> None:
     """Raise `DataLossError` if messages were lost from a gap that begins at the sequence ``gap``.
 
-    If the first sequence of the stream is at or below ``gap``, the stream has lost no message that
-    was not read yet. No message from the gap on was stored before ``since``.
+    Limits remove messages from the start of a stream. So if the stream still starts at or below
+    ``gap``, no limit has removed messages from the gap, and nothing is raised. ``since`` is a time
+    before which no message from the gap on was stored, or ``None``.
     """
     state = _state(jet, options, part)
     refuse_other(state, part)

@@ -28,7 +28,7 @@ _LATEST = Bound("endingOffsets", word="latest")
 
 
 class JetStreamReader(DataSourceReader):
-    """The reader of the messages between two bounds, which it resolves when the query starts."""
+    """The reader of a batch query. The bounds are resolved when Spark plans the query."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         Batcher(options, schema)  # raises an error for unknown columns before any task runs
@@ -36,7 +36,7 @@ class JetStreamReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the ranges to read, after requesting the state of each stream from its leader."""
+        """Request the state of each stream from its leader, and return the ranges to read."""
         found: list[InputPartition] = []
         with Leader(self._options) as leader:
             states = leader.states()

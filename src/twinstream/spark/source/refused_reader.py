@@ -1,8 +1,8 @@
-"""A reader for a streaming read that was refused. It raises the error.
+"""A reader for a streaming read whose options were refused. Its methods raise the error.
 
-The source must return this reader and not raise the error itself. PySpark closes the reader after
-every error, also if there is no reader, and then reports an undefined variable instead of the
-error.
+The source must return this reader instead of raising the error itself. After an error, PySpark
+closes the reader. If the source returned no reader, PySpark then reports an undefined variable
+instead of the error.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["RefusedReader"]
 
 
 class RefusedReader(DataSourceStreamReader):
-    """A reader whose methods all raise ``error``.
+    """A reader whose methods that plan and read batches raise ``error``.
 
-    New queries and resumed queries call different methods first.
+    All of them do, because a new query and a resumed query call different methods first.
     """
 
     def __init__(self, error: TwinstreamError) -> None:

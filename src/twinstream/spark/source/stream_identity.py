@@ -14,12 +14,12 @@ __all__ = ["advice", "why_other"]
 
 
 def why_other(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return why a stream is not the one of ``position``, or ``None`` if it is.
+    """Return why a stream is not the stream of ``position``, or ``None`` if it is the same stream.
 
-    A stream is another one if it was re-created under its name, or if it was restored to an earlier
+    A stream is not the same if it was deleted and re-created, or if it was restored to an earlier
     state and kept its creation time. A copy, such as a restored backup or a promoted mirror, has
-    another creation time and the same messages. It counts as the same stream if it has the marked
-    message. ``time_at`` looks up when a message was stored.
+    the same messages and another creation time. A copy counts as the same stream if it has the
+    message that ``position.mark`` describes. ``time_at`` looks up when a message was stored.
     """
     if position.created != state.created:
         evidence = _no_copy(position.mark, state, time_at)
@@ -38,7 +38,10 @@ def why_other(position: Position, state: StreamState, time_at: TimeAt) -> str | 
 
 
 def advice(position: Position, state: StreamState) -> str:
-    """Return what a user can do if a pipeline's stream was replaced by another, for an error."""
+    """Return what the user of a pipeline can do if its stream is not the stream of ``position``.
+
+    The text is the end of an error message.
+    """
     if position.created == state.created:
         return "land it into a new folder"
     return (
@@ -48,9 +51,10 @@ def advice(position: Position, state: StreamState) -> str:
 
 
 def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return the evidence that a stream is no copy, or ``None`` if it has the marked message.
+    """Return why a stream is not accepted as a copy, or ``None`` if it has the marked message.
 
-    The evidence is an end of a sentence. It is empty without a mark.
+    The text is the end of a sentence. Without a mark it is empty, because there is no message to
+    compare.
     """
     if mark is None:
         return ""
@@ -67,9 +71,10 @@ def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | No
 def _restored(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
     """Return the evidence that a stream was restored to an earlier state, or ``None``.
 
-    A restored stream ends below a sequence that it had, or has another message at the mark's
-    sequence. If that message was removed, there is no evidence: limits, a purge or a delete may
-    have removed it. The message is looked up only if the stream received others since.
+    There is evidence if the stream ends below a sequence that it had before, or if the message at
+    the mark's sequence has another time than the mark. A missing message is no evidence, because
+    limits, a purge or a delete may have removed it. If the mark is still the last message of the
+    stream, no message is looked up.
     """
     mark = position.mark
     had = position.next - 1 if mark is None else max(position.next - 1, mark.seq)

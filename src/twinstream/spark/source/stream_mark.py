@@ -1,8 +1,9 @@
 """The mark of a stream's state: the sequence and the time of one message.
 
-A stream may return to an earlier state: it was restored from a backup, or it was stored in memory.
-Then it keeps its creation time and uses sequences again. The new message at a sequence has another
-time than the old message.
+A stream may return to an earlier state, because it was restored from a backup, or because it is
+stored in memory and the server restarted. Such a stream keeps its creation time and assigns the
+same sequences again, to other messages. The time of the message at the mark's sequence shows
+whether this happened.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from attrs import frozen
 __all__ = ["Mark", "TimeAt"]
 
 TimeAt: TypeAlias = Callable[[str, int], str | None]
-"""A function that returns when a message was stored, or ``None`` without the message.
+"""A function that returns when a message was stored (RFC 3339).
 
-Its arguments are the name of the stream and the sequence of the message.
+Its arguments are the name of the stream and the sequence of the message. It returns ``None`` if
+the stream has no such message.
 """
 
 
 @frozen
 class Mark:
-    """The last message of a stream at some moment. ``time`` is an RFC 3339 time.
+    """The sequence and the time (RFC 3339) of a stream's last message at some moment.
 
-    Limits remove the newest message last, so this message stays in the stream for longest.
+    The last message is the best mark, because limits remove it after all earlier messages.
     """
 
     seq: int
@@ -33,9 +35,9 @@ class Mark:
 
     @classmethod
     def read_in(cls, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members of a stored object with the member ``mark`` as a `Mark` or ``None``.
+        """Return a copy of a stored JSON object in which the member ``mark`` is a `Mark`.
 
-        Objects that older releases stored have no mark.
+        The member is ``None`` if the object has no mark, as in objects of older releases.
         """
         stored = value.get("mark")
         return {**value, "mark": None if stored is None else cls(**stored)}

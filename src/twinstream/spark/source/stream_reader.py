@@ -1,7 +1,7 @@
 """Streaming reads. Offsets are stream sequences, and only Spark's checkpoint stores them.
 
-The reads use no acknowledgements and no durable consumer. So a batch can be read again at any time
-with the same result, as long as the stream has its messages.
+The reads use no acknowledgements and no durable consumer. So a batch can be read again at any time.
+The result is the same as long as the stream still has the messages of the batch.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the options set, for Spark."""
+        """Return one of the limits that the options set; see `read_limit`."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -92,11 +92,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of the query at the current end of the streams."""
+        """Record the current end of each stream. The query then reads no later messages."""
         self._target = {state.name: state.next for state in self._leader.states()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the ranges of the batch between two offsets. Equal offsets give equal ranges."""
+        """Return the ranges of the batch between two offsets.
+
+        Equal offsets give ranges with equal bounds, so that a repeated batch has the same rows.
+        """
         before = Offset.from_json(start).streams
         states = {state.name: state for state in self._leader.states()}
         found: list[InputPartition] = []
@@ -139,7 +142,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if isinstance(limit, ReadAllAvailable):
             return backlog
         waited = time.monotonic() - self._admitted_at
-        # A query with a fixed end must not wait for more messages.
+        # A query with the trigger `availableNow` must not wait for messages that it would not read.
         if self._target is None and is_too_little(self._options, backlog, waited):
             return dict.fromkeys(backlog, 0)
         return admit(self._options, backlog, _sizes(states))
@@ -147,10 +150,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _gaps(
         self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
     ) -> dict[str, int]:
-        """Return for each stream how many sequences before its next message have no message.
+        """Return the number of sequences between the start of the batch and the next message.
 
-        A limit does not count these sequences. Otherwise a sparse stream would give one empty batch
-        after another. No request is sent for streams whose whole backlog is read.
+        Only messages that the filters match count. The batch skips these sequences, and limits do
+        not count them. Otherwise a stream with few messages would give one empty batch after
+        another. For a stream whose whole backlog is read the number is 0, and no request is sent.
         """
         gaps = dict.fromkeys(backlog, 0)
         for name, count in backlog.items():

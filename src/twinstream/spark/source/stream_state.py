@@ -28,8 +28,8 @@ class StreamState:
     """The state of a stream as its leader reports it.
 
     ``first`` is the sequence of the first message, and ``next`` is the sequence that the next
-    message will have. They are equal if the stream is empty. ``created`` distinguishes a stream
-    from a later one of the same name.
+    message will have. They are equal if the stream is empty. ``created`` is the creation time
+    (RFC 3339). It distinguishes the stream from a later stream of the same name.
     """
 
     name: str
@@ -40,18 +40,19 @@ class StreamState:
     bytes: int = 0
     allow_direct: bool = False
     by_limits: bool = False
-    """Whether only limits remove messages, not acknowledgements."""
+    """Whether the retention policy is `limits`, so that acknowledgements remove no messages."""
     is_queue: bool = False
     """Whether the stream is a work queue, whose consumers must acknowledge messages."""
     mark: Mark | None = None
-    """The last message of the stream, or ``None`` if it never had one."""
+    """The last message of the stream, or ``None`` if the stream never had a message."""
     keeping: Keeping = field(factory=Keeping)
     first_time: str | None = None
     """When the first message was stored (RFC 3339), or ``None`` for an empty stream."""
     now: str | None = None
-    """The time of the leader when it responded (RFC 3339), or ``None``."""
+    """The leader's clock when it responded (RFC 3339), or ``None`` if the response has no time."""
     key_prefix: str = ""
-    """The start of a bucket's stored subjects, before the key; empty for other streams."""
+    """The part of a bucket's stored subjects that precedes the key. It is empty for reads of
+    streams."""
 
     @property
     def mean_size(self) -> float:
@@ -73,8 +74,8 @@ class StreamState:
         following = (state.last_seq or 0) + 1
         return cls(
             name,
-            # The server reports 0 for a stream that never had a message, and the last sequence + 1
-            # for a purged stream.
+            # The server reports 0 for a stream that never had a message. For a stream that was
+            # emptied, it reports the last sequence + 1.
             max(state.first_seq or 0, 1),
             following,
             info.created.rfc3339(),
@@ -108,7 +109,10 @@ def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None)
 
 
 def stored_at(jet: JetStream, stream: str, seq: int) -> str | None:
-    """Return when a message was stored, as the stream's leader reports, or ``None`` without it."""
+    """Request from the leader when a message was stored, and return the time (RFC 3339).
+
+    Return ``None`` if the stream has no message with this sequence.
+    """
     try:
         return jet.bind_stream(stream).get_message(seq).time.rfc3339()
     except MessageNotFound:

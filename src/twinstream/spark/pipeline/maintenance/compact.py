@@ -1,4 +1,4 @@
-"""Merge the many small files of small batches into few large ones."""
+"""Merge the many small files of small batches into a few large files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from twinstream.spark.pipeline.tables.rebuild import Rebuilt
 __all__ = ["TARGET", "Compacted", "all_tables", "compact"]
 
 TARGET: Final = 128 * 1024 * 1024
-"""Target size of a merged file in bytes: the amount that Spark reads in one task."""
+"""The default target size of a merged file in bytes. Spark reads about this amount in one task."""
 
 
 @frozen(kw_only=True)
@@ -35,16 +35,17 @@ class Compacted:
 
 
 def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compacted]:
-    """Merge files of each table up to ``target`` bytes, and yield the result for each table.
+    """Merge the files of each table, and yield the numbers of files for each table.
 
-    Readers see the old files or the new ones, never a mixture. If a reader has listed the files of
-    a Parquet table but not opened them all, its query fails and has to be repeated. Replaced files
-    stay on disk until :func:`~twinstream.spark.pipeline.maintenance.vacuum.vacuum`. A running
-    pipeline waits for the end of the merge before it lands its next batch.
+    Readers see either the old files or the new files of a table. If a reader has listed the files
+    of a Parquet table but has not opened all of them, its query fails and must be repeated.
+    Replaced files stay on disk until
+    :func:`~twinstream.spark.pipeline.maintenance.vacuum.vacuum` removes them. A running pipeline
+    lands no batch until the iteration over the results has ended.
 
     Args:
         config: the pipeline.
-        target: size of a merged file in bytes.
+        target: the target size of a merged file in bytes.
 
     Raises:
         PipelineBusy: while another command works on the tables.
@@ -60,7 +61,7 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
 
 
 def all_tables(config: PipelineConfig) -> list[str]:
-    """Return the existing tables to which the batches of all sources wrote."""
+    """Return the names of all existing tables of a pipeline, including the dead letters."""
     found: list[str] = []
     for source in config.sources:
         log = BatchLog(Folders(config.path).source(source.name).journal)
@@ -97,9 +98,9 @@ def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:
 
 
 def _groups(files: dict[int, tuple[Path, ...]], target: int) -> Iterator[list[int]]:
-    """Yield groups of consecutive batches whose files have at most ``target`` bytes together.
+    """Yield groups of consecutive batches, each with at most ``target`` bytes of files.
 
-    A batch with more than ``target`` bytes is a group alone.
+    A batch with more than ``target`` bytes is a group of its own.
     """
     group: list[int] = []
     size = 0

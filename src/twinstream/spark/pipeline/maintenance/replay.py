@@ -38,8 +38,8 @@ def batches_of(
 ) -> list[BatchEntry]:
     """Return the landed batches that have sequences in ``[low, high)``, ascending.
 
-    If ``high`` is ``None`` there is no upper bound. Raises `SparkSourceError` if there is no such
-    batch.
+    If ``high`` is ``None``, there is no upper bound. Batches of an earlier stream of the same name
+    are omitted. Raises `SparkSourceError` if there is no such batch.
     """
     entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
     if not entries:
@@ -76,13 +76,15 @@ def replay(
         config: the pipeline.
         source: the source of the batches.
         low: the first sequence.
-        high: the sequence after the last one; ``None`` is no upper bound.
+        high: the sequence after the last sequence; ``None`` means no upper bound.
         tell: called with the new entry of each batch.
 
     Raises:
-        DataLossError: before a batch is changed, if the stream has lost messages of the batch that
-            the tables have.
+        DataLossError: if the stream was re-created or restored, or if it has lost messages of a
+            batch that the tables have. The rows of this batch are not changed.
         SparkSourceError: if no batch has sequences of the range.
+        PipelineBusy: while another command works on the tables.
+        CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders(config.path)
     log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
@@ -133,9 +135,9 @@ def _again(
 def _write_batch(
     spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
 ) -> list[TableFile]:
-    """Write the rows of the batch to files in ``folder``, which readers ignore."""
-    # Tasks must not fail for missing messages: `_refuse_lost` finds these by comparison with the
-    # tables, and reports their sequences.
+    """Write the rows of the batch to files in the staging folder ``folder``."""
+    # Tasks must not fail if messages are missing. `_refuse_lost` compares the files with the
+    # tables, and reports the sequences of lost messages.
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
@@ -162,8 +164,8 @@ def _refuse_lost(
 def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:
     """Return the names of all tables to change, with the dead letters last.
 
-    A message may move from the dead letters to a table. It is added to the table first: after an
-    interruption between the two changes the message exists twice, but is not lost.
+    A message may move from the dead letters to a table. The table is changed first. So after an
+    interruption between the two changes, the message exists twice and is not lost.
     """
     names = sorted({*tables, *written} - {source.dead_letters})
     return [*names, source.dead_letters]

@@ -19,9 +19,10 @@ __all__ = ["settled"]
 def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
     """Lock the tables of a pipeline for the block, after checking that no batch is unfinished.
 
-    If the pipeline runs, this waits until the current batches are landed. The next batches wait for
-    the end of the block. Raises `PipelineBusy` while another command has the lock, and
-    `CheckpointError` if a batch was interrupted.
+    If the pipeline runs, this function waits until the current batches are landed, and the pipeline
+    begins no batch until the block ends. ``purpose`` is shown in the errors of other commands.
+    Raises `PipelineBusy` while another command has the lock, and `CheckpointError` if a batch was
+    interrupted.
     """
     folders = Folders(config.path)
     with TableLock(folders).alone(f"pipeline {purpose} of {config.name}"):
@@ -37,7 +38,7 @@ def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
 def _is_unfinished(folder: SourceFolder, stream: str) -> bool:
     """Return whether the tables may have a part of a batch.
 
-    In this case, Spark has planned a batch that it has not committed, and the last entry of the
+    This is so if Spark has planned a batch that it has not committed, and the last entry of the
     journal is a begun batch. A planned batch without a journal entry has written no rows. If the
     checkpoint does not have the begun batch, a new checkpoint was started, and the rows of the
     batch were removed.

@@ -1,4 +1,7 @@
-"""Remove files that no table uses: replaced files, and files of killed attempts to land a batch."""
+"""Remove files that no table uses.
+
+These are replaced files, files of killed attempts to land a batch, and replaced checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ from twinstream.spark.pipeline.settings.folders import Folders
 __all__ = ["KEEP", "Leftover", "vacuum"]
 
 KEEP: Final = 7 * 24 * 3600.0
-"""Default of the seconds that replaced files are kept, so that queries that read them can end."""
+"""The default number of seconds for which replaced files are kept. During this time, queries that
+read the files can end."""
 
 
 @frozen(kw_only=True)
 class Leftover:
-    """A file or folder that no table uses."""
+    """A file or folder that no table uses, and its size in bytes."""
 
     path: Path
     bytes: int
@@ -36,8 +40,9 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
 
     Args:
         config: the pipeline.
-        keep: the seconds that a file is kept after it was replaced. With a short time, a query that
-            still reads an old version of a table may fail.
+        keep: the number of seconds for which a file is kept after it was replaced. Delta tables use
+            whole hours, rounded up. With a short time, a query that still reads an old version of a
+            table may fail.
         dry_run: return the files without removing them.
 
     Raises:
@@ -56,8 +61,7 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
 
 
 def _unused(folders: Folders, before: float) -> list[Path]:
-    # The caller has the exclusive lock, so no batch uses the staged files: a killed process
-    # left them.
+    # The caller has the exclusive lock, so no running process uses the staged files.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
     found += [path for path in replaced if _is_older(path.name, before)]
@@ -68,9 +72,9 @@ def _unused(folders: Folders, before: float) -> list[Path]:
 
 
 def _is_older(name: str, before: float) -> bool:
-    """Return whether a name is a time, in nanoseconds, up to ``before``, in seconds.
+    """Return whether a name is a time in nanoseconds that is not later than ``before`` in seconds.
 
-    Names that are no number do not come from this package.
+    A name that is no number is not from this package, so the result is false.
     """
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 

@@ -1,7 +1,7 @@
 """Verify, against the stream and the journal, that the tables have every message exactly once.
 
-Verification does not need Spark. Arrow reads the tables from their files, and the SDK's range
-reader reads the stream; the leader of the stream confirms its end.
+Verification does not need Spark. Arrow reads the files of the tables, and the SDK's range reader
+reads the stream. The leader of the stream confirms its state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from twinstream.spark.source.stream_identity import why_other
 __all__ = ["Verdict", "verify"]
 
 _SHOWN: Final = 5
-"""The most sequences or batches that a problem lists."""
+"""The maximum number of sequences or batches that a problem lists."""
 
 
 @define(kw_only=True)
@@ -35,10 +35,11 @@ class Verdict:
     """The result for one source between sequences ``start`` and ``end`` (exclusive).
 
     The source's tables have ``rows`` rows, including dead letters, with ``distinct`` different
-    sequences. The stream still has ``held`` messages of the range, of which ``missing`` are in no
-    table. ``gaps`` is the number of sequences that neither the tables nor the stream have: their
-    messages were deleted, filtered out, or removed by limits before they were landed. ``problems``
-    is empty if every message is in the tables once.
+    sequences. The stream still has ``held`` messages of the range; ``missing`` of these messages
+    are in no table. ``gaps`` is the number of sequences that neither the tables nor the stream
+    have. The messages of these sequences were deleted, filtered out, or removed by limits before
+    they were landed. ``problems`` is empty if every message is in the tables once, and if the
+    batches in the tables match the journal.
     """
 
     source: str
@@ -55,18 +56,18 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether every message is in the tables once."""
+        """Whether there are no ``problems``."""
         return not self.problems
 
 
 def verify(
     config: PipelineConfig, tell: Callable[[str, int, int], None] = lambda name, done, total: None
 ) -> Iterator[Verdict]:
-    """Yield a verdict for each source.
+    """Verify each source, and yield its verdict.
 
-    The callback ``tell`` receives the source's name, the number of verified sequences and their
-    total. A batch that is not in the journal yet is not verified. Raises the errors of reading
-    tables and streams.
+    The callback ``tell`` is called with the source's name, the number of sequences that are
+    verified so far, and the number of all sequences to verify. A batch that is not in the journal
+    yet is not verified. Raises the errors of reading tables and streams.
     """
     sink = open_sink(config)
     for source in config.sources:
@@ -109,7 +110,7 @@ def _verify(
             counts.update(landed.by_batch())
             tell(source.name, high - verdict.start, verdict.end - verdict.start)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
-    # If messages of the stream may be replaced by later ones, a batch may begin after a gap.
+    # If later messages may replace messages of the stream, a batch may begin after a gap.
     strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
     _check_batches(verdict, current, counts, strict=strict)
     return verdict
@@ -118,7 +119,10 @@ def _verify(
 def _windows(
     source: SourceConfig, entries: Mapping[int, BatchEntry]
 ) -> Iterator[tuple[int, int, SourceOptions]]:
-    """Yield windows of the range of some batches, each with the options of its landed subjects."""
+    """Split the range of some batches into windows.
+
+    Yield the bounds of each window, and options with the subjects that its batches landed.
+    """
     now = source.source_options
     groups = [list(each) for _, each in groupby(entries.values(), lambda entry: entry.filter)]
     ends = [group[0].start for group in groups[1:]] + [groups[-1][-1].end]

@@ -34,26 +34,29 @@ class SourceConfig:
     stream: str
     format: ValueFormat = "raw"
     table: str = ""
-    """Table of the source's rows; unused for advisories, which have one table per kind of event."""
+    """Name of the table for the source's messages. It is empty for advisories, which have one table
+    per kind of event."""
     prefix: str = ""
     """Prefix of the names of the tables for advisories."""
     start: str | int = "earliest"
     """Where the first batch of the source begins: ``earliest``, ``latest`` or a sequence."""
     commit: CommitMode = "none"
-    """How a batch changes the stream: not at all, by moving a bookmark, or by a purge."""
+    """What a committed batch changes in the stream: nothing, the position of the bookmark, or the
+    landed messages, which are purged."""
     bookmark: str = ""
-    """Name of the consumer that marks the progress in the stream."""
+    """Name of the consumer that marks the progress in the stream with ``commit = "bookmark"``."""
     subjects: tuple[str, ...] = ()
+    """Subject filters of the source; empty for all messages."""
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property
     def source_options(self) -> SourceOptions:
-        """The parsed and validated options. Raises `OptionError` for an invalid one."""
+        """The parsed and validated options. Raises `OptionError` for an invalid option."""
         return SourceOptions.parse(self.options)
 
     @property
     def filter(self) -> str:
-        """The source's subjects in the format of offsets: separated by commas, empty for all."""
+        """The source's subjects, separated by commas as in offsets; empty for all messages."""
         return ",".join(self.source_options.subjects)
 
     @property
@@ -88,7 +91,8 @@ class Restarts:
     first: float = 1.0
     longest: float = 60.0
     most: int | None = None
-    """The most restarts without a landed batch; ``None`` is 5 with ``--once``, else no limit."""
+    """The maximum number of successive restarts without a landed batch. ``None`` means 5 with
+    ``--once``, and no limit otherwise."""
 
 
 @frozen(kw_only=True)
@@ -108,7 +112,7 @@ class PipelineConfig:
     restarts: Restarts = Restarts()
 
     def source(self, name: str) -> SourceConfig:
-        """Return the source with a name. Raises `KeyError` if there is none."""
+        """Return the source with a name. Raises `KeyError` if there is no such source."""
         for each in self.sources:
             if each.name == name:
                 return each

@@ -1,4 +1,4 @@
-"""Parse a pipeline's TOML file; every error names the file, the table and the key."""
+"""Parse the TOML file of a pipeline. An error names the file and, where possible, table and key."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
 __all__ = ["MAX_MESSAGES", "read_config"]
 
 MAX_MESSAGES: Final = 4_000_000
-"""The default limit of sequences in a batch. Landing them takes some tens of seconds, so that a
-backfill shows its progress, and an interruption repeats little work."""
+"""The default limit of sequences in a batch. Landing a batch of this size takes some tens of
+seconds. So a backfill shows its progress, and little work is repeated after an interruption."""
 
-#: Forbidden keys, whose value would be a secret in a file that is copied, reviewed and committed,
-#: and the keys that name an environment variable instead. The forbidden keys are in lower case,
-#: because options are matched without case.
+#: Forbidden keys, and the keys to use instead. The value of a forbidden key would be a secret,
+#: which must not be in a file that is copied, reviewed and committed. The other key names an
+#: environment variable. The forbidden keys are in lower case, because options are matched without
+#: case.
 _SECRETS: Final[Mapping[str, str]] = {
     "password": "password_env",
     "secret": "password_env",
@@ -45,7 +46,8 @@ _SECRETS: Final[Mapping[str, str]] = {
     "secretcredentials": "credentials_env",
 }
 
-#: Options of the ``jetstream`` source, in lower case, and the keys of the file that replace them.
+#: Options of the ``jetstream`` source, in lower case, and the keys of a ``[[source]]`` to use
+#: instead.
 _RESERVED: Final[Mapping[str, str]] = {
     "stream": "stream",
     "subscribe": "stream",
@@ -63,8 +65,8 @@ _SOURCE_KEYS: Final = (
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
-#: The right place of each key, for errors. Keys often stand in the wrong table by mistake, because
-#: every line after ``[nats]`` or ``[[source]]`` belongs to that table.
+#: The place of each key in the file, for errors about keys in a wrong table. This mistake is
+#: frequent, because all lines after ``[nats]`` or ``[[source]]`` belong to that table.
 _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("path", "sink", "every"), "above the first table"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
@@ -138,7 +140,10 @@ def _path(table: TomlTable, folder: Path) -> Path:
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
-    """Return the absolute path of a key, whose text may be relative to ``folder`` or to ``~``."""
+    """Return the absolute path for the text of a key.
+
+    The text may be relative to ``folder`` or begin with ``~``.
+    """
     try:
         return folder / local_path(text, key).expanduser()
     except BadArgument as error:
@@ -152,7 +157,10 @@ def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
 def _nats(
     table: TomlTable, folder: Path, server: str | None, default: str | None
 ) -> dict[str, str]:
-    """Return the options of the connection, by the names that the ``jetstream`` source uses."""
+    """Return the connection options under the names that the ``jetstream`` source uses.
+
+    ``server`` replaces the addresses in the file; ``default`` is used if there are no others.
+    """
     servers = _servers(table)
     found = dict(_flat(table, "nats.", table.rest(), folder))
     if servers is not None:
@@ -168,9 +176,10 @@ def _nats(
 
 
 def _servers(table: TomlTable) -> str | None:
-    """Return the addresses, separated by commas, or ``None``.
+    """Return the addresses, separated by commas, or ``None`` without the key.
 
-    Raises `ConfigError` for a number: a client would parse 4222 as the host 0.0.16.126.
+    Raises `ConfigError` for values of other types. For example, a client would parse the number
+    4222 as the host 0.0.16.126.
     """
     value = table.value("servers")
     each: list[object] = cast(list[object], value) if isinstance(value, list) else [value]
@@ -305,16 +314,19 @@ def _derived(
 
 
 def _least(options: Mapping[str, str]) -> int:
-    """Return the minimum number of messages of a batch from the options, or 0.
+    """Return the minimum number of messages in a batch that the options set, or 0.
 
-    Text that is no number is ignored, because `_checked` refuses it.
+    A text that is no number is ignored here, because `_checked` refuses it later.
     """
     found = (text for name, text in options.items() if name.lower() in LEAST)
     return max((int(text) for text in found if text.isdecimal()), default=0)
 
 
 def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) -> SourceConfig:
-    """Return the source with its options and its table. Raises `ConfigError` if one is invalid."""
+    """Return the source with its options and the name of its table.
+
+    Raises `ConfigError` if a name or an option is invalid.
+    """
     from attrs import evolve
 
     is_advisory = source.format == "advisory"
@@ -343,7 +355,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
 
 
 def _key(option: str) -> str:
-    """Return the key of the file that sets an option of the source, else the option's name."""
+    """Return the key of the file that sets an option, or the option's name without such a key."""
     return _RESERVED.get(option.lower(), option)
 
 
@@ -390,8 +402,9 @@ def _check_purges(file: str, config: PipelineConfig) -> None:
     """Raise `ConfigError` if a source purges a stream that another source reads.
 
     A purge may move the first sequence of the stream beyond messages that the other source has not
-    read yet. The other source cannot see which subjects were purged, and would report its messages
-    as lost.
+    read yet. The other source cannot see which subjects were purged, and would report messages as
+    lost. With ``failOnDataLoss = false``, the other source does not report lost messages, so this
+    is accepted.
     """
     for reader in config.sources:
         if not reader.source_options.fail_on_data_loss:

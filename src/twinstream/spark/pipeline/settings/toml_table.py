@@ -1,4 +1,4 @@
-"""Read and validate the keys of a TOML table one by one; keys that stay unread are errors."""
+"""Read and validate the keys of a TOML table one by one. Keys that are never read are errors."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class TomlTable:
     def only(self, places: Mapping[str, str], *keys: str) -> None:
         """Raise `ConfigError` if the table has any other key than ``keys``.
 
-        Called first, so that a misspelled key is not reported as missing. ``places`` maps keys to
-        the places where they belong, for the error.
+        Call this before keys are read, so that a misspelled key is not reported as missing.
+        ``places`` maps keys of the file to texts with the place where the key belongs.
         """
         self.refuse(places, *(places.keys() - keys))
         for key in self._values:
@@ -45,7 +45,10 @@ class TomlTable:
                 raise self.fail(key, f"is not known{near(key, keys)}")
 
     def refuse(self, places: Mapping[str, str], *keys: str) -> None:
-        """Raise `ConfigError` if the table has one of ``keys``; the error has its right place."""
+        """Raise `ConfigError` if the table has one of ``keys``.
+
+        The error names the place where the key belongs, from ``places``.
+        """
         for key in self._values:
             if key in keys:
                 raise self.fail(key, f"is not known here; it belongs {places[key]}")
@@ -61,7 +64,7 @@ class TomlTable:
         return key in self._values
 
     def value(self, key: str) -> object:
-        """Return the value of a key, or ``None`` without the key."""
+        """Return the value of a key, or ``None`` if the table does not have the key."""
         self._known.add(key)
         return self._values.get(key)
 
@@ -105,9 +108,9 @@ class TomlTable:
         return int(found[1]) * _UNITS[found[2]]
 
     def word(self, key: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return one of the words ``choices``; the first one is the default.
+        """Return the word of ``choices`` that a key has; the first word is the default.
 
-        Raises `ConfigError` for another text.
+        Raises `ConfigError` for any other value.
         """
         text: str = self.text(key, choices[0])
         for choice in choices:
@@ -144,7 +147,11 @@ class TomlTable:
         return TomlTable(f"{self._where}: [{key}]", cast(dict[str, object], value))
 
     def tables(self, key: str) -> list[Mapping[str, object]]:
-        """Return a list of tables. Raises `ConfigError` without the key and for other values."""
+        """Return the tables of an array of tables.
+
+        Raises `ConfigError` if the key is missing, the array is empty or the value is no array of
+        tables.
+        """
         value = self.value(key)
         items = cast(list[object], value) if isinstance(value, list) else [value]
         if not items or not all(isinstance(each, dict) for each in items):
@@ -152,7 +159,7 @@ class TomlTable:
         return cast(list[Mapping[str, object]], items)
 
     def rest(self) -> dict[str, object]:
-        """Return all keys that were not read yet, with their values."""
+        """Return all keys that were not read yet, with their values. They count as read then."""
         left = {key: value for key, value in self._values.items() if key not in self._known}
         self._known.update(left)
         return left
@@ -165,6 +172,9 @@ class TomlTable:
 
 
 def near(word: str, known: set[str] | tuple[str, ...]) -> str:
-    """Return a text for an error that names the most similar known word; it may be empty."""
+    """Return a text for an error that suggests the most similar known word.
+
+    Return an empty text if no known word is similar.
+    """
     found = difflib.get_close_matches(word, sorted(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""

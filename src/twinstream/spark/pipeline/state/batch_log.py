@@ -1,8 +1,8 @@
-"""The journal of one source: a JSON line when a batch begins, another when it is landed.
+"""The journal of one source: a JSON line when a batch begins, and a line when it is landed.
 
-Spark's checkpoint, not this journal, decides where the source continues. Verification, replay,
-release and reports use the journal. It also reveals that a checkpoint was restored to an earlier
-state.
+Spark's checkpoint, and not this journal, determines where the source continues. Verification,
+replay, release and reports use the journal. The journal also shows whether the checkpoint was lost
+or restored to an earlier state.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = ["BatchEntry", "BatchLog", "TableEntry", "of_one_stream"]
 
 _Kind: TypeAlias = Literal["begin", "landed", "replayed", "accepted"]
 
-#: The number of bytes that `BatchLog` first reads from the end of the file. It reads more until it
-#: finds a landed batch.
+#: The number of bytes that `BatchLog` first reads from the end of the file. If they contain no
+#: landed batch, it reads more.
 _TAIL: Final = 64 * 1024
 
 
@@ -46,14 +46,15 @@ class TableEntry:
 
 @frozen(kw_only=True)
 class BatchEntry:
-    """One batch: the sequences ``start`` up to, not including, ``end``.
+    """One batch: the sequences from ``start`` up to, not including, ``end``.
 
-    ``messages`` is the number of rows, including dead letters, one per sequence. ``backlog`` is the
-    number of sequences that the stream had after the batch when the batch was landed. ``began`` is
-    an RFC 3339 time, and ``seconds`` is the duration. ``replays`` counts the replays of the batch.
-    ``created`` and ``mark`` distinguish the stream from a later one of the same name and from an
-    earlier state of the same stream. ``filter`` contains the landed subjects, separated by commas;
-    it is empty for all subjects. In journals of older releases it is ``None``.
+    ``messages`` is the number of rows, including dead letters, with one row per message.
+    ``backlog`` is the number of sequences that the stream had after ``end`` when the batch was
+    landed. ``began`` is an RFC 3339 time, and ``seconds`` is the duration. ``replays`` counts the
+    replays of the batch. ``created`` is the creation time of the stream, which distinguishes it
+    from a later stream of the same name. ``mark`` is the last message of the stream, which shows
+    whether the stream was restored to an earlier state. ``filter`` has the landed subjects,
+    separated by commas; it is empty for all subjects, and ``None`` in journals of older releases.
     """
 
     batch: int
@@ -114,11 +115,10 @@ class BatchEntry:
 
 
 def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
-    """Return the batches landed from the stream of the last batch or a copy of it, ascending.
+    """Return the batches that were landed from the stream of the last batch, ascending.
 
-    A copy of a stream has another creation time, and its first batch begins where the previous
-    batch ended. A batch that begins elsewhere, with another creation time, is from a re-created
-    stream.
+    A batch with another creation time is of a copy of the stream if it begins where the previous
+    batch ended, and of a re-created stream otherwise. Copies count as the same stream.
     """
     found: dict[int, BatchEntry] = {}
     after: BatchEntry | None = None
@@ -171,7 +171,10 @@ class BatchLog:
         return best
 
     def known(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch, begun or landed, or ``None``; ignore replays."""
+        """Return the last entry of a batch, which may be unfinished, or ``None`` without one.
+
+        Entries of replays are ignored.
+        """
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch and kind != "replayed":
@@ -179,7 +182,7 @@ class BatchLog:
         return found
 
     def finished(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch if its rows are all in their tables, else ``None``."""
+        """Return the last entry of a batch if all its rows are in their tables, else ``None``."""
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch:
@@ -187,7 +190,7 @@ class BatchLog:
         return found
 
     def is_interrupted(self) -> bool:
-        """Return whether the last entry is a batch that was begun and not landed."""
+        """Return whether the last entry is of a batch that was begun and not landed."""
         kinds = [kind for kind, _ in self._tail()]
         return kinds[-1:] == ["begin"]
 
@@ -206,7 +209,7 @@ class BatchLog:
                 ) from error
 
     def _tail(self) -> Iterator[tuple[_Kind, BatchEntry]]:
-        """Return the last entries, including at least one landed batch if the journal has any."""
+        """Return the last entries, with at least one landed batch if the journal has any."""
         size, data = _TAIL, b""
         total = self._file.stat().st_size if self._file.exists() else 0
         while True:

@@ -1,8 +1,8 @@
 """Read Spark's checkpoint: the ID of the query, the end of each batch, the committed batches.
 
-Spark writes the end of a batch before it runs the batch, and a commit file after. The files are
-small text files. Their format is the same since Spark 2.1: a version, metadata, and a JSON line
-for each source.
+Spark writes a file with the end of a batch before it runs the batch, and a commit file afterwards.
+The files are small text files. Their format is the same since Spark 2.1: a version, metadata, and a
+JSON line for each source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Bounds", "Checkpoint"]
 _FORMATS: Final = ("v1", "v2")
 
 _UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
-"""Names of the temporary files that Spark renames to a batch number after writing them."""
+"""Names of temporary files. Spark writes such a file, and then renames it to the batch number."""
 
 
 @frozen
@@ -41,7 +41,10 @@ class Checkpoint:
         self._stream: Final = stream
 
     def query_id(self) -> str | None:
-        """Return the ID of the query, or ``None`` if there is no checkpoint."""
+        """Return the ID of the query, or ``None`` if there is no checkpoint.
+
+        Raises `CheckpointError` if the checkpoint cannot be read.
+        """
         file = self._folder / "metadata"
         if not file.exists():
             return None
@@ -64,8 +67,8 @@ class Checkpoint:
     def clear_unfinished(self) -> None:
         """Remove the temporary file of a Spark process that was killed while it planned batch 0.
 
-        With that file the query would never start again: since 4.1 Spark requires an empty folder
-        for a new query. No other process may use the checkpoint during this call.
+        Since 4.1, Spark requires an empty folder for a new query. With the temporary file, the
+        query would never start again. No other process may use the checkpoint during this call.
         """
         folder = self._folder / "offsets"
         if not folder.is_dir() or self.last_begun() >= 0:
@@ -76,7 +79,10 @@ class Checkpoint:
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     def bounds(self, batch: int, origin: int) -> Bounds:
-        """Return the bounds of a batch. ``origin`` is the first sequence of batch 0."""
+        """Return the bounds of a batch. ``origin`` is the first sequence of batch 0.
+
+        Raises `CheckpointError` if the checkpoint's file for the batch cannot be read.
+        """
         end = self._position(batch)
         if end.since is not None:
             start = end.since

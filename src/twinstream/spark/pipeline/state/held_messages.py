@@ -1,4 +1,4 @@
-"""Read which messages of a range a stream has now, as its leader confirms."""
+"""Read which messages of a range a stream has now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["held_messages", "windows"]
 
 WINDOW = 2_000_000
-"""The most sequences in one comparison of tables with the stream: some 100 MB."""
+"""The maximum number of sequences that are compared at once, which need about 100 MB of memory."""
 
 
 def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
@@ -29,10 +29,11 @@ def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]
 
 
 def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
-    """Return the stream's messages in ``[low, high)`` that the filter matches.
+    """Return the stream's messages in ``[low, high)`` that the filters match.
 
-    The table has the schema `MESSAGES`. The messages are read in the same way as by the source, so
-    none is missing, and none is read twice.
+    The table has the schema `MESSAGES`: the sequence and the time of each message. As in the
+    source, a range reader reads the messages, so no message is missing and no message is read
+    twice.
     """
     (name,) = options.streams
     state = stream_state(jet, name)

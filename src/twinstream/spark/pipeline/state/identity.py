@@ -1,8 +1,9 @@
 """The identity of a source: its stream, and the checkpoint that belongs to its tables.
 
 Batch numbers continue when a new checkpoint begins: batch ``n`` of Spark's checkpoint is the
-pipeline's batch ``base + n``. A table ignores a batch whose number it already has. So the pipeline
-must detect a lost or restored checkpoint, with which Spark would use the same numbers again.
+pipeline's batch ``base + n``. A table ignores a batch whose number it already has. With a lost or
+restored checkpoint, Spark would use the same numbers for other batches, and the tables would ignore
+these batches. So the pipeline must detect such a checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Identity:
     """The ID of the source in the transactions of Delta tables."""
     stream: str
     created: str
-    """The creation time of the stream, which a later stream of the same name does not have."""
+    """The creation time of the stream, which distinguishes it from a later stream of the name."""
     origin: int
     """The first sequence of the first batch of the checkpoint."""
     base: int = 0
@@ -37,7 +38,8 @@ class Identity:
     query_id: str | None = None
     """The ID of the checkpoint's query; ``None`` until a query has run."""
     filter: str | None = None
-    """The subjects that the source lands since they were changed; ``None`` if they never were."""
+    """The subjects, separated by commas, to which the user changed the source; ``None`` if the
+    subjects were never changed."""
 
     @classmethod
     def load(cls, folder: SourceFolder) -> Identity | None:
@@ -48,7 +50,10 @@ class Identity:
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:
-        """Return a new identity, with the start of the first batch, for a source that never ran."""
+        """Return a new identity, with the start of the first batch, for a source that never ran.
+
+        Raises `OptionError` if the source's ``start`` is beyond the end of the stream.
+        """
         match source.start:
             case "earliest":
                 origin = state.first
@@ -74,7 +79,7 @@ class Identity:
         return self if self.query_id == query_id else evolve(self, query_id=query_id).save(folder)
 
     def check(self, source: SourceConfig, checkpoint: Checkpoint, *, landed: bool) -> None:
-        """Raise `CheckpointError` for tables of another stream, or for another checkpoint.
+        """Raise `CheckpointError` if the source landed another stream, or has another checkpoint.
 
         ``landed`` is true if the journal has landed batches.
         """
@@ -95,8 +100,8 @@ class Identity:
     def renewed(self, *, origin: int, base: int, created: str) -> Identity:
         """Return an identity for a new checkpoint that continues after the landed batches.
 
-        The new identity has another ``id``, so that Delta tables do not mistake new batches for
-        landed ones.
+        The new identity has another ``id``. With the same ``id``, a Delta table could take a new
+        batch for a batch that it already has.
         """
         return evolve(
             self, id=uuid.uuid4().hex, origin=origin, base=base, created=created, query_id=None

@@ -1,4 +1,4 @@
-"""Read the rows that the tables of one source have for a range, to compare them with the stream."""
+"""Read the rows of a range of sequences from the tables of a source, to compare with the stream."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ __all__ = [
 ]
 
 MESSAGES: Final = pa.schema([("seq", pa.uint64()), ("time", pa.timestamp("us", "UTC"))])
-"""The columns that identify a message: after a restore, a stream uses sequences again."""
+"""The columns that identify a message. The time is needed because a stream that was restored to an
+earlier state assigns the same sequences again."""
 
 _ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
 
 
 @frozen
 class LandedRows:
-    """The rows of a range in the tables of a source: a sequence, a time and a batch number each."""
+    """The rows of a range in the tables of a source.
+
+    ``rows`` has the sequence, the time and the batch number of each row.
+    """
 
     rows: pa.Table
 
@@ -60,9 +64,9 @@ class LandedRows:
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the lowest sequences of messages that both earlier and later batches have.
+        """Return the sequences of messages with rows both before batch ``batch`` and from it on.
 
-        Earlier batches are those before ``batch``. The list has at most ``most`` sequences.
+        The list has the lowest sequences, at most ``most``.
         """
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
@@ -72,11 +76,11 @@ class LandedRows:
         return sorted(set(again.column("seq").to_pylist()))[:most]
 
     def since(self, batch: int) -> LandedRows:
-        """Return the rows of batches with this number or a higher one."""
+        """Return the rows of batches with this number or a higher number."""
         return LandedRows(self.rows.filter(pc.field("batch") >= batch))
 
     def up_to(self, batch: int) -> LandedRows:
-        """Return the rows of batches with this number or a lower one."""
+        """Return the rows of batches with this number or a lower number."""
         return LandedRows(self.rows.filter(pc.field("batch") <= batch))
 
     def by_batch(self) -> dict[int, int]:
@@ -87,7 +91,10 @@ class LandedRows:
 
 
 def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
-    """Return the tables to which batches of a source wrote. The dead letters are the last item."""
+    """Return the tables to which the batches of a source wrote, and the source's own table.
+
+    A source of advisories has no table of its own. The table of dead letters is the last item.
+    """
     names = {name for entry in entries for name in entry.tables}
     if source.format != "advisory":
         names.add(source.table)
@@ -109,8 +116,9 @@ def read_landed(
     columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
     for table in tables:
-        # The columns of dead letters have the same names: a raw source has no dead letters, and
-        # the columns of any other source begin with an underscore, as those of dead letters do.
+        # In the table of dead letters, the columns have the same names: their names begin with an
+        # underscore, as in the other tables of all sources except raw sources. A raw source has no
+        # dead letters.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
             # Another program may have rewritten a table with another time resolution, so cast.
             arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]
@@ -119,9 +127,9 @@ def read_landed(
 
 
 def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int) -> pa.Table:
-    """Return the messages in ``[low, high)`` for which the files have rows.
+    """Return the messages with a sequence in ``[low, high)`` for which the files have rows.
 
-    The table has the columns `MESSAGES`.
+    The result has the columns `MESSAGES`.
     """
     columns, names = [source.seq_column, source.time_column], [str(file) for file in files]
     found: list[pa.RecordBatch] = []

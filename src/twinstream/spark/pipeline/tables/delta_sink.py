@@ -1,8 +1,8 @@
 """Delta tables without Delta's JAR: Spark's tasks write Parquet files, the driver commits them.
 
 Each batch of a source is one transaction of a table. The transaction contains the ID of the source
-and the number of the batch as Delta's application transaction. So the sink recognizes a batch that
-is landed again after a crash, and writes nothing.
+and the number of the batch as Delta's application transaction. If a batch is landed again after a
+crash, the sink finds this number in the table and writes nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,11 @@ class DeltaBatch:
         return delta is not None and self._is_in(delta)
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Add the files of the batch to a table, unless the table already has the batch."""
+        """Add the files of the batch to a table, unless the table already has the batch.
+
+        Return the files of the batch in the table. Raises `SchemaError` if ``columns`` do not fit
+        the table.
+        """
         folder = self._root / table
         delta = open_table(folder)
         is_earlier = delta is not None and self._is_in(delta)
@@ -93,14 +97,14 @@ class DeltaBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table to which the batch wrote."""
+        """The files of the batch, one item for each call of `put`."""
         return self._written
 
     def close(self) -> None:
-        """Remove staged files that were not added to a table.
+        """Remove the files that are still in the staging folder.
 
-        If files were moved to a table and the transaction failed, the next attempt or a vacuum
-        removes them.
+        If files were moved to the folder of a table and the transaction failed, the next attempt or
+        a vacuum removes them.
         """
         self._staging.close()
 
@@ -137,7 +141,7 @@ class DeltaSink:
         return DeltaBatch(self.folders, number, writer)
 
     def reaches(self, table: str, number: int) -> bool:
-        """Return whether the table has a batch with this number or a higher one."""
+        """Return whether the table has rows of a batch with this number or a higher number."""
         return self._has_files(table, f"{BATCH_COLUMN} >= {number}")
 
     def holds(self, table: str, number: int) -> bool:
@@ -157,19 +161,24 @@ class DeltaSink:
         """
         delta = open_table(self.folders.root / table)
         if delta is not None:
-            # The Delta log has the bounds of each file, so most files need not be opened.
+            # The Delta log has the bounds of the columns in each file. So files without matching
+            # rows need not be opened.
             bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
             files = delta.file_uris(file_pruning_predicate=bounds)
             if files:
                 yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with those of ``files``, in one transaction."""
+        """Replace all rows of a batch with the rows of ``files``, in one transaction.
+
+        Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
+        of the files do not fit the table.
+        """
         folder = self.folders.root / table
         delta = open_table(folder)
         if delta is not None and files:
-            # Delta would cast the rows to the table's types, and a fraction would lose its digits
-            # without an error.
+            # Without this check, Delta would cast the rows to the types of the table. A number
+            # could lose its fraction without an error.
             check_columns(folder.name, _arrow(delta.schema()), schema_of(files))
         predicate = f"{BATCH_COLUMN} = {number}"
         if files:
@@ -232,9 +241,9 @@ def _statistics(file: Path) -> Mapping[str, object]:
 
 
 def _times(low: datetime, high: datetime) -> tuple[str, str]:
-    """Return the lower time rounded down and the upper one rounded up to whole milliseconds.
+    """Return both times in milliseconds, the resolution of the Delta log.
 
-    Milliseconds are the resolution of the Delta log.
+    ``low`` is rounded down and ``high`` is rounded up, so that the bounds include all values.
     """
     beyond = high + timedelta(microseconds=-high.microsecond % 1000)
     return _milliseconds(low), _milliseconds(beyond)
@@ -245,7 +254,10 @@ def _milliseconds(time: datetime) -> str:
 
 
 def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:
-    """Return the table after creating it or adding those of ``columns`` that it lacks."""
+    """Create the table, or add the columns that it lacks, and return it.
+
+    Raises `SchemaError` if ``columns`` do not fit the table.
+    """
     schema = Schema.from_json(columns.json())
     if delta is None:
         return DeltaTable.create(str(folder), schema, mode="ignore")

@@ -11,7 +11,7 @@ __all__ = ["open_sink"]
 
 
 def open_sink(config: PipelineConfig) -> Sink:
-    """Return the tables of a pipeline.
+    """Return the `Sink` of a pipeline's tables.
 
     Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
     """

@@ -32,8 +32,8 @@ def scanned(
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of the rows whose sequence, in column ``seq``, is in ``[low, high)``.
 
-    Only batches numbered ``since`` or higher are read. Raises `JournalError` with the name of a
-    file that is damaged.
+    Only rows of batches numbered ``since`` or higher are returned. Raises `JournalError` with the
+    name of the file if a file is damaged.
     """
     try:
         rows = ds.dataset(files)
@@ -72,7 +72,7 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
 def merge(parts: Sequence[Part], folder: Path) -> Path | None:
     """Write the rows of all parts into one new file in ``folder``, in the order of the parts.
 
-    Returns the file, or ``None`` if there are no rows; then no file is written.
+    Returns the file. Without rows, no file is written and the result is ``None``.
     """
     parts = [part for part in parts if part.files]
     if not parts:

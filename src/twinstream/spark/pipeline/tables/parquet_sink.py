@@ -1,4 +1,4 @@
-"""Tables of Parquet files: batches add folders, and replaced batches are exchanged atomically."""
+"""Tables of Parquet files. A batch adds a folder to a table, and is replaced atomically."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ParquetSink:
         return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
 
     def reaches(self, table: str, number: int) -> bool:
-        """Return whether the table has a batch with this number or a higher one."""
+        """Return whether the table has a batch with this number or a higher number."""
         return reaches(self.folders.root / table, number)
 
     def holds(self, table: str, number: int) -> bool:

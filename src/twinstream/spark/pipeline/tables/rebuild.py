@@ -1,8 +1,8 @@
-"""Change batches of a Parquet table atomically: build a new folder and exchange it for the old one.
+"""Change batches of a Parquet table atomically: build a new folder and exchange the two folders.
 
-Unchanged files are linked, not copied. The old folder is kept until a vacuum removes it. A reader
-that has listed the old files and opens them later looks for them in the new folder. Replaced files
-do not exist there, so its query fails.
+Unchanged files are linked, not copied. The old folder is kept until a vacuum removes it. If a
+reader has listed the old files and opens them after the exchange, it looks for them in the new
+folder. Replaced files do not exist there, so the query of the reader fails.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Rebuilt:
     def put(self, number: int, parts: Sequence[Part]) -> Path | None:
         """Write the rows of the parts to the folder of batch ``number``, and return the new file.
 
-        Without rows no folder is written, and the result is ``None``.
+        Without rows, no folder is written and the result is ``None``.
         """
         return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
 

@@ -35,11 +35,14 @@ class Sink(Protocol):
         ...
 
     def reaches(self, table: str, number: int) -> bool:
-        """Return whether the table has a batch with this number or a higher one."""
+        """Return whether the table has a batch with this number or a higher number."""
         ...
 
     def holds(self, table: str, number: int) -> bool:
-        """Return whether the table has a batch with this number, at constant cost."""
+        """Return whether the table has a batch with this number.
+
+        The cost does not grow with the number of batches.
+        """
         ...
 
     def scan(
@@ -55,7 +58,7 @@ class Sink(Protocol):
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
         """Replace all rows of a batch with the rows of ``files``, atomically.
 
-        Without files the rows are removed. Raises `SchemaError`, before any change, for columns
-        that do not fit the table.
+        Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
+        of the files do not fit the table.
         """
         ...

@@ -1,8 +1,8 @@
-"""Replace one folder with another, atomically if the operating system supports it.
+"""Exchange the names of two folders, atomically if the operating system supports it.
 
-Linux exchanges two names atomically. On other systems the old folder is renamed first, and the new
-folder gets its name after. Between the two steps no folder has the name. `finish` completes an
-exchange that was interrupted between them.
+Linux exchanges two names atomically. On other systems the old folder is renamed first, and then the
+new folder gets the name. Between the two steps no folder has the name. If the exchange was
+interrupted there, `finish` completes it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,7 @@ def exchange(new: Path, current: Path) -> None:
 
 
 def exchange_in_steps(new: Path, current: Path) -> None:
-    """Exchange two folders where the operating system cannot do it atomically."""
+    """Exchange the names of two folders in four renames, for systems without an atomic exchange."""
     waiting, old = _names(current)
     new.rename(waiting)
     current.rename(old)
@@ -41,10 +42,17 @@ def exchange_in_steps(new: Path, current: Path) -> None:
 
 
 def finish(current: Path) -> None:
-    """Complete an exchange that was interrupted when no folder had the name ``current``."""
-    waiting, _ = _names(current)
+    """Complete an exchange that was interrupted while no folder had the name ``current``.
+
+    If the exchange was interrupted before or after that, remove the folder that it left behind. A
+    later exchange could not use its name.
+    """
+    waiting, old = _names(current)
     if waiting.exists() and not current.exists():
         waiting.rename(current)
+    for left in (waiting, old):
+        if left.exists():
+            shutil.rmtree(left)
 
 
 def _names(current: Path) -> tuple[Path, Path]:

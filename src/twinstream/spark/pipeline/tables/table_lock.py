@@ -1,9 +1,10 @@
 """The lock on the tables of a pipeline: shared by its batches, exclusive for maintenance commands.
 
-A source holds the shared lock while it lands a batch, releases one or starts. A command such as
-``compact`` first locks the gate file, so that no further batch begins. Then it waits until the
-current batches have ended, and gets the exclusive lock. The pipeline continues when the command
-ends. The operating system releases all locks of a process that ends, also if it is killed.
+A source holds the shared lock while its query starts, and while it lands or releases a batch. A
+command such as ``compact`` first locks the gate file, so that no further batch begins. Then the
+command waits until the current batches have ended, and gets the exclusive lock. The pipeline
+continues when the command ends. When a process ends, also if it is killed, the operating system
+releases its locks.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class TableLock:
 
     @contextmanager
     def shared(self, is_to_end: Callable[[], bool]) -> Generator[bool]:
-        """Hold the shared lock for the block; yield whether it was acquired.
+        """Hold the shared lock for the block, and yield whether the lock was acquired.
 
-        The wait for the lock ends without it once ``is_to_end`` returns true.
+        The lock is not acquired if ``is_to_end`` returns true during the wait for it.
         """
         with ExitStack() as stack:
             with _opened(self._gate) as gate:
@@ -51,8 +52,8 @@ class TableLock:
     def alone(self, purpose: str) -> Generator[None]:
         """Hold the exclusive lock for the block, after the current batches have ended.
 
-        Raises `PipelineBusy` while another command has the lock. The same error of other commands
-        shows ``purpose``.
+        Raises `PipelineBusy` while another command has the lock. ``purpose`` describes this command
+        in the errors of other commands.
         """
         with (
             locked(self._maintenance, self._root, purpose),
