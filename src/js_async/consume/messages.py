@@ -1,4 +1,4 @@
-"""The iterator over a consumer's messages. It pulls messages into a buffer ahead (ADR-37)."""
+"""The iterator over a consumer's messages, which it pulls into a buffer (ADR-37)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Messages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the iterator is closed, failed, drained and empty, or at `stop_after`.
+        """Whether the iterator is closed, failed, drained with an empty buffer, or at `stop_after`.
 
         `next` then raises `IterationEnded`, or the error that ended the iterator. If messages were
         buffered when the iterator failed, `next` returns them before it raises the error.
