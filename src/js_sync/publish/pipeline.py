@@ -3,9 +3,9 @@
 
 Four measures keep this fast. All acknowledgements come to one inbox, with a number for each
 message. Most acknowledgements are not parsed as JSON: one regular expression finds all that arrived
-together, and a single one is compared with the one before, which differs only in the sequence. The
-receiver stores each outcome in the message's entry. Callers that wait for the same message share
-one signal.
+together, and a single one is compared with the previous one, which usually differs only in the
+sequence. The receiver stores each outcome in the message's entry. Callers that wait for the same
+message share one signal.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Pipeline:
 
     def _deliver(self, frame: Frame) -> None:
         entry = self._waiting.get(frame[0])
-        # The message has an outcome already: a second response, or one after the timeout.
+        # This is a second response, or a response after the timeout. The outcome is known already.
         if entry is None:
             return
         # Most acknowledgements differ from the previous one in the sequence only. For these, two
@@ -278,9 +278,10 @@ class Pipeline:
             entry.signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the report that messages will get no response, because of `error`.
+        """Handle the error because of which messages get no response.
 
-        `subject` is the subject of these messages; None means all messages.
+        `subject` (lower case) is the subject of these messages. If it is None, no message gets a
+        response.
         """
         for entry in list(self._waiting.values()):
             if entry.reply in self._unsent:
@@ -297,7 +298,7 @@ class Pipeline:
     def _look_for_denial(self) -> None:
         """Fail the messages in flight if the server has refused the inbox.
 
-        `deny` does not see messages that were sent at the time of the refusal.
+        `deny` may miss messages that were added while it ran.
         """
         box = self._box
         if box is not None and box.error is not None and self._waiting:
