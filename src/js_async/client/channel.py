@@ -74,7 +74,7 @@ class Channel(Protocol):
         ...
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it did."""
+        """Send a short, complete command if that needs no waiting; return whether it was sent."""
         ...
 
     async def send(

@@ -35,7 +35,10 @@ class Watcher(Protocol):
         ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Handle a subscription that the server refused. `box` may be another object's mailbox."""
+        """Handle a subscription that the server refused. Its mailbox is `box`.
+
+        The mailbox may belong to another object.
+        """
         ...
 
 

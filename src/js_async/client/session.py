@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-# The limit of each wait for the server while closing (seconds): the server may not respond.
+# The limit of each wait for the server while closing (seconds), because it may not respond.
 _GOODBYE: Final = 1.0
 
 
@@ -247,7 +247,7 @@ class Session:
     # ---- connecting
 
     async def _link_up(self, servers: list[ServerAddress]) -> None:
-        """Connect to the first server that accepts; raise if none does."""
+        """Connect to the first server that accepts, or raise one error for all failed attempts."""
         attempts = Attempts()
         for address in servers:
             # Outside of the `try`: an error of the user's callback is not a failure of the server.
@@ -468,7 +468,7 @@ class Session:
         return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it did."""
+        """Write a short, complete command if that needs no waiting; see `Channel.try_write`."""
         return self.is_connected and self._link.offer(command)
 
     async def send(

@@ -131,7 +131,7 @@ class Held:
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
-        """Remove a message, queued or running: report no more progress of it."""
+        """Remove a queued message, or one whose handler runs. Report no more progress of it."""
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
@@ -171,7 +171,7 @@ class Held:
     def _mark_arrivals(self) -> None:
         """Add a mark for the frames that arrived since the last call.
 
-        The mailbox itself records only when its newest frame arrived.
+        A mark records their time of arrival. The mailbox has only the time of its newest frame.
         """
         # Read `_marks` before the frames. A thread that takes the frames out meanwhile replaces
         # `_marks` by another list, so this mark is ignored.
@@ -222,7 +222,8 @@ class Held:
             if not self._ended:
                 await self._transport.close_mailbox(box, settle=True)
         finally:
-            # Set this after the mailbox is closed, when all messages in flight have arrived.
+            # Set this after the mailbox is closed. The mailbox then contains all messages that were
+            # in flight, and the iterator takes them out before it changes to a new mailbox.
             self.gave_up = True
             self._settled.set()
             # Wake up callers that began to wait meanwhile.

@@ -53,7 +53,7 @@ class _Lane:
                 message = self.messages.popleft()
             except IndexError:
                 if self.ended:
-                    # Another worker may have cleared the signal meanwhile.
+                    # Set the signal again, so that the other workers end, too.
                     self.filled.set()
                     return None
                 await self.filled.sleep(NEVER)

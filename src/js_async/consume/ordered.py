@@ -363,7 +363,7 @@ class OrderedMessages(Iteration[Message]):
             return await self._fetch(limits, ends, wait)
         except BaseException:
             if begin is not None:
-                # The call failed or was interrupted. The next call returns its messages again.
+                # The call failed or was interrupted. The next call returns the same messages again.
                 self._go_back(*begin)
             raise
         finally:
@@ -385,7 +385,8 @@ class OrderedMessages(Iteration[Message]):
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # Wait until the server has answered the question. Its answer needs no message.
+                # `_next` waits for a message or for the answer to the question, which also comes if
+                # no further message arrives.
                 deadline = self._api.deadline()
                 self._question = self._question or _Question()
             try:

@@ -3,8 +3,8 @@
 Four measures keep this fast. All acknowledgements come to one inbox, with a number for each
 message. Most acknowledgements are not parsed as JSON: one regular expression finds all that arrived
 together, and a single one is compared with the previous one, which usually differs only in the
-sequence. The receiver stores each outcome in the message's entry. Callers that wait for the same
-message share one signal.
+sequence. The code that reads the socket stores each outcome in the message's entry. Callers that
+wait for the same message share one signal.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ _SUBJECTS: Final = 1000
 class Pipeline:
     """The messages in flight of one publisher, and the outcome of each.
 
-    `on_done` is called with each message and its outcome before the outcome is visible, possibly in
-    the receiver. It returns False if it was already called for this message: a response and a
-    timeout may come at the same time. The pipeline's owner limits the number of messages in flight.
+    `on_done` is called with each message and its outcome before the outcome is visible, often by
+    the code that reads the socket. It returns False if it was already called for this message: a
+    response and a timeout may come at the same time. The pipeline's owner limits the number of
+    messages in flight.
     """
 
     def __init__(
@@ -316,7 +317,8 @@ class Pipeline:
         if entry.action is None:
             self._act(entry, engine.failed(error, self._left(entry)))
         elif isinstance(error, NoResponders) and isinstance(entry.action, Explain):
-            # `_explain` is looking for the reason of a timeout, and now the response arrived.
+            # `_explain` is looking for the reason of a timeout, and now a late response reports
+            # that there are no responders.
             engine.error = error
 
     def _act(self, entry: UnderWay, action: Action) -> None:

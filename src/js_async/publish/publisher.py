@@ -64,15 +64,16 @@ class PublishHandle:
 class _Work:
     """The state of a publisher that its background task or thread uses.
 
-    That task or thread and the receiver refer to this object and not to the `Publisher`. So the
-    interpreter can delete a `Publisher` that the user no longer references, and `__del__` can warn.
+    This task or thread and the code that reads the socket have no reference to the `Publisher`. So
+    the interpreter can delete a `Publisher` that the user no longer references, and `__del__` can
+    warn.
     """
 
     def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
         self.pipeline: Final = Pipeline(api, limits, self._on_done)
         self.failures: Final = failures
-        # Sizes of finished messages. The receiver appends them, and a sender that removes a size
-        # frees the space in the window.
+        # Sizes of finished messages. The code that reads the socket appends them. The next `send`
+        # removes them and reduces the counts of messages and bytes in flight.
         self.released: Final[deque[int]] = deque()
         self.is_dropped = False
 

@@ -57,13 +57,19 @@ async def get_message(
 
 
 async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
-    """Return the sequence of the first message stored at or after `time`; `behind` if none is."""
+    """Return the sequence of the first message that was stored at or after `time`.
+
+    Return `behind` if there is no such message.
+    """
     seq = await _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
     return behind if seq is None else seq
 
 
 async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
-    """Return the sequence of the first message from `seq` on that matches `subjects`, or None."""
+    """Return the sequence of the first message from `seq` on that matches one of `subjects`.
+
+    Return None if there is no such message.
+    """
     return await _proven(api, stream, [next_request(subject, seq) for subject in subjects])
 
 

@@ -38,11 +38,12 @@ _WAY_SHARE: Final = 0.05
 
 
 class Delivery:
-    """The shared state of messages that arrived together: when the server redelivers them.
+    """The shared state of messages that arrived together. It shows when they may be redelivered.
 
     `told_at` is the monotonic time of their arrival or of the last progress report. `ack_wait` is
     in seconds; None if it is unknown or the consumer requires no acknowledgement. `transport` sends
-    the acknowledgements, and `timeout` is the default timeout of a confirmed one in seconds.
+    the acknowledgements. `timeout` is the default timeout in seconds of an acknowledgement that
+    waits for the server's confirmation.
     """
 
     __slots__ = ("ack_wait", "timeout", "told_at", "transport")

@@ -28,7 +28,7 @@ from twinstream.models.records import evolve
 __all__ = ["OrderedConsumer"]
 
 
-# How long `end` waits for the connection to delete consumers (seconds).
+# How long `end` waits for the connection, which it needs to delete consumers (seconds).
 _PATIENCE: Final = 1.0
 
 

@@ -108,7 +108,7 @@ class PullChannel:
         box.signal.raised = False
         if not transport.try_send(subject, self.prefix + token, b"", body, True):
             return None
-        # Done while the server processes the request.
+        # Log the request only now, while the server processes it.
         if _LOG.debugs():
             self._log_pull(limits.max_messages, limits.max_bytes)
         return Fetch(limits, token, monotonic(), patience)

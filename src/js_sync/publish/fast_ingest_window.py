@@ -140,6 +140,7 @@ class Ingest:
         Raises:
             Unsupported: The server is older than 2.14.
             BadArgument: The stream does not allow fast ingest.
+            StreamNotFound: The stream does not exist.
         """
         deadline = Deadline.after(self._limits.timeout)
         self._transport.ready(deadline)
@@ -176,7 +177,10 @@ class Ingest:
             return entry
 
     def send(self, entry: Entry) -> None:
-        """Send a message when the batch has room for it. A failure to send becomes its outcome."""
+        """Send a message when the batch has room for it.
+
+        A failure to send becomes the outcome of the message.
+        """
         with self._lock:
             self._bytes += entry.size
             self._backlog.append(entry)
@@ -213,7 +217,7 @@ class Ingest:
             elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
                 # The batch cannot continue, or `window_bytes` is used up. The server acknowledges
                 # by the number of messages and not by their size, so the next acknowledgement may
-                # need more messages. The end of the batch needs none.
+                # need more messages. A commit needs no more messages.
                 self._commit()
             elif batch.has_room:
                 self._put(batch, self._backlog[0])
@@ -282,7 +286,7 @@ class Ingest:
     def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
         """Wait until a message arrives from the server; after the timeout, fail the batch.
 
-        If the server is silent for a part of the timeout, ask it for a response: send an empty
+        If the server is silent for a quarter of the timeout, request a response: send an empty
         message with the reply subject `reply()`.
         """
         patience = self._limits.timeout

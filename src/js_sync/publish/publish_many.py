@@ -141,8 +141,8 @@ class PublishMany(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # A cancellation or an interrupt does not get here and causes no report, because the
-            # caller knows of it.
+            # A cancellation or an interrupt does not reach this code. It causes no report, because
+            # the caller knows of it.
             if not (self._closed or self._managed):
                 self._leave(error)
             raise

@@ -123,7 +123,7 @@ class Worker(Runnable):
 
     @property
     def waiting(self) -> int:
-        """Number of received messages that wait for their handler."""
+        """Number of queued messages that wait for their handler, or for a retry by the worker."""
         return self._queue.waiting
 
     # ---- lifecycle
