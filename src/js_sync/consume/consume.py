@@ -278,6 +278,6 @@ class _Worker:
                 self._consuming._handle(message)
             except BaseException as error:
                 # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. From now on
-                # `_handle` returns the messages that are still in the lanes to the server.
+                # `_handle` returns the messages that are still in the queues to the server.
                 self._consuming._fail(error)
                 self._consuming._end()

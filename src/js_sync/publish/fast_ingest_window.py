@@ -177,7 +177,7 @@ class Ingest:
             return entry
 
     def send(self, entry: Entry) -> None:
-        """Send a message when the batch has room for it.
+        """Send a message when the batch can take another message.
 
         A failure to send becomes the outcome of the message.
         """
