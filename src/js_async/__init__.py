@@ -1,7 +1,7 @@
 """A NATS JetStream client. There are two packages: for event loops, and for blocking code.
 
-Both packages have the same names. Start with `connect`. Names are imported on first use, so that a
-program that uses only some of them starts quickly.
+Both packages have the same names. Start with `connect`. The package imports a name when it is first
+used, so that a program that uses only some of the names starts quickly.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class StreamConsumers:
                 5 idle seconds.
             pedantic: Let the server refuse a configuration that it would have to change (server
                 2.11).
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
 
         Raises:
             ConsumerExists: The consumer exists with another configuration.
@@ -79,10 +79,10 @@ class StreamConsumers:
     def consumers(self, *, timeout: Seconds | None = None) -> Listing[ConsumerInfo]:
         """Return an iterator over the infos of all consumers.
 
-        Its `missing` and `offline` contain the names of consumers that have no info now.
+        The iterator's `missing` and `offline` contain the names of consumers without an info now.
 
         Args:
-            timeout: Seconds for each page; the default is that of the API.
+            timeout: Seconds for each page; the default is that of the JetStream context.
         """
         from js_async.api import pager
 
@@ -92,7 +92,7 @@ class StreamConsumers:
         """Return an iterator over the names of all consumers.
 
         Args:
-            timeout: Seconds for each page; the default is that of the API.
+            timeout: Seconds for each page; the default is that of the JetStream context.
         """
         from js_async.api import pager
 

@@ -77,7 +77,13 @@ class Consumer(FetchCalls):
     # ---- the consumer on the server
 
     async def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Return the configuration and state of the consumer. Raises `ConsumerNotFound`."""
+        """Request the configuration and state of the consumer. Raises `ConsumerNotFound`.
+
+        The call also updates `cached_info`.
+
+        Args:
+            timeout: Seconds; the default is that of the JetStream context.
+        """
         self.cached_info = await consumer_admin.info(
             self._api, self._stream, self._name, self._api.deadline(timeout)
         )
@@ -98,12 +104,12 @@ class Consumer(FetchCalls):
         """Stop the deliveries of the consumer for some time (server 2.11).
 
         Pulls wait during the pause. Give either `duration` or `until`. Raises `BadArgument` if the
-        end of the pause is past by the server's clock.
+        end of the pause is past by the server's clock. Returns the server's response.
 
         Args:
             duration: Seconds from now, by the local clock.
             until: End of the pause, by the server's clock.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         length = None if duration is None else finite_seconds(duration, "duration")
         end = consumer_admin.pause_end(length, until)
@@ -124,7 +130,7 @@ class Consumer(FetchCalls):
 
         Args:
             seq: Stream sequence to restart at, by default just above the ack floor.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         deadline = self._api.deadline(timeout)
         self.cached_info = await consumer_admin.reset(
@@ -139,7 +145,7 @@ class Consumer(FetchCalls):
 
         Args:
             group: Name of the priority group.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         deadline = self._api.deadline(timeout)
         await consumer_admin.unpin(self._api, self._stream, self._name, group, deadline)
@@ -197,31 +203,38 @@ class Consumer(FetchCalls):
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
-        """Return an endless iterator over the messages, which pulls ahead into a buffer (ADR-37).
+        """Return an iterator over the messages, which it pulls into a buffer (ADR-37).
 
-        The consumer's ack_wait is known after `info` or `create`. The iterator then measures the
-        pace of the caller, and requests no more messages than the caller can take within half of
-        the ack_wait. It also extends the ack_wait of the buffered messages with progress reports.
+        Without `stop_after`, the iterator waits for more messages until it is closed or drained.
 
-        If the caller takes no message for 5 x ack_wait, the iterator stops these reports, so that
-        the server redelivers the buffered messages. It pulls again when the caller takes the next
-        message.
+        If the consumer's ack_wait is known, the iterator measures the pace of the caller, and
+        requests no more messages than the caller can take within half of the ack_wait. It also
+        extends the ack_wait of the buffered messages with progress reports. The ack_wait is known
+        after `info`, and after the creation of the consumer.
+
+        If the caller neither takes nor waits for a message for 5 x ack_wait, the iterator stops
+        these reports, so that the server redelivers the buffered messages. It pulls again when the
+        caller takes the next message. For a consumer that is not durable or has `max_deliver=1`,
+        the reports continue.
 
         Pull requests respect the consumer's `max_batch` and, by default, its `max_expires`, if
         known. A pinned client pulls often enough to keep its pin, as long as the caller takes a
         message within half of the consumer's `priority_timeout`.
 
         Args:
-            max_messages: Maximum number of messages to buffer. The default is 500, or about 16 MiB
-                if that is less.
+            max_messages: Maximum number of messages to buffer. Without `max_bytes`, the default is
+                500, or fewer messages if 500 would exceed about 16 MiB. With `max_bytes`, there is
+                no default.
             max_bytes: Maximum number of bytes to buffer, as the server counts them. May be combined
                 with `max_messages`.
-            expires: Lifetime of one pull request in seconds, 30 by default.
-            heartbeat: Interval of idle heartbeats in seconds (0.5 to 30): 5, or half of `expires`
-                if that is less. After two missing heartbeats the iterator pulls again.
-            threshold_messages: Pull again when this number of messages is buffered; the default is
-                half of the maximum.
-            threshold_bytes: Pull again when this number of bytes is buffered.
+            expires: Lifetime of one pull request in seconds. The default is 30, or the consumer's
+                `max_expires` if that is less.
+            heartbeat: Interval of idle heartbeats in seconds (0.5 to 30). The default is 5, or half
+                of `expires` if that is less. After two missing heartbeats the iterator pulls again.
+            threshold_messages: Pull again when at most this number of messages is buffered or
+                requested; the default is half of the maximum.
+            threshold_bytes: Pull again when at most this number of bytes is buffered or requested;
+                the default is half of the maximum.
             priority: Priority group and options. Required if the consumer has priority groups.
             stop_after: End after this number of messages, and request no more than that.
             on_deleted: What to do when the consumer is deleted: "raise" raises `ConsumerDeleted`;
@@ -281,7 +294,7 @@ class Consumer(FetchCalls):
         """Return a consumption, which calls a handler for each message in the background (ADR-37).
 
         The handler must acknowledge its message. An error that the handler raises ends the
-        consumption, and `Consuming.wait` raises it. Arguments without a description here are those
+        consumption, and `Consuming.wait` raises it. The arguments from `max_messages` on are those
         of `messages`.
 
         Args:

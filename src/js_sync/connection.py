@@ -74,9 +74,9 @@ def connect(
         password: Password of `user`.
         token: Authentication token.
         nkey_seed: Seed of an NKey.
-        credentials: Function that returns the credentials. It is called at each connect attempt. At
-            the first connect, an error that it raises is raised here. Later, the error counts as a
-            failed attempt to reconnect.
+        credentials: Function that returns the credentials. It is called at each connect attempt. If
+            it raises an error at the first connect, `connect` raises this error. Later, the error
+            counts as a failed attempt to reconnect.
         credentials_file: File with a JWT and a seed, in the format of the tool `nsc`.
         tls: TLS settings. If the server requires TLS, the client uses TLS even without them.
         connect_timeout: Seconds for one attempt at one server.
@@ -84,10 +84,10 @@ def connect(
         ping_interval: Seconds between PINGs. If the server does not answer a PING within this time,
             the connection is considered lost.
         busy_poll: Seconds (at most 0.1) for which each wait polls the socket before it blocks. The
-            CPU is busy meanwhile. A response within that time arrives sooner, because no thread has
+            CPU is busy meanwhile. A response within this time arrives sooner, because no thread has
             to wake up; 0.0003 suits a nearby server. In `js_sync`, without TLS, the polling thread
-            keeps the GIL. That prevents computing threads from delaying each response by 5 ms or
-            more; use 0.001 for that.
+            keeps the GIL. So threads that compute cannot delay each response by 5 ms or more; 0.001
+            suits a program with such threads.
         reconnect: Reconnect policy. With None, the connection closes when it is lost.
         shuffle: Try the servers in random order.
         inbox_prefix: Prefix of reply subjects, for users who may not subscribe to `_INBOX`.
@@ -95,11 +95,11 @@ def connect(
             connection. The logger `twinstream.connection` logs the events, and the errors that the
             callback raises with their traceback; see `docs/logging.md`.
         on_call: Callback that receives a `Call` for each finished JetStream API request and for
-            each published message that a stream acknowledged. The rules of `on_event` apply. It
-            runs before the call returns. For messages of `publish_many` and `publisher`, it runs
-            when their acknowledgements are read. Not reported are pulls, acks, requests with many
-            responses, and messages that the stream does not acknowledge one by one (`fast_ingest`,
-            and all but the last message of an atomic batch).
+            each published message that has an outcome. It must return quickly and must not use the
+            connection. It runs before the call returns. For messages of `publish_many` and
+            `publisher`, it runs when their outcome is known. It gets no report of pulls, acks and
+            requests with many responses. It also gets none of messages of `fast_ingest`, and of the
+            messages of an atomic batch between the first and the last one.
 
     Raises:
         BadArgument: An argument is invalid.
@@ -188,7 +188,7 @@ class Connection(Owned, BlockHint):
             on_event, "on_event"
         )
         self._broke_at = 0.0
-        # Weak references: this list must not keep iterators alive that the user no longer uses.
+        # Weak references, because this list must not keep unused iterators alive.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
@@ -224,7 +224,7 @@ class Connection(Owned, BlockHint):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection is closed for good."""
+        """Whether the connection is closed and will not reconnect."""
         return self._session.is_closed
 
     @property
@@ -252,7 +252,7 @@ class Connection(Owned, BlockHint):
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
-            # The connection is already closed, and only earlier iterators got that event.
+            # The connection is already closed, and only earlier iterators got `Closed`.
             listener._tell(self._last_event)
         return listener
 
@@ -274,17 +274,20 @@ class Connection(Owned, BlockHint):
         self._session.close()
 
     def drain(self, timeout: Seconds = 30.0) -> None:
-        """Unsubscribe, wait until all buffered messages were taken, then close the connection.
+        """Drain the subscriptions, then close the connection.
+
+        The call unsubscribes everything that `subscribe` has subscribed, and waits until all
+        buffered messages were taken.
 
         Args:
-            timeout: The longest wait in seconds. After it, the connection is closed in any case.
+            timeout: The longest wait in seconds. Then the connection is closed in any case.
         """
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = list(listed.values())
         boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
-            # Close all at once: closing them one by one would take a round trip for each.
+            # Close all mailboxes at once. Closing each by itself would take a round trip for each.
             self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
@@ -315,12 +318,13 @@ class Connection(Owned, BlockHint):
         Args:
             domain: JetStream domain. It changes the subject prefix to `$JS.DOMAIN.API`.
             prefix: Subject prefix instead of `$JS.API`.
-            timeout: Default timeout of API calls in seconds.
+            timeout: Default timeout of API calls in seconds. By default, it is the connection's
+                `request_timeout`.
             required_api_level: Minimum API level that each API request requires of the server
                 (ADR-44, server 2.12): 1 is 2.11, 2 is 2.12, 3 is 2.12.5, 4 is 2.14, 5 is 2.15. A
                 server with a lower level refuses the request with `JetStreamError` 10185. Servers
-                before 2.12 ignore the requirement, so the call raises `Unsupported`. The level is
-                not checked for publishing, pulls and direct gets.
+                before 2.12 ignore the requirement, so API calls raise `Unsupported` there. The
+                level is not checked for publishing, pulls and direct gets.
         """
         return JetStream(
             self._session,
@@ -356,6 +360,8 @@ class Connection(Owned, BlockHint):
         Raises:
             BadArgument: The subject or a header is invalid, or the message is larger than the
                 server accepts.
+            RequestTimeout: The client was not connected within `request_timeout`.
+            ConnectionClosed: The connection is closed.
         """
         check_data(subject, payload)
         encoded_reply = check_subject(reply) if reply is not None else b""
@@ -423,8 +429,8 @@ class Connection(Owned, BlockHint):
     def _sweep(self) -> None:
         """Remove the subscriptions that have ended from the table.
 
-        This runs when the table has twice the size that it had after the previous sweep. Checking
-        the whole table for each new subscription would take minutes with 100,000 of them.
+        This runs when the table has twice the size that it had after the previous sweep. To check
+        the whole table for each new subscription would take minutes with 100,000 subscriptions.
         """
         # Remove them one by one, because other callers may subscribe meanwhile.
         for key, each in list(self._subscriptions.items()):

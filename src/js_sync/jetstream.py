@@ -135,7 +135,7 @@ class JetStream:
 
     @property
     def meta(self) -> Meta:
-        """The administration of the cluster, for users of the system account."""
+        """An object to administer the cluster, for users of the system account."""
         from js_sync.api.meta import Meta
 
         return Meta(self._api)
@@ -190,7 +190,7 @@ class JetStream:
         """Update a stream, or create it if it does not exist.
 
         If other clients create, update or delete the stream at the same time, the last write wins.
-        `StreamExists` is raised only if they continue until the timeout.
+        If they continue until the timeout, the call raises `StreamExists` or `RequestTimeout`.
         """
         name, deadline = _name(config), self._api.deadline(timeout)
         info = create_or_update_stream(self._api, name, config, deadline)
@@ -224,7 +224,7 @@ class JetStream:
     ) -> Listing[StreamInfo]:
         """Return an iterator over the infos of all streams, or of those with a subject.
 
-        Its `missing` and `offline` contain the names of streams that have no info now.
+        The iterator's `missing` and `offline` contain the names of streams without an info now.
 
         Args:
             subject: Only streams that have this subject.
@@ -400,7 +400,7 @@ class JetStream:
             timeout: Seconds without progress after which the read fails.
             page_messages: Maximum number of messages of a page.
             page_bytes: Approximate maximum number of bytes of a page.
-            ahead: Request the next page before a page is returned.
+            ahead: Request the next page before returning a page.
             bulk: Return pages as Arrow arrays (`ArrowPage.of`), which takes a fraction of the time.
                 Needs pyarrow. While a page arrives, the connection processes no other data.
         """
@@ -464,8 +464,8 @@ class JetStream:
                 `expected_last_subject_seq`.
             rollup: Remove the earlier messages of the subject (`"sub"`) or stream (`"all"`).
             ttl: Time to live in whole seconds, or `"never"` to keep the message beyond the stream's
-                `max_age` (server 2.11). A stream with a `subject_delete_marker_ttl` raises a
-                shorter value to that.
+                `max_age` (server 2.11). A stream with a `subject_delete_marker_ttl` uses at least
+                that time.
             timeout: Total time in seconds; the default is that of this object.
             retries: Number of repetitions if no stream stores the message. By default, there are
                 two, and more until the timeout while the stream has no leader.
@@ -515,7 +515,7 @@ class JetStream:
     ) -> PublishMany:
         """Return an iterator that publishes messages and yields their outcomes in order.
 
-        It does not wait for each acknowledgement before it sends the next message. An outcome is
+        The iterator sends further messages before earlier ones are acknowledged. An outcome is
         the acknowledgement, or a `PublishFailure` with the error. Messages are sent again as by
         `publish`, which may change their order.
 
@@ -549,7 +549,8 @@ class JetStream:
     ) -> Publisher:
         """Return a publisher, which sends messages without waiting for each acknowledgement.
 
-        It waits while its window is full. The arguments are those of `publish_many`.
+        The publisher waits only while `window` or `window_bytes` is used up, or the client is not
+        connected. The arguments are those of `publish_many`.
         """
         from js_sync.publish.publisher import Publisher
 
@@ -575,10 +576,10 @@ class JetStream:
         yields the outcome of each message, in order. An outcome is `Ingested`, which has no
         sequence because the server reports none, or a `PublishFailure`.
 
-        After a failed message, the messages behind it are sent again, in order. After `timeout`
-        seconds without a response, or a lost connection, messages with a `msg_id` and without an
-        expectation are sent again. All other unacknowledged messages fail with `OutcomeUnknown`.
-        The connection's `on_call` does not report these messages.
+        With `gaps="fail"`, the messages after a failed message are sent again, in order. After
+        `timeout` seconds without a response, or a lost connection, messages with a `msg_id` and
+        without an expectation are sent again. All other unacknowledged messages fail with
+        `OutcomeUnknown`. The connection's `on_call` gets no report of messages of `fast_ingest`.
 
         Args:
             stream: Name of the stream.
@@ -640,7 +641,7 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored | AlreadyThere:
-        """Store a message unless its subject has one already, however old.
+        """Store a message unless the stream already has a message of its subject.
 
         Return `Stored`, or `AlreadyThere` if the subject has a message. After a lost response, the
         call writes again and checks the stream. So `Stored` means that the stream contains this
@@ -656,7 +657,7 @@ class JetStream:
             stream: Name of the stream, for users who may not look up the stream of a subject.
             lasting: Seconds for which the stream must keep the message. The default is `ttl`, or
                 forever without a `ttl`.
-            check: Check that the stream's settings keep the message for that time.
+            check: Check that the stream's settings keep the message for the time of `lasting`.
             timeout: Seconds; the default is that of this object.
 
         Raises:
@@ -721,8 +722,8 @@ class JetStream:
     ) -> Stored:
         """Store a message, and remove the earlier messages of its subject.
 
-        If the call repeats the write after a lost response, it never replaces a message that
-        another client stored in between. The arguments are those of `insert`.
+        If the call repeats the write after a lost response, the repetition never replaces a message
+        that another client stored in between. The arguments are those of `insert`.
 
         Raises:
             NotPromised: The stream's settings keep older messages of a subject or refuse new ones.
@@ -742,7 +743,8 @@ class JetStream:
     def counters(self, stream: str) -> Counters:
         """Return the counters of a stream with `allow_msg_counter` (server 2.12).
 
-        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` for other streams.
+        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
+        setting.
         """
         from js_sync.features.counters import Counters
 
@@ -758,16 +760,17 @@ class JetStream:
         timeout: Seconds = 5.0,
         on_report: Callable[[OutboxReport], None] | None = None,
     ) -> OutboxRelay:
-        """Return a relay that stores the events of an outbox in a stream, each once.
+        """Return a relay that stores each event of an outbox in a stream once.
 
-        The relay raises `NotPromised` if the stream's settings do not guarantee that.
+        The relay raises `NotPromised` if the stream's settings may allow duplicates.
 
         Args:
             store: The outbox, for example a `SqliteOutbox`.
             stream: Name of the stream.
-            by: "subject" if each event has a unique subject: the stream always refuses a second
-                message of a subject. "id": the stream refuses a second message with an id within
-                its duplicate window; after the window, the relay searches the stream for the ids.
+            by: How duplicates are prevented. "subject": each event has a unique subject, and the
+                stream refuses a second message of a subject. "id": the stream refuses a second
+                message with the same id within its duplicate window; after the window, the relay
+                searches the stream for the ids.
             poll: Seconds between two checks of the outbox.
             timeout: Seconds for one attempt.
             on_report: Callback that receives failures.
@@ -803,15 +806,16 @@ class JetStream:
     ) -> Processing:
         """Return a processing, which calls a handler for each message and stores its results once.
 
-        The input is acknowledged, with confirmation, when all its results are stored. Starting the
-        processing raises `NotPromised` if the settings allow duplicates or losses.
+        When all results of a message are stored, the message is acknowledged with confirmation. The
+        start of the processing raises `NotPromised` if the settings allow duplicates or losses.
 
         Args:
-            consumer: The consumer of the input.
+            consumer: The consumer whose messages are processed.
             handler: Function that gets a message and returns None, a `PublishRequest` or several.
-                The id of a result consists of `name`, the stream and sequence of the input, and the
-                index of the result. `{id}` in the subject of a result is replaced by its id. If the
-                handler raises `Reject`, the message is not redelivered.
+                The id of a result consists of `name`, the stream and sequence of the processed
+                message, and the index of the result. `{id}` in the subject of a result is replaced
+                by the id of the result. If the handler raises `Reject`, the message is not
+                redelivered.
             into: Name of the stream for the results.
             by: As in `outbox`.
             name: Name in the ids. The default is the name of the consumer.
@@ -819,9 +823,9 @@ class JetStream:
             order: As in `Consumer.consume`.
             priority: As in `Consumer.consume`.
             stop_after: As in `Consumer.consume`.
-            retry: Seconds until redelivery after an error of the handler. Several values are for
-                the first delivery, the second one and so on; the last value is for all further
-                ones.
+            retry: Seconds until redelivery after an error of the handler. With several values, the
+                first applies after the first delivery, the second after the second delivery and so
+                on. The last value applies after all further deliveries.
             timeout: Seconds for one attempt to store results.
             on_report: Callback that receives failures.
         """
@@ -847,7 +851,8 @@ class JetStream:
     def schedules(self, stream: str) -> Schedules:
         """Return the schedules of a stream with `allow_msg_schedules` (server 2.12).
 
-        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` for other streams.
+        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
+        setting.
         """
         from js_sync.features.schedules import Schedules
 
@@ -1011,7 +1016,7 @@ class JetStream:
     def object_stores(self, *, timeout: Seconds | None = None) -> Listing[ObjectStoreStatus]:
         """Return an iterator over the statuses of all object stores, including mirrors.
 
-        They are selected from the list of all streams.
+        The iterator lists all streams and selects the object stores.
 
         Args:
             timeout: Seconds for each page of the list; the default is that of this object.
@@ -1023,7 +1028,7 @@ class JetStream:
     def object_store_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
         """Return an iterator over the names of all object stores.
 
-        They are derived from the names of all streams.
+        The iterator lists the names of all streams and selects those of object stores.
 
         Args:
             timeout: Seconds for each page of the list; the default is that of this object.
@@ -1050,8 +1055,8 @@ class JetStream:
             consumer: Only events of this consumer.
             kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or words
                 such as "max_deliver".
-            max_pending: Number of events to buffer. Further events are dropped; the next event and
-                `on_drop` report that.
+            max_pending: Number of events to buffer. Further events are dropped. The next event
+                shows how many were dropped, and `on_drop` is called.
             on_drop: Callback for dropped events.
         """
         from js_sync.consume.advisories import listen
@@ -1076,7 +1081,8 @@ class JetStream:
 
         Args:
             stream: Name of the stream.
-            consumer: Only messages of this consumer.
+            consumer: Only messages of this consumer. The default names below then contain
+                `STREAM-CONSUMER` instead of `STREAM`.
             letters: Stream for the dead letters. The default is `STREAM-dead`.
             failures: Stream that stores the advisories. The default is `STREAM-failures`.
             prefix: Subject prefix of the dead letters. The default is `dead.STREAM`.
@@ -1119,10 +1125,10 @@ class JetStream:
                 with the same return value).
             retry: When to retry, and how often.
             dead_letters: Where to store messages that are not retried any more.
-            max_messages: Maximum number of messages to buffer. The default is two for each handler,
-                or 500 if the messages are ordered. The same number may be in flight to the worker.
-                Buffered messages that the worker returns to the server at its end count as
-                delivered.
+            max_messages: Maximum number of messages to buffer. By default it is 500 if `order` is
+                "subject" or a function, 2 if `order` is "total", and otherwise two for each
+                handler. The same number may be in flight to the worker. When the worker stops, it
+                returns buffered messages to the server, which still counts their delivery.
             priority: Priority group, if the consumer has groups. With the policy `pinned_client`,
                 one worker gets all messages, and the others stand by.
             on_report: Callback that receives reports.
@@ -1168,7 +1174,8 @@ class JetStream:
 
         Args:
             stream: Name of the stream.
-            timeout: Seconds without progress after which the iteration fails.
+            timeout: Seconds without progress after which the iteration fails; the default is the
+                timeout of this object.
         """
         from js_sync.groups.store import group_names
 
@@ -1181,7 +1188,8 @@ class JetStream:
 
         Args:
             stream: Name of the stream.
-            timeout: Seconds without progress after which the iteration fails.
+            timeout: Seconds without progress after which the iteration fails; the default is the
+                timeout of this object.
         """
         from js_sync.groups.store import group_names
 

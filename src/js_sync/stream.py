@@ -64,7 +64,7 @@ class Stream(StreamConsumers):
 
     @property
     def replicas(self) -> Replicas:
-        """The administration of the stream's replicas: move the leadership or a replica."""
+        """An object that moves the stream's leadership or its replicas to other servers."""
         from js_sync.api.replicas import Replicas
 
         return Replicas(self._api, self._name)
@@ -76,7 +76,7 @@ class Stream(StreamConsumers):
 
     @property
     def config(self) -> StreamConfig:
-        """The last known configuration of the stream. See `cached_info`."""
+        """The last known configuration of the stream. Raises `BadArgument` as `cached_info`."""
         return self.cached_info.config
 
     def __repr__(self) -> str:
@@ -89,7 +89,9 @@ class Stream(StreamConsumers):
         confirmed: bool = False,
         timeout: Seconds | None = None,
     ) -> StreamInfo:
-        """Return the configuration and state of the stream. Raises `StreamNotFound`.
+        """Request the configuration and state of the stream. Raises `StreamNotFound`.
+
+        The call also updates `cached_info`.
 
         Args:
             deleted_details: Include the sequences of deleted messages. This is slow if there are
@@ -97,7 +99,7 @@ class Stream(StreamConsumers):
             confirmed: Repeat the request until the response is certainly the leader's, or raise
                 `RequestTimeout`. Without this, a replica that knows no leader may answer (server
                 2.11 to 2.15), and its state may lack acknowledged messages.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
@@ -119,7 +121,7 @@ class Stream(StreamConsumers):
 
         Args:
             filter_subject: Filter of the subjects. The default matches all.
-            timeout: Seconds for each page; the default is that of the API.
+            timeout: Seconds for each page; the default is that of the JetStream context.
         """
         from js_sync.api import pager
 
@@ -134,7 +136,7 @@ class Stream(StreamConsumers):
         Args:
             config: New configuration. It may omit the stream's name.
             pedantic: See `JetStream.create_stream`.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         create_update.check_config(config, twinstream.models.StreamConfig)
         # The server refuses an empty name like a missing one (10052).
@@ -158,7 +160,8 @@ class Stream(StreamConsumers):
 
         Args:
             edit: Function that gets the configuration and returns a changed copy.
-            timeout: Seconds for each of the two requests; the default is that of the API.
+            timeout: Seconds for each of the two requests; the default is that of the JetStream
+                context.
         """
         config = (self.info(timeout=timeout)).config
         changed = edit(config)
@@ -197,11 +200,11 @@ class Stream(StreamConsumers):
             subject: Remove only messages that match this subject filter.
             before_seq: Remove only messages below this sequence.
             keep: Keep this number of the newest messages.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
 
         Raises:
-            BadArgument: Both `before_seq` and `keep` are given, or a filter or sequence is invalid.
-                With an invalid one, the server would remove all messages.
+            BadArgument: Both `before_seq` and `keep` are given, or one argument is invalid. With an
+                invalid argument, the server would remove all messages.
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
@@ -249,7 +252,7 @@ class Stream(StreamConsumers):
                 if the stream lacks `allow_direct`, the leader answers, which knows every
                 acknowledged write.
             headers: Include the headers.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import seq_request
@@ -273,7 +276,7 @@ class Stream(StreamConsumers):
             subject: Subject of the message.
             direct: See `get_message`. The response may be an older message of the subject.
             headers: Include the headers.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import last_request
@@ -293,17 +296,18 @@ class Stream(StreamConsumers):
         headers: bool = True,
         timeout: Seconds | None = None,
     ) -> StreamMessage:
-        """Return the first message that matches a subject filter, from some point on.
+        """Return the first message that matches a subject filter, from a sequence or time on.
 
         Raises `MessageNotFound`.
 
         Args:
             subject: Subject filter. The default matches all.
             seq: First sequence to search. The default is the start of the stream.
-            start_time: Search messages stored at or after this time instead (server 2.11).
+            start_time: Instead of `seq`: search messages stored at or after this time (server
+                2.11).
             direct: See `get_message`.
             headers: Include the headers.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import next_request
@@ -380,12 +384,13 @@ class Stream(StreamConsumers):
                 has are missing.
             at_time: Return the state before this time (server 2.11). Messages that the stream no
                 longer has are missing.
-            timeout: Seconds without progress after which the call fails.
+            timeout: Seconds after which the call fails. While the call reads the stream in pages,
+                only the time without progress counts.
 
         Raises:
             StreamNotFound: The stream does not exist.
             JetStreamError: The server refused a request.
-            RequestTimeout: There was no progress for `timeout` seconds.
+            RequestTimeout: The call failed because of `timeout`.
         """
         from js_sync.read.snapshot import take_snapshot
         from twinstream.core.read.read_request import snapshot_request
@@ -401,7 +406,7 @@ class Stream(StreamConsumers):
         Args:
             seq: Stream sequence of the message.
             erase: Also overwrite the bytes of the message on disk, which is slow.
-            timeout: Seconds; the default is that of the API.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         target = self._api.subjects.message("DELETE", self._name)
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
@@ -439,6 +444,7 @@ class Stream(StreamConsumers):
 
         Raises:
             ConnectionLost: The connection broke during the transfer.
+            RequestTimeout: No data arrived for `timeout` seconds.
             BadArgument: An argument is invalid.
             JetStreamError: The server refused the backup. Servers before 2.15 refuse it for memory
                 streams.
@@ -500,13 +506,14 @@ class Stream(StreamConsumers):
                 is limited by count, even with `max_bytes`, until the last messages have been read.
             max_bytes: Maximum number of bytes to buffer, as in `Consumer.messages`.
             expires: Lifetime of one pull request in seconds.
-            heartbeat: Interval of idle heartbeats in seconds.
+            heartbeat: Interval of idle heartbeats in seconds. None means 5, or half of `expires` if
+                that is less.
             inactive_threshold: Seconds without pulls after which the server deletes the consumer.
                 The default is 5 minutes, or less if the stream limits it.
             metadata: Metadata of the consumers.
             name_prefix: Prefix of the consumers' names. An id and a number follow it.
-            max_reset_attempts: Number of failed attempts to re-create a lost consumer after which
-                the last error is raised. None means no limit.
+            max_reset_attempts: Number of failed attempts in a row to re-create a lost consumer
+                after which the last error is raised. None means no limit.
             on_report: Callback that receives warnings and recoveries.
         """
         from js_sync.consume.ordered import OrderedMessages

@@ -1,4 +1,4 @@
-"""The credentials for one connect attempt. Each attempt reads them again: they may change."""
+"""The credentials for one connect attempt. Each attempt reads them, because they may change."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_
 
 
 class Greeting:
-    """The handshake of a session: it opens the TCP connection; the session passes on replies."""
+    """The handshake of a session. The session passes the server's replies to this object."""
 
     def __init__(
         self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
@@ -71,8 +71,9 @@ class Greeting:
     async def open(self, address: ServerAddress, deadline: Deadline) -> bool:
         """Open the TCP connection, wait for INFO and establish TLS if it is required.
 
-        Return True if the server sent INFO before TLS was established. An attacker in the network
-        may have changed such an INFO.
+        Return True if the server sent INFO in plain text before TLS was established. An attacker in
+        the network may have changed such an INFO. Return False if INFO arrived over TLS, or if no
+        TLS is used.
         """
         self._heard = Signal()
         self._refusal = ""

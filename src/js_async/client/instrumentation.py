@@ -72,5 +72,6 @@ def tell(on_call: OnCall, call: Call) -> None:
     try:
         on_call(call)
     except Exception as error:
-        # Do not raise it: the call is complete, and the reader would take it for a socket error.
+        # Do not raise the error: the call is complete. The code that reads the socket may run this
+        # function, and would treat the error as a failure of the socket.
         _FAILURES(CallbackFailed("on_call", error))

@@ -56,7 +56,7 @@ class Pings:
         return None
 
     def beat(self, interval: float) -> None:
-        """Send a heartbeat PING, or abort the connection if the previous PING was not answered.
+        """Send a heartbeat PING, or abort the connection if the last heartbeat got no PONG.
 
         `interval` is the time in seconds since the previous heartbeat.
         """

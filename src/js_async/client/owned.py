@@ -12,8 +12,9 @@ __all__ = ["Owned"]
 class Owned:
     """The base class of objects that only the process that created them may close.
 
-    A child that was forked within a `with` block leaves the block too, for example by `sys.exit`.
-    It must not close the parent's object, and an error at that point would hide the exit code.
+    A child process that was forked within a `with` block also leaves the block, for example by
+    `sys.exit`. It must not close the parent's object. An error of `close` would also hide the
+    child's exit code.
     """
 
     def __init__(self) -> None:

@@ -24,17 +24,21 @@ __all__ = ["Answer", "Replies", "Watcher"]
 
 
 class Watcher(Protocol):
-    """The interface of an object with its own inbox, which is notified of lost responses."""
+    """An object with its own inbox that is notified of lost responses and refused subscriptions."""
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle `error`: no response will arrive for requests to `subject` (None: to any subject).
+        """Handle the error because of which requests to `subject` (lower case) get no response.
 
-        The code that reads the socket calls this, so it must be quick.
+        If `subject` is None, no open request gets a response. The code that reads the socket calls
+        this method, so the method must be quick.
         """
         ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Handle a subscription that the server refused. `box` may be another object's mailbox."""
+        """Handle a subscription that the server refused. Its mailbox is `box`.
+
+        The mailbox may belong to another object.
+        """
         ...
 
 
@@ -82,7 +86,7 @@ class Answer:
 
 
 class Replies:
-    """The open requests of a connection. The last token of a response's subject selects one."""
+    """The open requests of a connection, by the last token of the subject of their response."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
         self._channel: Final = channel
@@ -98,7 +102,10 @@ class Replies:
         self._opening: Final = Lock()
 
     async def open(self) -> None:
-        """Subscribe to the inbox, unless that is done. Raises `PermissionDenied` if refused."""
+        """Subscribe to the inbox, unless the client is subscribed to it already.
+
+        Raises the server's error if it refused the subscription, for example `PermissionDenied`.
+        """
         box = self._box
         if box is None or box.error is not None:
             box = await self._listen(box)
@@ -115,7 +122,7 @@ class Replies:
             box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box
             if refused is not None:
-                # The server may permit the subject by now. When `settle` returns, the server has
+                # The server may permit the subject by now. `settle` waits until the server has
                 # accepted or refused the new subscription.
                 await channel.close_mailbox(refused, settle=True)
             return box
@@ -136,7 +143,7 @@ class Replies:
         answer.signal.set()
 
     async def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
-        """Send a request and return its pending response, which will set `signal`."""
+        """Send a request and return its pending response. Its arrival sets `signal`."""
         return await self._send(Answer(subject, self._token(), signal), headers, payload, False)
 
     async def start(
@@ -171,7 +178,8 @@ class Replies:
         token = self._token()
         self._answers[token] = answer = Answer(subject, token, Signal(), fits)
         try:
-            # Check the inbox after adding the request: the server may refuse it at any moment.
+            # Check the inbox after adding the request. If the server refuses the inbox later,
+            # `deny` fails the request.
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
@@ -188,7 +196,8 @@ class Replies:
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
-            # Check the inbox after adding the request: the server may refuse it at any moment.
+            # Check the inbox after adding the request. If the server refuses the inbox later,
+            # `deny` fails the request.
             if self._box is None or self._box.error is not None:
                 await self.open()
             if not channel.try_send(subject, reply, headers, payload, now):
@@ -213,7 +222,7 @@ class Replies:
         fits: Callable[[Frame], bool] | None = None,
         call: OpenCall | None = None,
     ) -> Frame:
-        """Send a request and return its response.
+        """Send a request and return its response. Raises the errors of `Transport.ask`.
 
         A `repeatable` request is sent again while no response arrives; `call` counts the repeats.
         Responses that do not satisfy `fits` come from other responders and are skipped. `fits` is
@@ -261,7 +270,7 @@ class Replies:
             await self._send(answer, headers, payload, True)
 
     def watch(self, watcher: Watcher) -> None:
-        """Notify a watcher of lost responses and refused subscriptions until `unwatch`."""
+        """Notify a watcher of lost responses and refused subscriptions, until `unwatch`."""
         self._watchers.append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:

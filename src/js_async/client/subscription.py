@@ -126,7 +126,8 @@ class Subscription(Owned, BlockHint, LoopHint):
             self._emptied.set()
             if self._ends(box):
                 return None
-            # Another waiting caller may have cleared the signal and taken the message.
+            # If the wait ends early without a signal, another caller has cleared the signal and
+            # taken the message. Then wait again.
             if not await self._transport.wait(box.signal, deadline) and deadline.expired():
                 raise RequestTimeout(f"{self.subject}: no message in time")
         return None
@@ -137,7 +138,8 @@ class Subscription(Owned, BlockHint, LoopHint):
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()
         if closed or error is not None:
-            # Set the signal again for the other waiting callers: each clears it before it checks.
+            # Set the signal again to wake up the other waiting callers, because this caller has
+            # cleared it.
             box.signal.set()
         if error is not None and not closed:
             raise error
@@ -162,7 +164,7 @@ class Subscription(Owned, BlockHint, LoopHint):
                 self._end()
 
     def _end(self) -> None:
-        """End iterations after the buffered messages. Call this after closing the mailbox."""
+        """End iterations after the buffered messages. Called when the mailbox is closed."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()

@@ -68,7 +68,7 @@ class Mailboxes:
     def cut_acks(self, cutter: ByteTaker) -> None:
         """Let `cutter` take publish acknowledgements before they are parsed.
 
-        This ends when the mailbox of the cutter is closed.
+        `forget` removes the cutter together with its mailbox.
         """
         self._cutters.append(cutter)
 
@@ -100,7 +100,7 @@ class Mailboxes:
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
-                # The mailbox was closed meanwhile; its UNSUB may have been sent too early.
+                # The mailbox was closed meanwhile. Its UNSUB may have been sent before this SUB.
                 self._link.write(unsubscribe_command(box.sid))
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:

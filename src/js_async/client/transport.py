@@ -41,7 +41,8 @@ class Transport(Channel, Protocol):
         """Send a request and return its single response.
 
         A `repeatable` request is sent again while no response arrives; `call` counts the repeats.
-        Responses that do not satisfy `fits` come from other responders and are skipped.
-        Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+        Responses that do not satisfy `fits` come from other responders and are skipped. Raises
+        `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost` or
+        `ConnectionClosed`.
         """
         ...

@@ -1,7 +1,8 @@
 """The keeper of a connection: a background loop that sends heartbeats and reconnects.
 
-While the keeper sleeps, it holds no reference to the connection. So a connection that the user no
-longer references is garbage-collected, and with it its keeper and its file descriptors.
+While the keeper sleeps, it has no strong reference to the connection. So a connection that the user
+no longer references is garbage-collected. This also ends the keeper and closes the file
+descriptors.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Kept(Protocol):
         ...
 
     def beat(self) -> None:
-        """Send a heartbeat PING, or abort the connection if the previous one was not answered."""
+        """Send a heartbeat PING, or abort the connection if the last heartbeat got no PONG."""
         ...
 
     def failed(self) -> BaseException | None:
@@ -155,6 +156,7 @@ async def keep(
     """Send heartbeats and reconnect, until the session is closed or garbage-collected.
 
     `of` and `link` are weak references, and `trouble` is set when the connection is lost or closed.
+    If the program ends first, flush the connection.
     """
     upkeep = of()
     try:

@@ -1,10 +1,11 @@
 """Progress reports (+WPI), which restart the ack_wait of messages that are not processed yet.
 
-They cover the messages that an iterator buffers or that its handlers process. A caller that takes
-no message for a long time may hang. The progress reports then stop, so that the server redelivers
-the buffered messages to another client, and the mailbox is closed. Otherwise the server would keep
-redelivering the same messages into the mailbox until it reaches `max_deliver`. When the caller
-takes a message again, the iterator opens a new mailbox.
+They cover the messages that an iterator buffers or that its handlers process.
+
+A caller that takes no message for a long time may hang. The progress reports of buffered messages
+then stop, so that the server redelivers these messages to another client. The mailbox is closed,
+too. Otherwise the server could redeliver the same messages into this mailbox until it reaches
+`max_deliver`. When the caller takes a message again, the iterator opens a new mailbox.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["Held"]
 
-# Progress of buffered messages is reported if the caller took a message within the last 5
-# ack_waits. Otherwise the server may redeliver them to a client that works.
+# The number of ack_waits without a caller that takes or waits for a message. After this time, the
+# progress of buffered messages is no longer reported, so that the server redelivers them.
 _PATIENCE: Final = 5
 # The limit of the wait for a mailbox that is being closed (seconds). It is needed in a forked
 # child, where the loop that closes the mailbox does not run.
@@ -35,14 +36,14 @@ _CLOSE_TIME: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
-"""A frame in the mailbox, and the `Delivery` of all frames after the previous mark up to it."""
+"""A frame in the mailbox, and the `Delivery` of this frame and those after the previous mark."""
 
 
 class Held:
     """The messages of one iterator whose progress is reported.
 
     They are buffered (in the mailbox or in `ready`), queued for a handler, or being processed. If
-    `ack_wait` (seconds) is None, no progress is reported.
+    `ack_wait` (seconds) is None, no progress is reported. `timeout` is that of `Delivery`.
     """
 
     def __init__(
@@ -59,17 +60,17 @@ class Held:
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._box: Box | None = None
-        # In the order of the mailbox. Marks of frames that have left the mailbox are ignored.
+        # The marks in the order of the mailbox. A mark counts only while its frame is there.
         self._marks: list[_Mark] = []
         self._keeper: Task | None = None
         self._woken: Final = Signal()
         self._ended = False
-        # Cleared while the mailbox is being closed. This is not a lock, because a signal handler
-        # may close the mailbox while the interrupted code does.
+        # Cleared while `give_up` closes the mailbox. This is not a lock: a signal handler that
+        # interrupts `give_up` may close the iterator, and would wait for the lock forever.
         self._settled: Final = Signal()
         self._settled.set()
         self.taken_at = 0.0
-        """The monotonic time when the caller last took a message or stopped waiting for one."""
+        """The monotonic time when a caller last took a message or waited for one."""
         self.waiting: Final[list[None]] = []
         """One entry for each caller that waits for a message. Appending to a list is atomic."""
         self.gave_up = False
@@ -77,12 +78,15 @@ class Held:
         self.keep_all = False
         """Whether to report progress of buffered messages even if none is taken for a long time.
 
-        True for ordered delivery, if a handler is known to run, and if the server would not
-        redeliver the messages to another client.
+        Each of these reasons suffices: the order of the messages must be kept, handlers may run
+        for longer than ack_wait, or the server would not redeliver to another client.
         """
 
     def start(self, box: Box) -> None:
-        """Start the loop that reports progress. `box` is the mailbox of the iterator."""
+        """Start the loop that reports progress, unless there is no ack_wait.
+
+        `box` is the mailbox of the iterator.
+        """
         self._box = box
         if self._ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
@@ -110,7 +114,10 @@ class Held:
         self._ended = True
 
     def hurry(self, ack_wait: float) -> None:
-        """Report progress now, and then every third of the new `ack_wait` (seconds)."""
+        """Report progress now, and then every third of the new `ack_wait` (seconds).
+
+        Does nothing if no ack_wait was set before.
+        """
         if self._ack_wait is not None:
             self._ack_wait = ack_wait
             self._woken.set()
@@ -124,7 +131,7 @@ class Held:
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
-        """Remove a message, queued or running: report no more progress of it."""
+        """Remove a queued message, or one whose handler runs. Report no more progress of it."""
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
@@ -140,7 +147,7 @@ class Held:
         return chain.from_iterable([repeat(delivery, count) for delivery, count in portions])
 
     async def _keep_alive(self) -> None:
-        """Report progress every third of ack_wait, until the end."""
+        """Report progress every third of ack_wait, until the iterator or connection is closed."""
         while True:
             ack_wait = self._ack_wait or 0.0
             if await self._woken.sleep(Deadline.after(ack_wait / 3)):
@@ -164,7 +171,7 @@ class Held:
     def _mark_arrivals(self) -> None:
         """Add a mark for the frames that arrived since the last call.
 
-        The mailbox itself records only when its newest frame arrived.
+        A mark records their time of arrival. The mailbox has only the time of its newest frame.
         """
         # Read `_marks` before the frames. A thread that takes the frames out meanwhile replaces
         # `_marks` by another list, so this mark is ignored.
@@ -177,10 +184,10 @@ class Held:
             marks.append((frames[-1], delivery))
 
     async def report(self, ack_wait: float) -> None:
-        """Report progress of all messages now.
+        """Report progress of all messages now, except buffered messages that are late.
 
-        If the caller took no message for a long time, report only the messages whose handler runs,
-        and close the mailbox.
+        If no message was taken for a long time, report only the messages whose handler runs, and
+        close the mailbox.
         """
         now = monotonic()
         for message in list(self._running.values()):
@@ -215,7 +222,8 @@ class Held:
             if not self._ended:
                 await self._transport.close_mailbox(box, settle=True)
         finally:
-            # Set this after the mailbox is closed, when all messages in flight have arrived.
+            # Set this after the mailbox is closed. The mailbox then contains all messages that were
+            # in flight, and the iterator takes them out before it changes to a new mailbox.
             self.gave_up = True
             self._settled.set()
             # Wake up callers that began to wait meanwhile.

@@ -25,9 +25,11 @@ Order = Literal["none", "subject", "total"]
 
 
 class _Lane:
-    """The queue of the workers that share a lane. It contains at most one message.
+    """A queue from which one or more workers take messages. It contains at most one message.
 
-    All other messages stay in the buffer of the iterator.
+    All other messages stay in the buffer of the iterator. With `order="subject"`, each worker has
+    its own queue, and all messages of a subject go through the same queue. Otherwise all workers
+    share one queue.
     """
 
     def __init__(self) -> None:
@@ -51,7 +53,7 @@ class _Lane:
                 message = self.messages.popleft()
             except IndexError:
                 if self.ended:
-                    # Another worker may have cleared the signal meanwhile.
+                    # Set the signal again, so that the other workers end, too.
                     self.filled.set()
                     return None
                 await self.filled.sleep(NEVER)
@@ -95,7 +97,8 @@ class Consuming(Owned, WorksBeside):
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
-        # Without this, the server would redeliver buffered messages while a handler runs long.
+        # Otherwise the server could redeliver buffered messages while a handler runs for a long
+        # time.
         messages._held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
@@ -165,7 +168,7 @@ class Consuming(Owned, WorksBeside):
         await self._join(Deadline.after(timeout))
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the consumption has ended by `stop`, by `drain` or by an error.
+        """Wait until the consumption has ended by `stop`, `drain`, `stop_after` or an error.
 
         Args:
             timeout: The longest wait in seconds; None waits without limit.
@@ -258,7 +261,7 @@ class Consuming(Owned, WorksBeside):
 
 
 class _Worker:
-    """A worker, which handles the messages of a lane until the lane ends."""
+    """A worker. It handles the messages of one `_Lane` until that queue has ended."""
 
     def __init__(self, consuming: Consuming, lane: _Lane) -> None:
         self._consuming = consuming
@@ -273,7 +276,7 @@ class _Worker:
             try:
                 await self._consuming._handle(message)
             except BaseException as error:
-                # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. The workers
-                # return messages that are still in their lanes to the server.
+                # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. From now on
+                # `_handle` returns the messages that are still in the queues to the server.
                 self._consuming._fail(error)
                 await self._consuming._end()

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchCalls"]
 
-# The time in which each server of a cluster learns the leader of a new consumer (seconds). A fetch
-# without responders is repeated for that long.
+# The time in which each server of a cluster learns the leader of a new consumer (seconds). If the
+# first fetch has no responders, it is repeated for its own timeout, but at most for this time.
 _SPREADING: Final = 0.5
-# The fetch is repeated for at least this time, even if its timeout is shorter (seconds).
+# The first fetch is repeated for at least this time, even if its timeout is shorter (seconds).
 _LEAST: Final = 0.1
 # The first pause between the repeats is 10 ms.
 _BACKOFF: Final = Backoff(0.01)
@@ -45,8 +45,8 @@ class FetchCalls:
         self._stream: Final = stream
         self._name: Final = name
         self._channels: Final = PullChannels(api, stream, name)
-        # Whether the consumer responded to a fetch. Until then, some servers of a cluster may not
-        # know its leader.
+        # Whether the consumer has responded to a fetch. Before its first response, some servers of
+        # a cluster may not know the consumer's leader.
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
 
@@ -66,16 +66,17 @@ class FetchCalls:
 
         The batch's `reason` states why it ended. With `wait="full"` the call returns the first
         message only when the batch has ended. Keep `timeout` below the consumer's `ack_wait`;
-        otherwise the server redelivers the message meanwhile (`Message.is_late`).
+        otherwise the server may redeliver the message before the call returns (`Message.is_late`).
 
         In a cluster it may take some milliseconds until every server can reach a new consumer. So
-        the first fetch of a consumer that was just created or looked up is repeated for half a
-        second before it raises `NoResponders`.
+        the first fetch of a consumer whose info is known is repeated for up to half a second before
+        it raises `NoResponders`.
 
         Args:
             max_messages: Maximum number of messages.
-            timeout: Seconds to wait. The call returns one second after that at the latest. None
-                waits without limit, also across a reconnect; a new request is sent every 30 s.
+            timeout: Seconds to wait. If the server does not end the request then, the call returns
+                one second later. None waits without limit, also across a reconnect; the call sends
+                a new request at least every 30 s.
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
@@ -119,8 +120,9 @@ class FetchCalls:
     ) -> FetchMessages:
         """Return an iterator over the messages of one fetch. It yields each as soon as it arrives.
 
-        The iterator ends when the fetch ends; its `reason` states why. It sends the request when
-        the caller takes the first message. The arguments and errors are those of `fetch`.
+        The iterator sends the request when the caller takes the first message. It ends when the
+        fetch ends; its `reason` states why. The arguments are those of `fetch`, but `timeout` must
+        not be None. The iterator raises the errors of `fetch`.
         """
         from js_async.consume.fetch_messages import FetchMessages
 
@@ -165,9 +167,9 @@ class FetchCalls:
         return fetch if fetch.frames else await self._fetch(limits, patience)
 
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
-        """Return the maximum number of messages of a fetch.
+        """Return the maximum number of messages of a fetch, or None if there is none.
 
-        A fetch that is limited only by bytes uses the consumer's `max_batch`, if it is known.
+        If only `max_bytes` is given, the maximum is the consumer's `max_batch`, if that is known.
         """
         if max_messages is not None or max_bytes is None:
             return max_messages

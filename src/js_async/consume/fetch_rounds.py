@@ -32,8 +32,11 @@ async def fetch_rounds(
     """Fetch in rounds, and return all their messages as one batch.
 
     With `full` the call ends when the batch is complete, otherwise after the first round with
-    messages. It also ends with a round whose reason is neither `EXPIRED` nor `INTERRUPTED`. If a
-    round fails, the messages of earlier rounds are returned; without any, the error is raised.
+    messages. It also ends with a round whose reason is neither `EXPIRED` nor `INTERRUPTED`.
+
+    If the connection is lost, another round follows. If a round fails for another reason, the call
+    returns the messages of earlier rounds, or raises the error if there are none. `pinned` is that
+    of `frame_size`.
     """
     messages: list[Message] = []
     left = max_bytes

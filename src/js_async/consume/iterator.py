@@ -19,7 +19,9 @@ _MOVING: Final = 1.0
 
 
 class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
-    """The base class of iterators that end when they are closed. Subclasses define `_take_next`.
+    """The base class of iterators that end when they are closed.
+
+    Subclasses define `_take_next`, `is_ended`, `buffered` and `close`.
 
     Several threads or tasks may share one iterator. A lock lets only one of them take an item at a
     time, so subclasses need no lock for their state.
@@ -51,8 +53,8 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         """Wait for the lock that allows taking an item. Raises `RequestTimeout` at the deadline."""
         if await self._taking.acquire(deadline):
             return True
-        # Another caller may be taking an item at this moment. Wait for it, because another item is
-        # buffered.
+        # Another caller holds the lock, perhaps only to take a buffered item. Wait for that caller,
+        # because an item is buffered.
         if self.buffered and await self._taking.acquire(Deadline.after(_MOVING)):
             return True
         raise RequestTimeout("no item in time: other callers wait for this iterator, too")

@@ -1,4 +1,4 @@
-"""An endless iterator over a consumer's messages that pulls ahead into a buffer (ADR-37)."""
+"""The iterator over a consumer's messages, which it pulls into a buffer (ADR-37)."""
 
 from __future__ import annotations
 
@@ -70,17 +70,18 @@ class Messages(Iteration[Message]):
         self._give_back: Final = give_back
         super().__init__(f"{missing.stream}/{missing.name}")
         self._ready: Final[deque[Message]] = deque()
-        # The sizes of the messages in `_ready` in bytes, if the buffer is limited by bytes.
+        # The sizes in bytes of the messages in `_ready`; empty if no byte limit is set.
         self._sizes: Final[deque[int]] = deque()
         # Callers may take messages without updating the `PullEngine` while `_ready` contains more
         # messages than this number.
         self._reserved = _ALL
-        # Messages beyond `stop_after`. They are returned to the server at the end.
+        # Messages beyond `stop_after`. `close` returns them to the server.
         self._surplus: Final[list[Message]] = []
         self._channel: PullChannel | None = None
         self._epoch = 0
         self._forks: Final = Forks.count
-        # A message that a caller has taken, but that is not reported to the engine yet.
+        # The message that `_pass` returned to a caller and `_settle` has not yet reported to the
+        # engine, or None.
         self._passed: Frame | None = None
         self._waited = False
         self._draining = self._drained = False
@@ -88,20 +89,24 @@ class Messages(Iteration[Message]):
         self._held: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
         """The progress reports of messages that are buffered or being handled."""
         self._counting: Final = Lock()
-        # The number of late messages that were taken without updating the `PullEngine`, and how
-        # many of them were reported to it afterwards.
+        # The number of late messages that were taken without updating the `PullEngine`, and the
+        # number of these messages that `_settle` has since reported to the engine.
         self._missed = self._missed_known = 0
         self.late = 0
-        """The number of messages skipped because ack_wait was over (see `Message.is_late`)."""
+        """The number of messages that were skipped because they were late (`Message.is_late`)."""
         self._probe_token: bytes | None = None
         self._on_heartbeat: Callable[[Status, int], None] | None = None
-        """A callback that gets each idle heartbeat and the number of messages buffered before."""
+        """A callback for idle heartbeats, or None.
+
+        Its second argument is the number of buffered messages that arrived before the heartbeat.
+        """
 
     @property
     def is_ended(self) -> bool:
-        """Whether the iterator has ended: it is closed, drained, failed or at `stop_after`.
+        """Whether the iterator is closed, failed, drained with an empty buffer, or at `stop_after`.
 
-        `next` would raise `IterationEnded`, or the error that ended the iterator.
+        `next` then raises `IterationEnded`, or the error that ended the iterator. If messages were
+        buffered when the iterator failed, `next` returns them before it raises the error.
         """
         if self._closed or self._decisions.error is not None:
             return True
@@ -130,7 +135,7 @@ class Messages(Iteration[Message]):
         self._held.learn(ack_wait)
 
     def _hurry(self, ack_wait: float) -> None:
-        """Set the consumer's new `ack_wait` in seconds, after the consumer was updated."""
+        """Set the `ack_wait` (seconds) of an updated consumer. Does nothing if none is known."""
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self._held.hurry(ack_wait)
@@ -141,7 +146,10 @@ class Messages(Iteration[Message]):
             self._engine.stop()
 
     def _note_break(self, reason: str) -> None:
-        """End a `fragile` iterator with `ConnectionLost` after the buffered messages."""
+        """End a `fragile` iterator with `ConnectionLost` after the buffered messages.
+
+        Does nothing to other iterators.
+        """
         self._decisions.note_break(reason)
 
     async def _probe(self, limits: PullLimits) -> bytes:
@@ -171,7 +179,11 @@ class Messages(Iteration[Message]):
                 channel.box.signal.set()
 
     async def close(self) -> None:
-        """End the iterator. Buffered messages are returned to the server with a NAK."""
+        """End the iterator, and return the buffered messages to the server with a NAK.
+
+        While the client is disconnected, it sends no NAK. The server redelivers the messages after
+        ack_wait.
+        """
         if self._left:
             return
         self._closed = self._left = True
@@ -201,11 +213,13 @@ class Messages(Iteration[Message]):
             )
 
     async def _leave(self, channel: PullChannel) -> None:
-        # End the requests first. Otherwise the server could redeliver a returned message to them.
+        # End the pull requests first. Otherwise the server could redeliver a returned message to
+        # one of these requests.
         try:
             await self._close_mailbox(channel)
         finally:
-            # Return the messages even if the call was interrupted: no caller gets them.
+            # Return the messages even if the call was interrupted, because no caller can take them
+            # any more.
             await self._return_rest(channel)
 
     async def _close_mailbox(self, channel: PullChannel) -> None:
@@ -213,16 +227,16 @@ class Messages(Iteration[Message]):
         await self._held.settled()
 
     async def _return_rest(self, channel: PullChannel) -> None:
-        """Return the messages that no caller took to the server with a NAK.
+        """Send a NAK to the server for each message that no caller has taken.
 
-        Other callers may take messages meanwhile. Each message is removed from the buffer by
-        exactly one of them.
+        Other callers may take buffered messages meanwhile. Only one call can remove a message from
+        the buffer: either this call or the call of another caller.
         """
         frames = channel.box.take_all()
-        # `take_all` cleared the signal, and a caller may be about to wait for it.
+        # `take_all` cleared the signal. Set it again, because a caller may be about to wait for it.
         channel.box.signal.set()
         if self._decisions.limits.may_pin:
-            # No caller gets these frames, but they show that this client is pinned.
+            # No caller gets these messages, but their headers may contain the client's pin.
             for frame in frames:
                 self._decisions.note_pin(frame, quietly=True)
         rest = self._messages_of(frames, channel.box)
@@ -291,15 +305,14 @@ class Messages(Iteration[Message]):
         engine.restored(monotonic())
         self._channel = fresh
         self._held.resume(fresh.box)
-        # Wake up the callers that wait for the old mailbox, one after the other: each of them
-        # clears the signal.
+        # Wake up any caller that still waits for the old mailbox.
         left.box.signal.set()
 
     # ---- iterating
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
-        # A copy of `_take`, which saves one call.
+        # The fast path of `_take`, copied to save one call for each message.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
@@ -319,15 +332,16 @@ class Messages(Iteration[Message]):
 
         Raises `RequestTimeout` if no message arrived before the deadline.
         """
-        # Fast path for most messages: callers may take them before the engine is updated. This
-        # costs less than half the CPU of updating the engine for each (2.0 against 5.3 µs a
-        # message; nats-py's fetch takes 51 to 55). No lock is needed: `_settle` counts these
-        # messages by the length of the buffer.
+        # Fast path for most messages: callers may take them before the engine is updated. An update
+        # for each message would take more than twice the CPU time (5.3 instead of 2.0 µs a message;
+        # nats-py's fetch takes 51 to 55). No lock is needed, because `_settle` computes the number
+        # of these messages from the length of the buffer.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
             except IndexError:
-                # Another thread took the message, or closes the iterator and returns it.
+                # Another thread took the message, or closes the iterator and returns the message
+                # to the server.
                 pass
             else:
                 if self._ack_wait is None or self._in_time(message):
@@ -356,7 +370,8 @@ class Messages(Iteration[Message]):
         try:
             return [take() for _ in range(len(self._ready) - self._reserved)]
         except IndexError:
-            # Another thread closes the iterator, and returns the remaining messages to the server.
+            # Another thread closes the iterator and has emptied the buffer. The messages that this
+            # call took are dropped: the next consumer of an ordered read delivers them again.
             return []
 
     def _in_time(self, message: Message) -> bool:
@@ -374,7 +389,7 @@ class Messages(Iteration[Message]):
             self._missed += granted
 
     def _unsettled(self, engine: PullEngine) -> int:
-        """Return the number of messages that callers took without updating the engine."""
+        """Return how many messages callers took without updating the engine, except late ones."""
         return engine.buffered - len(self._ready) - (self._missed - self._missed_known)
 
     def _settle(self, engine: PullEngine) -> None:
@@ -400,7 +415,8 @@ class Messages(Iteration[Message]):
     def _cut(self, engine: PullEngine, wanted: int) -> None:
         """Remove messages beyond `stop_after` from the buffer.
 
-        They arrive if the server answers both a request sent before a reconnect and its repetition.
+        Such messages arrive if the server answers both a request that was sent before a reconnect
+        and the repetition of this request.
         """
         while len(self._ready) > max(0, wanted):
             self._surplus.append(self._ready.pop())
@@ -442,7 +458,7 @@ class Messages(Iteration[Message]):
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             channel.box.signal.clear()
             if self._closed or self._is_stale(channel):
-                # `close` may have set the signal just before it was cleared.
+                # `close` or `Held` may have set the signal just before this code cleared it.
                 continue
             self._sort(channel, engine)
             if self._ready:
@@ -466,8 +482,9 @@ class Messages(Iteration[Message]):
             if not is_set and deadline.expired():
                 raise RequestTimeout("no message in time")
         if self._closed:
-            # Another caller closed the iterator, perhaps while this one moved frames into the
-            # buffer, or before the mailbox was opened. Return those messages to the server.
+            # Another caller closed the iterator. That call may have missed frames that this call
+            # was moving into the buffer, or a mailbox that this call has opened since. So close the
+            # mailbox and return the messages to the server.
             await self._leave(channel)
         return None
 
@@ -490,7 +507,8 @@ class Messages(Iteration[Message]):
         try:
             message = self._ready.popleft()
         except IndexError:
-            # Another thread took the message, or closes the iterator and returns it.
+            # Another thread took the message, or closes the iterator and returns the message to
+            # the server.
             return None
         engine.handed_over(self._size_of(1), now)
         self._held.taken_at = now
@@ -498,10 +516,11 @@ class Messages(Iteration[Message]):
         return message
 
     def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
-        """Return the message if exactly one has arrived, else None.
+        """Return the message if exactly one frame has arrived and it is a message, else None.
 
-        `_settle` reports the message to the engine before the next wait. The delay saves half of
-        the work between the arrival of a message and the return to the caller.
+        Also return None if the message is late, or if the connection was lost or restored.
+        `_settle` reports a returned message to the engine before the next wait. The delay saves
+        half of the work between the arrival of a message and the return to the caller.
         """
         transport, box, now = self._transport, channel.box, monotonic()
         delivery = Delivery(transport, box.heard_at, self._ack_wait, self._timeout)
@@ -529,7 +548,10 @@ class Messages(Iteration[Message]):
         return sum([sizes.popleft() for _ in range(count)]) if sizes else 0
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
-        """Move arrived frames into the buffer, and report them and statuses to the engine."""
+        """Move arrived messages into the buffer.
+
+        Report them, arrived statuses, and a lost or restored connection to the engine.
+        """
         transport = self._transport
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
@@ -543,7 +565,8 @@ class Messages(Iteration[Message]):
         if not frames:
             return
         fresh = Delivery(transport, channel.box.heard_at, self._ack_wait, self._timeout)
-        # Fast path: for pulls by count, most frames are messages that need no inspection.
+        # Fast path for pulls that only a number of messages limits and that have no priority group:
+        # their messages need no inspection.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
         put, take, sizes = self._ready.append, frames.popleft, self._sizes
@@ -553,7 +576,7 @@ class Messages(Iteration[Message]):
             try:
                 frame = take()
             except IndexError:
-                # Another caller closes the iterator, and returns the frames to the server.
+                # Another caller closes the iterator, and returns the messages to the server.
                 break
             if frame[2] and is_status(frame):
                 engine.arrived(count, size)
@@ -577,7 +600,7 @@ class Messages(Iteration[Message]):
         if count:
             engine.arrived(count, size)
             if limits.max_bytes is None:
-                # Only the last message is measured: measuring each would make taking one 10 %
-                # slower.
+                # Measure only the last message. To measure each one would slow down the taking of
+                # messages by 10 %.
                 engine.note_size(len(frame[3]))
             self._decisions.doubt.clear()

@@ -43,7 +43,7 @@ from twinstream.models.records import evolve
 __all__ = ["OrderedMessages"]
 
 _BACKOFF: Final = Backoff(0.1, 10.0)
-# A consumer that existed for this time (seconds) was stable: its successor needs no pause.
+# A consumer that existed for this time (seconds) was stable, so the next one needs no pause.
 _LONG_LIFE: Final = 1.0
 # The interval at which to check whether the server has answered a probe (seconds).
 _LOOK: Final = 0.002
@@ -56,8 +56,10 @@ class _Question:
     """
 
     def __init__(self) -> None:
+        # The tokens of the probes that were sent for this check.
         self.tokens: set[bytes] = set()
-        # The number of messages that the consumer had sent when it answered; None before.
+        # The number of messages that the consumer had sent at the last heartbeat of such a probe.
+        # None before the first of these heartbeats.
         self.sent: int | None = None
 
     def again(self) -> None:
@@ -74,9 +76,11 @@ class OrderedMessages(Iteration[Message]):
     """An iterator over a stream in order, until it is closed. `Stream.ordered` creates it.
 
     It yields every message exactly once, even if the connection, the consumer or its leader is
-    lost. Several tasks or threads may share the iterator; only one at a time takes a message. It
-    raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection is
-    closed.
+    lost. Several tasks or threads may share the iterator; only one at a time takes a message.
+
+    It raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection is
+    closed. If `max_reset_attempts` attempts in a row fail to create a consumer, it raises the last
+    error.
     """
 
     def __init__(
@@ -94,8 +98,8 @@ class OrderedMessages(Iteration[Message]):
             check_name(name_prefix, "name_prefix")
         if max_reset_attempts is not None:
             check_whole(max_reset_attempts, "max_reset_attempts")
-        # With this policy, the server waits before it sends a message, and meanwhile sends no
-        # heartbeats.
+        # With this policy, the server sends the messages at their original pace. While it waits to
+        # send the next one, it sends no heartbeats.
         self._is_paced: Final = config.replay_policy == ReplayPolicy.ORIGINAL
         self._silence: Final = 2 * limits.heartbeat
         if self._is_paced:
@@ -128,31 +132,34 @@ class OrderedMessages(Iteration[Message]):
 
     @property
     def position(self) -> int:
-        """The stream sequence of the last message taken. To resume, set `start_seq` one above."""
+        """The stream sequence of the last message taken. To resume, set `start_seq` one above.
+
+        Before the first message it is 0, or the sequence after which the first consumer starts.
+        """
         return self._read.position
 
     @property
     def scanned(self) -> int:
         """The stream sequence up to which all matching messages were taken.
 
-        It is ahead of `position` when heartbeats show that no matching message lies in between.
+        It is above `position` if heartbeats have shown that no matching message lies in between.
         The server has less to scan if a read resumes after `scanned` instead of `position`.
         """
         return self._read.scanned
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller took all messages that the stream had when the read began."""
+        """Whether the caller took all matching messages that were stored when the read began."""
         return self._read.is_current
 
     @property
     def _last_at_start(self) -> int:
-        """The last sequence of the stream when the read began."""
+        """The last sequence of the stream when the read began; 0 before that."""
         return self._read.last_at_start
 
     @property
     def is_ended(self) -> bool:
-        """Whether the read has ended: it is closed, drained, or at `stop_after` messages."""
+        """Whether the read is closed, drained with an empty buffer, or at `stop_after` messages."""
         return self._closed or self._left == 0 or (self._draining and not self._is_filled())
 
     @property
@@ -184,7 +191,7 @@ class OrderedMessages(Iteration[Message]):
     async def _open(self, deadline: Deadline) -> None:
         """Create the first consumer now, unless it exists.
 
-        A read that delivers only new messages then includes all that are stored from now on.
+        A read of new messages then includes all messages that are stored from now on.
         """
         held = await self._acquire(deadline)
         try:
@@ -194,7 +201,7 @@ class OrderedMessages(Iteration[Message]):
             self._taking.release(held)
 
     async def _renew(self, reason: str) -> None:
-        """Replace a consumer that does not answer. The next one delivers the missing messages."""
+        """Leave a consumer that does not respond. The next one delivers the missing messages."""
         held = await self._acquire(self._api.deadline())
         try:
             await self._reset(reason)
@@ -207,7 +214,10 @@ class OrderedMessages(Iteration[Message]):
         return self._take_buffered() or await self._next(deadline)
 
     def _take_buffered(self) -> Message | None:
-        """Return the next message if it is buffered and in order, else None."""
+        """Return the next message if it is buffered and in order, else None.
+
+        Also return None if `_next` must first replace the consumer or skip a message.
+        """
         messages, read = self._consumer.messages, self._read
         if (
             messages is None
@@ -230,10 +240,10 @@ class OrderedMessages(Iteration[Message]):
         return None
 
     def _take_run(self, use: Callable[[Frame, Position], object]) -> None:
-        """Take all buffered messages that are in order, and pass them to `use` one by one.
+        """Take the buffered messages up to the first gap, and pass them to `use` one by one.
 
         `use` must store each message at once. If the caller is interrupted, `use` may get the last
-        messages again later.
+        messages again later. Does nothing if the messages need individual checks (`_next`).
         """
         messages, read = self._consumer.messages, self._read
         if (
@@ -270,7 +280,7 @@ class OrderedMessages(Iteration[Message]):
         """Return the next message, or None.
 
         None means that the read has ended, that the pending `_Question` is answered, or that the
-        next message does not satisfy `fits`. In the last case, the message stays buffered.
+        next message does not satisfy `fits`. A message that does not satisfy `fits` stays buffered.
         """
         read, consumer = self._read, self._consumer
         while not (self._closed or self._left == 0):
@@ -310,7 +320,8 @@ class OrderedMessages(Iteration[Message]):
                 if self._left is not None:
                     self._left -= 1
                 return message
-        # Another caller may have closed the read while this one created a consumer. Delete it.
+        # Another caller may have closed the read while this call created a consumer. Delete that
+        # consumer.
         await consumer.end()
         return None
 
@@ -327,11 +338,12 @@ class OrderedMessages(Iteration[Message]):
         """Fetch a batch of messages. `fetch` and iteration may alternate: they share a buffer.
 
         The batch's `reason` states why it ended. After `NO_MESSAGES` the caller has all messages
-        that were stored before the call.
+        that were stored before the call, unless the read was drained or closed.
 
         Args:
             max_messages: Maximum number of messages.
-            timeout: Seconds to wait.
+            timeout: Seconds to wait for messages. With `wait="none"`, and after the first message
+                with `wait="first"`, the default timeout of a request applies instead.
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
@@ -351,7 +363,7 @@ class OrderedMessages(Iteration[Message]):
             return await self._fetch(limits, ends, wait)
         except BaseException:
             if begin is not None:
-                # The call was interrupted. The next call returns these messages again.
+                # The call failed or was interrupted. The next call returns the same messages again.
                 self._go_back(*begin)
             raise
         finally:
@@ -373,7 +385,8 @@ class OrderedMessages(Iteration[Message]):
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # Wait for the answer of the server, which needs no message to arrive.
+                # `_next` waits for a message or for the answer to the question, which also comes if
+                # no further message arrives.
                 deadline = self._api.deadline()
                 self._question = self._question or _Question()
             try:
@@ -394,9 +407,10 @@ class OrderedMessages(Iteration[Message]):
         return Batch(messages, BatchEnd.FILLED)
 
     def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
-        """Return the batch of a fetch for which no further message is available.
+        """Return the batch of a fetch that gets no further message.
 
-        Raises `PullError` or `IterationEnded` if the batch would be empty for that reason.
+        Raises `PullError` if its first message exceeds `max_bytes`, and `IterationEnded` if the
+        read has ended and the batch would be empty.
         """
         if self._kept is not None:
             if not messages:
@@ -426,7 +440,7 @@ class OrderedMessages(Iteration[Message]):
         """
         probing = self._probing
         if self._question is not None:
-            # Send a probe at once: the previous probe may have ended with the last message.
+            # Send a probe at once, because the last message may have ended the previous probe.
             probing.hurry(monotonic())
         while not (self._has_answer() or self._read.is_outdated):
             now = monotonic()
@@ -464,7 +478,10 @@ class OrderedMessages(Iteration[Message]):
             question.tokens.add(token)
 
     def _heard(self, heartbeat: Status, buffered: int) -> None:
-        """Process a heartbeat that follows `buffered` messages."""
+        """Process an idle heartbeat. `buffered` is the number of messages in the iterator's buffer.
+
+        All of these messages arrived before the heartbeat.
+        """
         question, messages = self._question, self._consumer.messages
         if question is not None and heartbeat.token in question.tokens:
             question.sent = heartbeat.last_consumer
@@ -477,8 +494,9 @@ class OrderedMessages(Iteration[Message]):
     async def _begin(self, deadline: Deadline) -> None:
         """Leave the current consumer and create the next one.
 
-        The first attempt of a read raises its error, unless the connection was lost. Later attempts
-        are repeated after a pause, until `max_reset_attempts` in a row have failed.
+        `StreamNotFound` and `BadArgument` are raised at once. The first attempt of a read also
+        raises other errors, except a lost connection. Later attempts are repeated after a pause,
+        until `max_reset_attempts` in a row have failed.
         """
         await self._leave()
         if self._short_lives > 1 and not self._has_rested:

@@ -30,7 +30,7 @@ from twinstream.errors import (
 
 __all__ = ["Decisions"]
 
-# Statuses that refuse a pull request. No message can have been lost.
+# Statuses with which the server refuses a pull request. They do not show a loss of messages.
 _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
@@ -58,14 +58,14 @@ class Decisions:
         self.limits = limits
         """The limits of the next pulls."""
         self.doubt: Final = Doubt()
-        """The time without responders, if the user lacks the permission to request the info."""
+        """A timer of the time without responders, used if the user may not request the info."""
         self.error: TwinstreamError | None = None
         """The error that ended the iterator, or None."""
 
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
         """Poll the engine and carry out its actions.
 
-        `waited` is whether a caller has waited for a message since the last call.
+        `waited` is whether a caller has waited for a message since the last message was taken.
         """
         if self._recreate_at is not None:
             await self._recreate(engine, self._recreate_at)
@@ -122,13 +122,14 @@ class Decisions:
     async def _look_for_consumer(self, engine: PullEngine) -> None:
         """Check whether a pull had no responders because the consumer was deleted.
 
-        If so, apply the policy for a deletion.
+        If so, apply the policy for a deletion. If the user may not request the consumer's info,
+        apply it after a minute without responders.
         """
         try:
             gone = None if self.doubt.is_known else await self._missing.is_gone()
         except PermissionDenied:
-            # The user may not request the consumer's info. `doubt` returns an error when the pulls
-            # have had no responders for a minute.
+            # The user may not request the consumer's info. Start the timer, which returns an error
+            # when the pulls have had no responders for a minute.
             gone = None
             self.doubt.grow(monotonic())
         except FAILED_REQUEST:
@@ -149,7 +150,7 @@ class Decisions:
             engine.go_on(monotonic())
 
     async def _recreate(self, engine: PullEngine, at: float) -> None:
-        """Re-create the consumer, unless the monotonic time `at` is still to come."""
+        """Re-create the consumer. Do nothing before the monotonic time `at`."""
         if monotonic() < at:
             return
         try:

@@ -72,7 +72,7 @@ class PullChannel:
     async def begin(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
-        """Send the request of a fetch, and return the state of the fetch.
+        """Wait until connected, send the request of a fetch, and return the state of the fetch.
 
         `instead` is the reply subject of a message to acknowledge. If it is given, the request is
         sent to that subject as an acknowledgement (+NXT), otherwise to the consumer.
@@ -98,7 +98,7 @@ class PullChannel:
     def try_begin(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch | None:
-        """Send the request of a fetch if that needs no waiting; if it returns None, use `begin`."""
+        """Send the request of a fetch, or return None if that has to wait. Then use `begin`."""
         transport, box, subject = self._api.transport, self.box, self._subject
         self.epoch = transport.epoch
         token = transport.tokens.next_bytes()
@@ -111,7 +111,7 @@ class PullChannel:
         box.signal.raised = False
         if not transport.try_send(subject, self.prefix + token, b"", body, True):
             return None
-        # Done while the server processes the request.
+        # Log the request only now, while the server processes it.
         if _LOG.debugs():
             self._log_pull(limits.max_messages, limits.max_bytes)
         return Fetch(limits, token, monotonic(), patience)
@@ -132,7 +132,7 @@ class PullChannel:
         fetch.check(monotonic(), box.heard_at)
 
     async def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
-        """Wait for the connection; return the limits and seconds that remain for the fetch."""
+        """Wait for the connection; return the fetch's limits and timeout, less the time waited."""
         end = Deadline.after(patience)
         await self._api.transport.ready(self._api.deadline().earlier(end.at + GRACE))
         if limits.expires is None or not patience:
@@ -141,7 +141,7 @@ class PullChannel:
         return evolve(limits, expires=left), left
 
     async def give_back(self, frames: list[Frame]) -> None:
-        """Return messages that the caller did not take to the server with a NAK."""
+        """Send a NAK to the server for each message among `frames`. No caller took them."""
         word = nak(None)
         try:
             for frame in frames:
@@ -184,7 +184,7 @@ class PullChannels:
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     def put(self, channel: PullChannel) -> None:
-        """Make the inbox of a channel available for reuse. No more messages may arrive on it."""
+        """Make the inbox of a channel available for reuse. All its requests must have ended."""
         self._idle.put(channel.prefix, channel.box)
 
     async def fetch(
@@ -206,7 +206,8 @@ class PullChannels:
                 channel.look(fetch)
             is_clean = fetch.is_clean
         except BaseException:
-            # Interrupted: messages that arrived are returned to the server.
+            # The fetch was interrupted. Put its messages back into the mailbox, so that `end`
+            # returns them to the server.
             if fetch is not None:
                 box.frames.extendleft(reversed(fetch.frames))
             raise
@@ -229,6 +230,7 @@ class PullChannels:
         try:
             await transport.close_mailbox(channel.box, settle=True)
         finally:
-            # NAK the messages in the mailbox even if the call was interrupted: no caller gets them.
+            # Return the messages in the mailbox even if the call was interrupted, because no caller
+            # can take them any more.
             if transport.is_connected:
                 await channel.give_back(channel.box.take_all())

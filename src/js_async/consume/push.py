@@ -58,9 +58,10 @@ class PushMessages(Iteration[Message]):
     existing consumer. It answers the server's flow control requests when all earlier messages were
     taken. So a slow caller slows the server down and loses no messages.
 
-    If heartbeats stop, it requests the consumer's info. It raises `ConsumerDeleted` if the consumer
-    no longer exists, and `NoResponders` after a minute of silence if the user may not request the
-    info. Without heartbeats, it requests the info after every ten seconds of silence.
+    If the consumer's heartbeats stop, the iterator requests the consumer's info. If the consumer
+    sends none, the iterator requests the info after every ten seconds of silence. It raises
+    `ConsumerDeleted` if the consumer no longer exists. If the user may not request the info, it
+    raises `NoResponders` after a minute of missing heartbeats.
     """
 
     def __init__(
@@ -179,8 +180,8 @@ class PushMessages(Iteration[Message]):
         frames = box.frames
         if not frames:
             return None
-        # These frames arrived since the last check, perhaps while the caller was busy. Assume the
-        # earliest time.
+        # These frames arrived since the last check, perhaps while the caller was busy. Assume that
+        # they arrived at the time of that check.
         came_at = min(box.heard_at, self._looked_at)
         api = self._api
         delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
@@ -201,7 +202,7 @@ class PushMessages(Iteration[Message]):
         return self._drained
 
     async def _answer(self, frame: Frame, box: Box) -> None:
-        """Answer a flow control request. All messages before it were taken.
+        """Answer a status if it is a flow control request. All messages before it were taken.
 
         A heartbeat of a stalled consumer repeats the request in a header.
         """
@@ -211,11 +212,11 @@ class PushMessages(Iteration[Message]):
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
         if not (where and self._api.transport.is_connected):
-            # Without `where`, the status is not a flow control request. While disconnected, do not
-            # answer: a server that still waits repeats the request.
+            # Without `where`, the status is not a flow control request. While the client is
+            # disconnected, it sends no answer: a server that still waits repeats the request.
             return
-        # If the user may not publish to this subject, the server sends no more messages. `asks`
-        # makes the mailbox raise that error.
+        # If the user may not publish to this subject, the server refuses the answer and sends no
+        # more messages. Because of `asks`, the mailbox then gets the error of the refusal.
         box.asks = where
         try:
             await self._api.transport.send(where, b"", b"", b"")
@@ -281,7 +282,7 @@ class PushMessages(Iteration[Message]):
             self._box.signal.set()
 
     async def close(self) -> None:
-        """Unsubscribe. The server redelivers messages that were not acknowledged after ack_wait."""
+        """Unsubscribe. After ack_wait, the server redelivers messages that are not acknowledged."""
         self._closed = True
         self._ready.clear()
         if self._box is not None:

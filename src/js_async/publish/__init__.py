@@ -1,1 +1,1 @@
-"""Publishing: one message, many, batches, schedules and counters."""
+"""Publishing: single messages, many messages without waiting, atomic batches and fast ingest."""

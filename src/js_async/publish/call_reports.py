@@ -39,8 +39,8 @@ def telling(
             if not isinstance(call.error, BadArgument):
                 tell(on_call, call)
         except BaseException:
-            # An interrupt came after the report. The pipeline will not set the outcome, so it is
-            # set here.
+            # The code was interrupted after the message was marked as reported. The pipeline will
+            # not set the outcome, so set the outcome here.
             if entry.is_told:
                 entry.outcome = outcome
                 forget(entry)

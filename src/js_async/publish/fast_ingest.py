@@ -57,7 +57,7 @@ class FastIngest(SentWhileRead):
 
     @property
     def last_ack(self) -> PubAck | None:
-        """The acknowledgement of the last finished batch, or None before the first batch ends.
+        """The acknowledgement of the last acknowledged batch, or None before the first one.
 
         Its `seq` is the sequence of the batch's last stored message. A batch also ends if no
         message is sent for a second.
@@ -116,7 +116,8 @@ class FastIngest(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # Nothing is reported after a cancellation or an interrupt: the caller knows about it.
+            # A cancellation or an interrupt does not reach this code. It causes no report, because
+            # the caller knows of it.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
                 self._note_rest()

@@ -70,8 +70,8 @@ def under_way(
 ) -> UnderWay:
     """Return the entry of a message that is about to be sent at the time `now`.
 
-    The attributes are set here and not in a constructor: 0.5 µs a message instead of 0.7 (Python
-    3.11 and 3.13), because a plain function call stays within the interpreter's frames.
+    This function sets the attributes in 0.5 µs a message. A constructor would need 0.7 µs (Python
+    3.11 and 3.13), because the interpreter calls a constructor through C code.
     """
     entry = UnderWay()
     entry.given = given

@@ -27,13 +27,13 @@ class PublishMany(SentWhileRead):
     """An iterator over the outcomes of many messages, in order. Created by `publish_many`.
 
     An outcome is the acknowledgement, or a `PublishFailure` with the error. The iteration sends the
-    messages. The end of a `with` block waits for those that are still in flight.
+    messages. The end of a `with` block waits for the messages that are still in flight.
 
     The end of the block raises `PublishFailures` if there are failures whose `error` was not read,
-    unless `raise_failures` is off. Without a block, the end of the iteration raises it.
+    unless `raise_failures` is off. Without a block, the end of the iteration raises this error.
     """
 
-    # The call that creates it, for warnings.
+    # The name of the method that creates the iterator, for warnings.
     _call = "publish_many"
 
     def __init__(
@@ -58,7 +58,10 @@ class PublishMany(SentWhileRead):
 
     @property
     def under_way(self) -> int:
-        """Number of messages in flight, and of finished messages sent after one of them."""
+        """Number of messages from the oldest one in flight to the last one sent.
+
+        Some of the later messages may have an outcome already.
+        """
         done = takewhile(lambda entry: entry.outcome is not None, tuple(self._order))
         return len(self._order) - sum(1 for _ in done)
 
@@ -137,7 +140,8 @@ class PublishMany(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # Nothing is reported after a cancellation or an interrupt: the caller knows about it.
+            # A cancellation or an interrupt does not reach this code. It causes no report, because
+            # the caller knows of it.
             if not (self._closed or self._managed):
                 self._leave(error)
             raise
@@ -156,8 +160,8 @@ class PublishMany(SentWhileRead):
         self._note_failures(error)
 
     async def _tend(self, now: float) -> None:
-        # This runs at intervals, not only when the window is full: a slow producer may never fill
-        # it.
+        # This runs at intervals and not only when the window is full, because a slow producer may
+        # never fill the window.
         self._look_at = now + _LOOK
         await self._pipeline.look()
         await self._pipeline.tend()

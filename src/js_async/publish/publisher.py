@@ -55,7 +55,8 @@ class PublishHandle:
     async def result(self) -> PubAck:
         """Wait for the acknowledgement and return it, or raise the error.
 
-        The errors are those of `JetStream.publish`. `Publisher.close` does not raise them again.
+        The errors are those of `JetStream.publish`. After this call, `Publisher.close` does not
+        report the error of this message again.
         """
         return await self._publisher._result_of(self._entry)
 
@@ -63,14 +64,16 @@ class PublishHandle:
 class _Work:
     """The state of a publisher that its background task or thread uses.
 
-    That task or thread and the receiver refer to this object and not to the `Publisher`. So the
-    interpreter can delete a `Publisher` that the user no longer references, and `__del__` can warn.
+    This task or thread and the code that reads the socket have no reference to the `Publisher`. So
+    the interpreter can delete a `Publisher` that the user no longer references, and `__del__` can
+    warn.
     """
 
     def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
         self.pipeline: Final = Pipeline(api, limits, self._on_done)
         self.failures: Final = failures
-        # Sizes of finished messages. The receiver appends to the deque; senders take them out.
+        # Sizes of finished messages. The code that reads the socket appends them. The next `send`
+        # removes them and reduces the counts of messages and bytes in flight.
         self.released: Final[deque[int]] = deque()
         self.is_dropped = False
 
@@ -89,7 +92,8 @@ class _Work:
             if isinstance(outcome, PublishFailure):
                 self.failures.add(outcome)
         except BaseException:
-            # An interrupt came after the release. The pipeline will not set the outcome.
+            # The code was interrupted after the release. The pipeline will not set the outcome, so
+            # set the outcome here.
             if entry.is_told:
                 entry.outcome = outcome
                 self.pipeline.forget(entry)
@@ -99,13 +103,14 @@ class _Work:
     async def keep(self, ended: Signal) -> None:
         """Carry out retries and timeouts periodically until the publisher is closed.
 
-        Runs in the background, because retries are also due while no caller waits.
+        For a publisher that was garbage-collected, this ends when no message is in flight. It runs
+        in the background, because retries are also due while no caller waits.
         """
         try:
             while not await ended.sleep(Deadline.after(_LOOK)):
                 await self.pipeline.tend()
                 if self.pipeline.is_over:
-                    # The connection was closed, but not the publisher. There is nothing more to do.
+                    # The connection was closed before the publisher. No message is in flight.
                     return
                 if self.is_dropped and self.pipeline.oldest is None:
                     await self.pipeline.close()
@@ -125,7 +130,7 @@ class _Work:
             await sleep(_POLL)
 
     def warn_unclosed(self) -> None:
-        """Warn about failures that the program did not read before its end."""
+        """Warn about failures that the program did not read."""
         failures = self.failures.take()
         if failures is not None:
             warn_of_failures("publisher", failures)
@@ -181,7 +186,8 @@ class Publisher(Leaving):
             before_exit(work)
             self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
         except BaseException:
-            # The call was interrupted after the keeper was created. No other code would stop it.
+            # The call failed or was interrupted. If it has created the keeper, stop the keeper,
+            # because no other code would stop it.
             ended.set()
             await self._pipeline.close()
             raise
@@ -201,14 +207,16 @@ class Publisher(Leaving):
         rollup: Rollup | None = None,
         ttl: Ttl | None = None,
     ) -> PublishHandle:
-        """Send a message and return its handle. Waits only while the window is full.
+        """Send a message and return its handle.
 
-        The arguments are those of `JetStream.publish`. `PublishHandle.result` raises the errors
-        that occur after sending.
+        Waits only while the window is full or the client is not connected. The arguments are those
+        of `JetStream.publish`. `PublishHandle.result` raises all errors that are not listed here.
 
         Raises:
             BadArgument: The message is invalid.
             ConnectionClosed: The publisher is closed.
+            RequestTimeout: This is the first call, not in a `with` block, and the client is not
+                connected in time.
         """
         request = PublishRequest(
             subject,
@@ -257,9 +265,9 @@ class Publisher(Leaving):
                 self._count -= 1
             if self._limits.is_full(self._count, self._bytes, size):
                 return False
-            # This happens under the lock, because `close` waits for all messages that were
-            # admitted. `expect` comes first: after an interrupt between the two steps, a message
-            # that was only counted would reduce the window forever.
+            # Do this under the lock, so that `close` waits for every admitted message. Call
+            # `expect` before counting the message. If the code is interrupted in between, a message
+            # that is only counted would reduce the window permanently.
             self._pipeline.expect(entry)
             self._count += 1
             self._bytes += size
@@ -284,7 +292,8 @@ class Publisher(Leaving):
     async def close(self) -> None:
         """Wait for the messages in flight, then raise `PublishFailures` for unread failures.
 
-        A second call does not wait again, unless the first one was interrupted.
+        If the call is interrupted, the messages in flight fail with `OutcomeUnknown`. A second call
+        does not wait again.
         """
         async with self._lock:
             is_left = self._left

@@ -40,9 +40,10 @@ async def get_message(
     """Return the message that a request selects.
 
     With `direct`, any replica may answer the request. If the stream allows no direct gets, the
-    leader is asked instead. `timeout` is in seconds; its default is that of `api`.
+    leader answers instead. Without `headers`, the result has no headers. `timeout` is in seconds;
+    its default is that of `api`.
 
-    Raises `MessageNotFound`, `StreamNotFound`, `Unsupported` or another `JetStreamError`.
+    Raises `MessageNotFound`, `StreamNotFound`, `Unsupported` or another error of `Api.call`.
     """
     if "start_time" in request:
         api.require(_START_TIME_SINCE, "reading by start_time")
@@ -56,13 +57,19 @@ async def get_message(
 
 
 async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
-    """Return the first sequence stored at or after `time`, or `behind` if there is none."""
+    """Return the sequence of the first message that was stored at or after `time`.
+
+    Return `behind` if there is no such message.
+    """
     seq = await _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
     return behind if seq is None else seq
 
 
 async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
-    """Return the first sequence from `seq` on that matches one of `subjects`, or None."""
+    """Return the sequence of the first message from `seq` on that matches one of `subjects`.
+
+    Return None if there is no such message.
+    """
     return await _proven(api, stream, [next_request(subject, seq) for subject in subjects])
 
 
@@ -70,7 +77,8 @@ async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> 
     """Return the lowest sequence that the requests select, or None if there certainly is none."""
     found = [await seq_of(api, stream, request) for request in requests]
     if None in found:
-        # A former leader that has not noticed its replacement may have answered.
+        # A former leader that has not noticed its replacement may have answered. Repeat the
+        # requests when the leader is confirmed.
         info = await confirmed_info(api, stream)
         if info.cluster is not None:
             found = [await seq_of(api, stream, request) for request in requests]

@@ -38,22 +38,23 @@ __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 # a new consumer.
 _IDLE: Final = 60_000_000_000
 
-# Number of messages of the first page, if the number of bytes is not limited.
+# Number of messages of the first page, if the page has no byte limit.
 _FEW: Final = 32
 
 # Servers before this version refuse consumers with overlapping filters.
 _CROSSING_SINCE: Final = (2, 12, 5)
 
-# Maximum messages of a page from the leader: some tenths of a second of round trips.
+# Maximum messages of a page from the leader. Their requests take some tenths of a second.
 _LEADER_PAGE: Final = 500
+# The value in `LeaderPages._next` for a filter before its first request.
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
 @frozen
 class _PageRequest:
-    """A page that was requested.
+    """A page that was requested, and its response.
 
-    By `token`, the messages of the response are recognised. `count` is their maximum number.
+    `token` identifies the frames of the response. `count` is the maximum number of its messages.
     """
 
     page: Page
@@ -69,8 +70,8 @@ class _PageRequest:
         try:
             while True:
                 frames, end = self.box.take_all(), None
-                # Check after taking the frames: the bulk data arrived before the last of these
-                # frames.
+                # Check `bulk` after taking the frames. If there are frames after the bulk data, the
+                # bulk data is complete now and is added to the page first.
                 if bulk is not None and bulk.page is not None:
                     end = into.take_bulk(bulk.page)
                     bulk = None
@@ -90,8 +91,8 @@ class _PageRequest:
 class DirectPages:
     """Pages by direct get batches (server 2.11), which any replica or mirror may answer.
 
-    Responses of mirrors are detected. The server filters by one subject. With several subjects, the
-    server sends the whole range, and the client filters it.
+    If a mirror responds, the page ends with `PageEnd.mirror`. The server filters by one subject.
+    With several subjects, the server sends the whole range, and the client filters it.
     """
 
     def __init__(
@@ -143,12 +144,13 @@ class DirectPages:
 class ConsumerPages:
     """Pages by pull requests to an ephemeral consumer without acknowledgements.
 
-    The server filters. If it refuses overlapping filters, it sends all messages, and the client
-    filters them.
+    The server filters. Servers before 2.12.5 refuse overlapping filters. In this case, the server
+    sends all messages, and the client filters them.
 
-    With `last_per_subject`, pages are not limited by bytes, because servers 2.11 to 2.15 lose a
-    message that does not fit into a request (in streams that keep several messages of a subject).
-    Pages are limited by the number of messages instead, computed from the sizes seen before.
+    With `last_per_subject`, the first consumer delivers only the last message of each subject. Its
+    pages are not limited by bytes, because servers 2.11 to 2.15 lose a message that does not fit
+    into a request (in streams that keep several messages of a subject). Its pages are limited by
+    the number of messages instead, which is computed from the sizes of earlier messages.
     """
 
     def __init__(
@@ -168,13 +170,14 @@ class ConsumerPages:
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
         # `_has_list`: whether the current consumer delivers only the last message of each subject.
-        # `_few`: the maximum number of messages per page in this case.
+        # `_few`: the maximum number of messages per page of such a consumer.
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
         self._pending: _PageRequest | None = None
         self._name = ""
+        # Whether the next message exceeds the byte limit of a page.
         self._whole = False
 
     async def open(self, seq: int) -> None:
@@ -223,7 +226,8 @@ class ConsumerPages:
         if self._has_list and page.payloads:
             largest = max(map(len, page.payloads)) + max(map(len, page.headers))
             self._few = min(self._few * 4, max(1, ask.max_bytes // max(1, largest)))
-        # If no message fitted, the next one exceeds the byte limit: request it without a limit.
+        # If no message fitted, the next one exceeds the byte limit. Request this message alone and
+        # without the limit.
         self._whole = end.more and read.next_seq == ask.seq
         return end
 
@@ -233,7 +237,8 @@ class ConsumerPages:
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
-        # The first consumer delivers the last messages; a later one all messages from `seq` on.
+        # With `last_per_subject`, the first consumer delivers the last message of each subject. A
+        # later consumer delivers all messages from `seq` on.
         self._has_list, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # The request may be repeated, because the name of the consumer is unique.
@@ -276,7 +281,8 @@ class ConsumerPages:
     async def _drop(self, *, wait: bool = True) -> None:
         """Delete the consumer and unsubscribe.
 
-        Late messages of this consumer then cannot get into a page of the next one.
+        So late messages of this consumer cannot get into a page of the next consumer. `wait` is
+        whether to wait for the response to the delete request.
         """
         if self._pending is not None:
             self._pending.give_up()

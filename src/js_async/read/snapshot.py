@@ -15,11 +15,11 @@ More subjects need several responses, so the stream may change between them. The
   moment every subject's last message is stored and was passed by the read, so none is missing.
 
 A direct get sees such a moment even during writes, because the server does not pause between the
-messages of a response: the end marker reports that nothing is pending. However, an earlier response
-may come from a replica that was ahead of this one. Therefore the report only counts if the read has
-reached the leader's last message, as requested after all other responses. Without direct gets, the
-leader must report that it has no further message. This needs a pause between writes that is as long
-as one request.
+messages of a response. The end marker of the response then reports that nothing is pending.
+However, the responding replica may lag behind the replica that sent an earlier response. Therefore
+the read first requests the leader's last sequence. The end marker counts only if the read has also
+reached this sequence. Without direct gets, the leader must report that it has no further message.
+This needs a pause between writes that is as long as one request.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ async def collect_of_one(
 ) -> int:
     """Do the same as `collect`, for a stream that has one replica according to `info`.
 
-    Only the leader of such a stream answers direct gets. So the response is current, and no info is
-    requested if one response contains all messages.
+    Only the leader of such a stream answers direct gets, so each response is current. If one
+    response contains all messages, no stream info is requested.
     """
     if request.at_seq is None and request.at_time is None:
         stream, deadline = info.config.name or "", Deadline.after(request.timeout)
@@ -100,7 +100,8 @@ async def collect(
 ) -> int:
     """Add the last message of each subject to `latest`; return the sequence of the snapshot.
 
-    `LastSeqs` keeps no messages. For it, payloads are not transferred if possible.
+    `LastSeqs` keeps no messages. If `latest` is of this type, the server omits the payloads where
+    it can.
     """
     info = await confirmed_info(api, stream, Deadline.after(request.timeout))
     last_seq, at_seq = info.state.last_seq, request.at_seq
@@ -152,15 +153,17 @@ class _Snapshot:
     # ---- the current state
 
     async def at_once(self) -> int | None:
-        """Collect the state in one request and return its sequence, or None if that failed."""
-        # The cached state may be outdated, and so is the number of deleted messages.
+        """Collect the state by one direct get and return its sequence, or None if that failed."""
+        # `_has_right_lists` cannot be used, because the number of deleted messages in the given
+        # info may be outdated.
         right = self._version >= _LISTS_SINCE or self._config.storage != StorageType.MEMORY
         parts = chunks(self._filters or (EVERYTHING,))
         if not (self._direct and right and len(parts) == 1):
             return None
         page = StoredPage()
         end = await self._ask(multi_request(parts[0], max_bytes=_AT_ONCE), page)
-        # Without an end, the response has no message, or another request is needed.
+        # Give up if the response is incomplete. Also give up if `up_to` is 0: then no message was
+        # found, and the response does not show as of which sequence.
         if end.failure or end.mirror or end.more or not 0 < end.up_to < HIDDEN_FROM:
             return None
         self._latest.add(page)
@@ -171,7 +174,7 @@ class _Snapshot:
 
         `last_seq` is the leader's last sequence at the start.
         """
-        # A direct get for many subjects always returns payloads.
+        # A direct get for many subjects always returns payloads, a consumer can omit them.
         if not self._direct or self._headers_only:
             return await self._by_reading(last_seq)
         parts = chunks(self._filters or (EVERYTHING,))
@@ -197,7 +200,7 @@ class _Snapshot:
             page = StoredPage()
             end = await self._ask(multi_request(part, seq=seq), page)
             if end.mirror:
-                # The same mirror may answer again, so the stream itself is read instead.
+                # The same mirror may answer again. Read the stream itself instead.
                 self._direct = False
             if end.too_many or end.mirror:
                 return None
@@ -217,8 +220,8 @@ class _Snapshot:
     async def _by_reading(self, last_seq: int) -> int:
         """Collect the state by reading a range, and return its sequence.
 
-        If a consumer removes no messages from the stream, it delivers only the last messages of the
-        subjects. Otherwise the whole stream is read.
+        With retention `limits`, a consumer delivers only the last messages of the subjects. With
+        another retention, a consumer could remove messages, so the whole stream is read.
         """
         config, filters = self._config, self._filters
         if config.retention in (None, RetentionPolicy.LIMITS):
@@ -228,7 +231,8 @@ class _Snapshot:
                 headers_only=self._headers_only,
             )
             refused = not await self._opens(pages)
-            # The consumer omits only messages that are older than this sequence.
+            # This info is newer than the consumer. So each message that the consumer omits was
+            # followed by another message of its subject, up to this last sequence.
             info = await confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
@@ -339,8 +343,9 @@ class _Snapshot:
             end = await self._ask(multi_request(filters, up_to_seq=up_to_seq), page)
             if end.too_many or end.more or end.mirror:
                 return False
-            # The response contains the requested bound and not the replica's last sequence. So the
-            # leader is asked whether the newest message is the last one up to the bound.
+            # The response contains the requested bound and not the replica's last sequence, so it
+            # does not show whether the replica lags. Ask the leader whether `newest` is the last
+            # matching message up to the bound.
             newest = max(page.seqs, default=0)
             if not end.failure and await self._is_last(newest, up_to_seq):
                 self._latest.add(page)
@@ -373,9 +378,8 @@ class _Snapshot:
         except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))
         if end.missing:
-            # Nothing responded. The leader reports whether the stream was deleted or is being
-            # moved.
-
+            # There were no responders. If the stream was deleted, this request raises
+            # `StreamNotFound`. If the stream is being moved, the request waits for its leader.
             await confirmed_info(self._api, self._stream, self._deadline)
         return end
 

@@ -44,12 +44,14 @@ class _Range:
 class StreamRead(Owned, BlockHint, LoopHint):
     """An iterator over the messages of a range, in order, each once. Created by `Stream.read`.
 
-    The iterator ends when the range is complete. `report` then shows how that was proven. Use it as
-    a context manager, or call `close`, if you may stop before the end.
+    The iterator ends when the range is complete. `report` then shows how the completeness was
+    proven. If you may stop before the end, use the iterator as a context manager, or call `close`.
 
     Raises:
         StreamNotFound: The stream does not exist. Also raised at the end if the stream was deleted
             and re-created during the read.
+        BadArgument: The stream does not allow the requested method.
+        Unsupported: The server does not support the requested method.
         JetStreamError: The server refused a request.
         RequestTimeout: There was no progress for the whole timeout.
     """
@@ -117,13 +119,19 @@ class StreamRead(Owned, BlockHint, LoopHint):
     # ---- by page
 
     async def next_page(self) -> StoredPage | None:
-        """Return the next page of messages as columns, or None if the range is complete."""
+        """Return the next page of messages as columns.
+
+        Return None if the range is complete or the read is closed.
+        """
         page = await self._next_page()
         # If `arrow_batches` began the read, the page has arrays, which `listed` converts.
         return None if page is None else page.listed()
 
     async def _next_page(self, *, bulk: bool = False) -> StoredPage | None:
-        """Return the next page. If this call begins the read, `bulk` requests Arrow arrays."""
+        """Return the next page, or None at the end.
+
+        If this call begins the read, `bulk` decides whether all pages have Arrow arrays.
+        """
         if self._closed:
             return None
         range_ = self._range or await self._begin(bulk=bulk)
@@ -203,13 +211,16 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return await confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
-        """Return whether the stream's limits may have removed messages before they were read."""
+        """Return whether messages may have been removed from the stream before they were read."""
         if page is None:
             return self._expected_seq < end
         return page.has_gaps or page.first_seq > self._expected_seq
 
     async def _check_same_stream(self) -> None:
-        """Raise `StreamNotFound` if the stream was re-created during the read."""
+        """Raise `StreamNotFound` if the stream was re-created during the read.
+
+        Do nothing if no message was read.
+        """
         if not self._messages:
             return
         try:

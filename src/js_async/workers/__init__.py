@@ -1,1 +1,1 @@
-"""Handlers with retries and dead letters."""
+"""Workers, which call a handler for each message, with retries and dead letters."""

@@ -1,9 +1,10 @@
 """Dead letters: copies of messages that could not be processed, in a separate stream.
 
-The server reports each such message by an advisory, and a stream captures the advisories, so none
+The server reports each such message by an advisory. A stream captures the advisories, so that none
 is missed. For each advisory, the failed message is read and stored as a dead letter. Then the
 advisory is acknowledged. The subject of a dead letter is derived from the failure, and the stream
-stores one message for it. So it is safe to process an advisory again, for example after a crash.
+stores only one message on each subject. So it is safe to process an advisory again, for example
+after a crash.
 """
 
 from __future__ import annotations
@@ -112,11 +113,12 @@ class DeadLetters(Owned, WorksBeside):
     async def prepare(self) -> None:
         """Create the stream of dead letters and the stream that captures advisories, if missing.
 
-        Later failures are captured, even if no program collects them yet.
+        Also create the consumer of the advisories. From then on, failures are captured, even if no
+        program collects them yet.
 
         Raises:
-            StreamNotFound: The stream whose failures to capture does not exist.
-            BadArgument: An existing stream of one of the names is unsuitable.
+            StreamNotFound: The stream whose failures are to be captured does not exist.
+            BadArgument: An existing stream with one of these names is unsuitable.
             SubjectOverlap: Another stream captures the advisories.
         """
         names = self._names
@@ -156,7 +158,7 @@ class DeadLetters(Owned, WorksBeside):
         name = self._names.failures
         with _noted():
             made = await Consumer.create(self._api, name, self._names.keeper_config(), "")
-        # Always the same object, because it uses the same inbox for the next fetch.
+        # Keep the first handle and use it for every fetch.
         self._kept = self._kept or made
         return self._kept
 
@@ -165,8 +167,9 @@ class DeadLetters(Owned, WorksBeside):
     async def collect(self, *, timeout: Seconds = 1.0) -> int:
         """Process the captured advisories, and return the number of processed advisories.
 
-        Returns when no advisory arrives for `timeout` seconds. A failure that cannot be processed
-        now is reported to `on_report`, and its advisory is redelivered after a second or later.
+        Returns when no advisory arrives for `timeout` seconds. If an advisory cannot be processed
+        now, a warning is passed to `on_report`, and the server redelivers the advisory after a
+        second or later.
         """
         keeper = await self._keeper()
         processed = 0
@@ -208,8 +211,8 @@ class DeadLetters(Owned, WorksBeside):
     ) -> tuple[Timestamp | None, StreamMessage | None, str]:
         """Return the creation time of the failed message's stream, the message, and a text.
 
-        If the message or the stream does not exist, the result has None instead, and the text is
-        the reason.
+        The time is None if the stream does not exist. The message is None if it does not exist; the
+        text is then the reason, and otherwise empty.
         """
         where = f"message {failure.stream_seq} of stream {failure.stream}"
         stream = Stream(self._api, failure.stream, None)
@@ -410,7 +413,7 @@ class DeadLetters(Owned, WorksBeside):
         The new message is published to the original subject, or to `subject`, so all consumers of
         this subject receive it. If a replay is interrupted and repeated within the duplicate window
         of the stream, the stream stores the message once. If the original message is still in a
-        work queue, which will not deliver it any more, it is removed.
+        work-queue stream, it is removed, because the stream will not deliver it any more.
 
         Raises `BadArgument` for a dead letter without its message, and the errors of publishing.
         """
@@ -421,7 +424,7 @@ class DeadLetters(Owned, WorksBeside):
         return ack
 
     async def _remove_original(self, letter: DeadLetter) -> None:
-        """Remove the original message from a work queue, which would never deliver it again."""
+        """Remove the original message from a work-queue stream, which will not deliver it again."""
         if letter.cause != "max_deliver":
             # The termination has already removed the message.
             return
@@ -445,9 +448,10 @@ class DeadLetters(Owned, WorksBeside):
     async def replay_by_reset(self, consumer: str) -> int:
         """Restart a consumer at its first dead letter; return the sequence (server 2.14).
 
-        The consumer receives all messages from this sequence on again, even if it has acknowledged
-        them. Deliveries are counted from 1. Dead letters of the consumer are removed if the stream
-        still contains their messages. Raises `BadArgument` if there are no such dead letters.
+        The consumer receives all messages from this sequence on again, even if they were
+        acknowledged. Deliveries are counted from 1. The call removes the dead letters of the
+        consumer that contain their whole message, and starts at the lowest sequence of these.
+        Raises `BadArgument` if there are no such dead letters.
         """
         found = [letter async for letter in self.letters() if letter.consumer == consumer]
         present = [letter.stream_seq for letter in found if not letter.gone]
@@ -462,7 +466,7 @@ class DeadLetters(Owned, WorksBeside):
 
 @contextmanager
 def _noted() -> Generator[None]:
-    """Add a note to an error for a missing stream: how to create it."""
+    """Add a note to `StreamNotFound` errors: which method creates the stream."""
     try:
         yield
     except StreamNotFound as error:

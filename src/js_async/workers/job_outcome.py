@@ -1,4 +1,4 @@
-"""What happens to a message after its handler: it is acknowledged, retried or rejected."""
+"""What happens to a message after its handler has run: it is acknowledged, retried or rejected."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]
 
-# Seconds until a message is redelivered whose dead letter could not be stored.
+# Seconds until a message is redelivered that could not be rejected, for example because its dead
+# letter could not be stored.
 _AGAIN: Final = 1.0
+# Maximum length of the reason of a rejection in characters.
 _LINE: Final = 400
 
 
@@ -46,7 +48,7 @@ class Outcomes:
         self._counting: Final = Lock()
 
     async def succeeded(self, job: Job) -> None:
-        """Acknowledge a message whose handler has returned."""
+        """Count a message whose handler has returned, and acknowledge it unless the handler did."""
         async with self._counting:
             self.handled += 1
         if not job.message.is_acknowledged:
@@ -59,8 +61,9 @@ class Outcomes:
     async def failed(self, job: Job, error: Exception) -> float | None:
         """Process a handler's failure; return the seconds until this worker retries, or None.
 
-        The worker itself retries if messages are handled in order, because later messages have to
-        wait. Otherwise it leaves the retry to the server, unless the message is given up.
+        If messages are handled in order, the worker itself retries, because later messages have to
+        wait for this message. Otherwise the server redelivers the message. If there are no more
+        attempts, the message is rejected.
         """
         delay = None if self._is_hopeless(job, error) else self._delay(job, error)
         about = job.message.metadata
@@ -83,7 +86,8 @@ class Outcomes:
         if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
             return True
         most = self.config.max_deliver or -1
-        # The server will not deliver the message again, so a retry is impossible.
+        # After `max_deliver` deliveries, the server will not deliver the message again. A retry is
+        # then only possible if the worker itself retries.
         spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
         return spent and not self._settings.is_ordered
 
@@ -93,7 +97,7 @@ class Outcomes:
         return self._settings.retry.delay(job.attempt)
 
     async def _give_up(self, job: Job, error: Exception) -> None:
-        """Terminate a message. If dead letters are enabled, store it as a dead letter before."""
+        """Terminate a message. If dead letters are enabled, first store it as a dead letter."""
         reason = _reason(error)
         letters = self._settings.dead_letters
         try:

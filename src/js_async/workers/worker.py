@@ -122,7 +122,7 @@ class Worker(Runnable):
 
     @property
     def waiting(self) -> int:
-        """Number of received messages that wait for their handler."""
+        """Number of queued messages that wait for their handler, or for a retry by the worker."""
         return self._queue.waiting
 
     # ---- lifecycle
@@ -139,8 +139,8 @@ class Worker(Runnable):
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config, consumer.stream, consumer.name)
-        # Pull no more messages than needed. If the worker stops, unhandled messages are returned,
-        # and the server counts them as delivered.
+        # Pull no more messages than needed. When the worker stops, it returns unhandled messages,
+        # but the server has already counted their delivery.
         messages = consumer.messages(
             max_messages=self._settings.room,
             priority=self._settings.priority,
@@ -167,7 +167,8 @@ class Worker(Runnable):
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Wait for the running handlers, return other messages to the server, and end the work.
 
-        When this method returns, the server has received all acknowledgements.
+        If the connection and the permissions allow it, wait until the server has received all
+        acknowledgements.
 
         Raises:
             RequestTimeout: A handler takes longer than `timeout` seconds.
@@ -180,7 +181,8 @@ class Worker(Runnable):
         try:
             await self._end_work(deadline)
         finally:
-            # Closed only once, because other workers may use the same object.
+            # Close the dead letters only once for each start, because other workers may use the
+            # same object.
             letters, self._letters = self._letters, None
             if letters is not None:
                 await letters.close()
@@ -213,7 +215,7 @@ class Worker(Runnable):
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
         except _UNCONFIRMED:
-            # Without a connection or permission, this is impossible. The server then redelivers the
+            # There is no connection or no permission for the request. The server redelivers the
             # messages whose ack was lost.
             return
 
@@ -274,10 +276,10 @@ class Worker(Runnable):
         return messages._take
 
     async def _is_known(self, messages: Messages, message: Message) -> bool:
-        """Return whether an earlier delivery of the message is queued or done.
+        """Return whether an earlier delivery of the message is queued, being handled or done.
 
-        The outcome of the earlier delivery then applies to both. A message is delivered again after
-        a long disconnect, or if the consumer's `ack_wait` was shortened.
+        If so, the outcome of the earlier delivery counts for both deliveries. The server delivers
+        such a message again after a long disconnect, or if the consumer's `ack_wait` was shortened.
         """
         if not is_repeated(message):
             return False

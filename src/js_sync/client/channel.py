@@ -34,7 +34,7 @@ class Channel(Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection is closed for good."""
+        """Whether the connection is closed and will not reconnect."""
         ...
 
     @property
@@ -68,13 +68,14 @@ class Channel(Protocol):
     ) -> bool:
         """Publish a message if that needs no waiting; return whether it was published.
 
-        If not, the caller uses `send`. `now` sends the message at once instead of with the next
-        batch; callers set it when they wait for a response.
+        If it was not published, the caller uses `send`. With `now`, the message is written to the
+        socket at once; otherwise it may be buffered and written together with later messages.
+        Callers set `now` when they wait for a response.
         """
         ...
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it did."""
+        """Send a short, complete command if that needs no waiting; return whether it was sent."""
         ...
 
     def send(
@@ -82,8 +83,9 @@ class Channel(Protocol):
     ) -> None:
         """Publish a message whose parts are already checked and encoded.
 
-        Waits while the send buffer is full. `now` skips that wait; callers set it when they wait
-        for a response.
+        Waits until the client is connected; raises `RequestTimeout` after `request_timeout`
+        seconds. Also waits while the send buffer is full, unless `now` is set. Callers set `now`
+        when they wait for a response.
         """
         ...
 
@@ -92,8 +94,9 @@ class Channel(Protocol):
     ) -> Box:
         """Subscribe, and return the mailbox that collects the arriving frames.
 
-        With `sink`, the frames are passed to the function that it returns instead. The connection
-        then leaves the mailbox's `signal` and `heard_at` unchanged when a frame arrives.
+        If `sink` is given, it is called with the mailbox and returns a function. Arriving frames
+        are passed to this function instead of the mailbox. They do not change the mailbox's
+        `signal` and `heard_at`.
         """
         ...
 

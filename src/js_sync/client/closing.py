@@ -35,10 +35,11 @@ class Leaving(Owned, BlockHint, ABC):
 
     It reports the failures that the user did not read (`UnreadFailures`):
 
-    - `close`, the end of the block and the end of an iteration without a block raise them.
-    - If another error is being raised, the failures become a note of it. If Python would not print
-      that error, they also cause a warning.
-    - A publisher that is garbage-collected warns of them.
+    - `close`, the end of the block and the end of an iteration without a block raise them as
+      `PublishFailures`.
+    - If another error is being raised, the failures become a note of this error. If Python would
+      not print the error, a warning reports the failures, too.
+    - When a publisher is garbage-collected, a warning reports them.
     """
 
     # `__del__` uses these defaults if `__init__` raised.
@@ -189,7 +190,8 @@ class WorksBeside(BlockHint):
 def _is_news(error: BaseException) -> bool:
     """Return whether an error that ended the work should be reported to the user.
 
-    A cancellation should not, and neither should the end of a connection that the user closed.
+    Return False for a cancellation, and for `ConnectionClosed` after the user closed the
+    connection.
     """
     if isinstance(error, ConnectionClosed) and error.__cause__ is None:
         return False

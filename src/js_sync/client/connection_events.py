@@ -73,7 +73,8 @@ class ConnectionEvents(LoopHint):
                     # Wake up the other waiting callers.
                     self._signal.set()
                 return event
-            # Another caller may have cleared the signal and taken the event.
+            # If the wait ends early without a signal, another caller has cleared the signal and
+            # taken the event. Then wait again.
             if not self._transport.wait(self._signal, deadline) and deadline.expired():
                 raise RequestTimeout("no event in time")
         return None

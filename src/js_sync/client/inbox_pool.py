@@ -33,7 +33,7 @@ class IdleInboxes:
         return idle
 
     def put(self, prefix: bytes, box: Box) -> None:
-        """Add an inbox to the pool. No more messages may arrive on it."""
+        """Add an inbox to the pool. Its pull requests must have ended."""
         self._idle.append((prefix, box))
 
     def take_refused(self) -> Box | None:

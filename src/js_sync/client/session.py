@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-# The limit of each wait for the server while closing (seconds): the server may not respond.
+# The limit of each wait for the server while closing (seconds), because it may not respond.
 _GOODBYE: Final = 1.0
 
 
@@ -143,7 +143,7 @@ class Session:
 
     @property
     def strays(self) -> int:
-        """The number of messages received for subscriptions that had just ended."""
+        """The number of messages for subscriptions that had ended, since the last connect."""
         return self._parser.strays
 
     # ---- lifecycle
@@ -248,7 +248,7 @@ class Session:
     # ---- connecting
 
     def _link_up(self, servers: list[ServerAddress]) -> None:
-        """Connect to the first server that accepts; raise if none does."""
+        """Connect to the first server that accepts, or raise one error for all failed attempts."""
         attempts = Attempts()
         for address in servers:
             # Outside of the `try`: an error of the user's callback is not a failure of the server.
@@ -302,7 +302,7 @@ class Session:
         return self._link.is_at_end()
 
     def beat(self) -> None:
-        """Send a heartbeat PING, or abort the connection if the previous one was not answered."""
+        """Send a heartbeat PING, or abort the connection if the last heartbeat got no PONG."""
         if self.is_connected:
             self._pings.beat(self._options.ping_interval)
 
@@ -345,7 +345,7 @@ class Session:
         if touched:
             now, boxes = monotonic(), self._boxes
             for sid in touched:
-                # None if it was just closed.
+                # This is None if the mailbox was just closed.
                 box = boxes.get(sid)
                 if box is not None:
                     box.heard_at = now
@@ -396,7 +396,7 @@ class Session:
         self._tell(ServerReported(str(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
-                # The server disconnects after such an error, so the error is the reason.
+                # The server disconnects after such an error. Record the error as the reason.
                 self._end = error
         else:
             boxes = self._mailboxes.deny(denied, error)
@@ -429,7 +429,8 @@ class Session:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()
         finally:
-            # Set this last: it starts the reconnect, and `_end` must not change afterwards.
+            # Set this signal last, because it starts the reconnect. After that, this call must not
+            # change `_end`.
             self._trouble.set()
 
     # ---- the transport of the JetStream layer
@@ -468,7 +469,7 @@ class Session:
         return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it did."""
+        """Write a short, complete command if that needs no waiting; see `Channel.try_write`."""
         return self.is_connected and self._link.offer(command)
 
     def send(
@@ -505,7 +506,7 @@ class Session:
     def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe the mailboxes; see `Channel.close_mailbox`.
 
-        Does nothing in a forked child, where the parent's iterators may be garbage-collected.
+        Does nothing in a forked child, which may garbage-collect iterators of its parent.
         """
         if self._link.is_inherited:
             return
@@ -516,7 +517,7 @@ class Session:
             if closed and settle and self.is_connected:
                 self.flush(Deadline.after(_GOODBYE))
         except (RequestTimeout, ConnectionLost, ConnectionClosed):
-            # The server redelivers the messages that are still in flight after the ack_wait of
+            # Messages may still be in flight. The server redelivers them after the ack_wait of
             # their consumer.
             pass
         finally:
@@ -524,13 +525,13 @@ class Session:
                 self._mailboxes.forget(box)
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Pass arriving data to `bulk` before the data is parsed; see `Channel.hold_back`."""
+        """Let `bulk` take the bytes of its subscription unparsed; see `Channel.hold_back`."""
         self._parser.hold_back(bulk)
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until the server has processed everything that was sent so far.
 
-        Raises `RequestTimeout`, `ConnectionLost` or `ConnectionClosed` if it does not confirm that.
+        Raises `RequestTimeout`, `ConnectionLost` or `ConnectionClosed` if no PONG confirms that.
         """
         self._link.check_owner()
         self.ready(deadline)

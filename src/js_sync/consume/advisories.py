@@ -74,8 +74,8 @@ class Events(Iteration[Event]):
 
     def _sink(self, box: Box) -> Sink:
         if not self._boxes:
-            # All sinks set the signal of the first mailbox. The connection sets it, too, when its
-            # state changes.
+            # All sinks set the signal of the first mailbox. The connection sets this signal, too,
+            # when the connection state changes.
             self._signal = box.signal
 
         def take(frame: Frame) -> None:

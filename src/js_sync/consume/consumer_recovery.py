@@ -35,7 +35,7 @@ consumer 0.25 s later, when the server has removed the old one completely.
 
 
 class Missing:
-    """A consumer that may be missing: the checks for it, and the policy for its deletion."""
+    """A consumer that may have been deleted: check that, and re-create it if the policy says so."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Missing:
     def is_gone(self) -> ConsumerDeleted | None:
         """Request the consumer's info. Return an error to raise if the consumer does not exist.
 
-        Return None if it exists. If the request fails, its error is raised.
+        Return None if the consumer exists. If the request fails, its error is raised.
         """
         found = consumer_admin.gone(self.api, self.stream, self.name)
         return None if found is None else ConsumerDeleted(f"{found}{self._why()}")

@@ -26,21 +26,24 @@ AGE_SHARE: Final = 0.5
 """The share of the consumer's ack_wait within which the caller should take a buffered message."""
 
 # A pinned client that sends no pull for `priority_timeout` loses its pin. The client therefore
-# pulls within half of that time. Its requests expire after a third, so an idle client pulls, too.
+# pulls within half of this timeout. A request expires after a third of the timeout, so that an idle
+# client pulls in time, too.
 _PIN_SHARE: Final = 0.5
 _PIN_LIFE: Final = 1 / 3
 
-# The assumed maximum transit time of a message: seconds, and share of the consumer's ack_wait.
+# The assumed maximum transit time of a message: this number of seconds, or this share of the
+# consumer's ack_wait if that is less.
 _LONGEST_WAY: Final = 0.05
 _WAY_SHARE: Final = 0.05
 
 
 class Delivery:
-    """The shared state of messages that arrived together: when the server redelivers them.
+    """The shared state of messages that arrived together. It shows when they may be redelivered.
 
     `told_at` is the monotonic time of their arrival or of the last progress report. `ack_wait` is
     in seconds; None if it is unknown or the consumer requires no acknowledgement. `transport` sends
-    the acknowledgements, and `timeout` is the default timeout of a confirmed one in seconds.
+    the acknowledgements. `timeout` is the default timeout in seconds of an acknowledgement that
+    waits for the server's confirmation.
     """
 
     __slots__ = ("ack_wait", "timeout", "told_at", "transport")
@@ -86,7 +89,8 @@ def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
     """Return whether a message that this client returns may never reach another client.
 
     True if the consumer delivers each message at most once, or is not durable. Usually only one
-    client uses a consumer that is not durable, and the server deletes it when it is inactive.
+    client uses a consumer that is not durable, and the server deletes such a consumer when it is
+    inactive. False if the configuration is unknown.
     """
     config = info.config if info is not None else None
     return config is not None and (config.max_deliver == 1 or config.durable_name is None)

@@ -23,7 +23,8 @@ def double_ack(
 ) -> list[Message]:
     """Acknowledge messages; return those whose acknowledgement may not count.
 
-    That is the case if the confirmation is missing, or if it arrived after ack_wait.
+    An acknowledgement may not count if its confirmation is missing or arrived after ack_wait.
+    Raises `RequestTimeout` if the client is not connected before the deadline.
     """
     for message in messages:
         message._check_open()

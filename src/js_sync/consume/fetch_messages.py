@@ -26,8 +26,8 @@ class FetchMessages(Iteration[Message]):
     """An iterator over the messages of one fetch as they arrive. `Consumer.fetch_each` creates it.
 
     It sends the request when the caller takes the first message. It ends when the fetch ends, and
-    `reason` states why. If you may leave it early, close it or use it in a `with` block: this
-    returns the messages that were not taken to the server.
+    `reason` states why. If your program may leave the iteration early, use the iterator in a `with`
+    block, or close it. The messages that were not taken then return to the server.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FetchMessages(Iteration[Message]):
 
     @property
     def detail(self) -> str:
-        """The server's status text for the end of the fetch; empty if it sent none."""
+        """An explanation of `reason`, often the server's status text; empty if there is none."""
         return self._fetch.detail if self._fetch is not None else ""
 
     @property
@@ -119,9 +119,9 @@ class FetchMessages(Iteration[Message]):
         return self._fetch
 
     def _leave(self) -> None:
-        """Release the channel, and return the messages that were not taken to the server.
+        """Release the channel, and send a NAK to the server for each message that was not taken.
 
-        Raises the error of the fetch, if there was one.
+        Raises the error of the fetch, if there was one. Does nothing if no channel is in use.
         """
         channel, fetch = self._channel, self._fetch
         if channel is None or fetch is None:
@@ -137,7 +137,7 @@ class FetchMessages(Iteration[Message]):
         self._on_end(fetch)
 
     def close(self) -> None:
-        """End the iterator. Messages that were not taken are returned to the server with a NAK."""
+        """End the iterator, and send a NAK to the server for each message that was not taken."""
         self._closed = True
         if self._channel is not None:
             self._channel.box.signal.set()

@@ -27,8 +27,8 @@ class Message(CoreMessage):
     """One delivery of a stored message.
 
     An acknowledgement is one short publish without a response. `double_ack`, and the other methods
-    with `confirm=True`, wait for the server's confirmation. A message can be acknowledged only
-    once: further attempts raise `AlreadyAcknowledged`.
+    with `confirm=True`, wait for the server's confirmation. After a final acknowledgement (ack, nak
+    or term), all methods that acknowledge raise `AlreadyAcknowledged`.
     """
 
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
@@ -63,7 +63,10 @@ class Message(CoreMessage):
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether a final acknowledgement (ack, nak or term) was sent."""
+        """Whether a final acknowledgement (ack, nak or term) was sent.
+
+        If the caller requested a confirmation, this is True only after its arrival.
+        """
         return self._done
 
     @property
@@ -74,11 +77,13 @@ class Message(CoreMessage):
 
     @property
     def time_left(self) -> float | None:
-        """The number of seconds until the server redelivers the message if it is not acknowledged.
+        """The number of seconds until ack_wait is over and the server may redeliver the message.
 
-        Negative if that time has passed; None if the consumer's ack_wait is unknown. The client
-        counts from the arrival of the message, and the server from its sending, slightly earlier.
-        If a busy program delayed the reader, the client counts from when it read the message.
+        Negative if ack_wait is over. None if it is unknown, or if the consumer requires no
+        acknowledgements. The client counts from its last progress report, or else from the arrival
+        of the message. The server counts from the sending of the message, which is slightly
+        earlier. If a busy program delayed the reader, the client counts from when it read the
+        message.
         """
         wait = self._delivery.ack_wait
         if wait is None:
@@ -90,8 +95,9 @@ class Message(CoreMessage):
     def is_late(self) -> bool:
         """Whether ack_wait may be over on the server. The server may then redeliver the message.
 
-        True from 0.05 s before `time_left` reaches 0, or from a twentieth of the consumer's
-        `ack_wait` before if that is less. The margin allows for the transit time of the message.
+        True if `time_left` is at most 0.05 s, or at most a twentieth of the consumer's `ack_wait`
+        if that is less. The margin allows for the transit time of the message. False if
+        `time_left` is None.
         """
         left, wait = self.time_left, self._delivery.ack_wait
         return left is not None and wait is not None and left <= ahead(wait)
@@ -141,8 +147,8 @@ class Message(CoreMessage):
         self._check_open()
         began = monotonic()
         self._send(IN_PROGRESS, confirm)
-        # The server restarts ack_wait when it receives the report. If the report is confirmed, that
-        # may have been as early as the start of the call.
+        # The server restarts ack_wait when it receives the report. It may have received a confirmed
+        # report as early as at the start of the call.
         self._told_at: float = began if confirm else monotonic()
 
     def double_ack(self, timeout: Seconds | None = None) -> bool:
@@ -159,7 +165,8 @@ class Message(CoreMessage):
         Raises:
             RequestTimeout: No confirmation arrived in time.
             ConnectionLost: The connection was lost before the confirmation arrived.
-            NoResponders: The consumer has no leader.
+            NoResponders: The consumer does not exist, or has no leader.
+            BadAnswer: The response is not a confirmation.
         """
         self._check_open()
         return self._confirmed(self._ask(ACK, timeout))
@@ -188,7 +195,7 @@ class Message(CoreMessage):
         return not late
 
     def _check_open(self) -> None:
-        """Raise `AlreadyAcknowledged` or `NotAcknowledgeable` if the message cannot be acked."""
+        """Raise `AlreadyAcknowledged`, or `NotAcknowledgeable` if there is no reply subject."""
         if self._done:
             raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
         if not self._frame[1]:

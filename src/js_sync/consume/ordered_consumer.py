@@ -28,7 +28,7 @@ from twinstream.models.records import evolve
 __all__ = ["OrderedConsumer"]
 
 
-# How long `end` waits for the connection to delete consumers (seconds).
+# How long `end` waits for the connection, which it needs to delete consumers (seconds).
 _PATIENCE: Final = 1.0
 
 
@@ -49,7 +49,8 @@ class OrderedConsumer:
         self._limits: Final = limits
         self._on_report: Final = on_report
         self.report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
-        # The name of a consumer whose creation had no response, so it may exist on the server.
+        # The name of a consumer that may exist on the server, because the call that creates it got
+        # no response or was interrupted. Otherwise None.
         self._unsure: str | None = None
         # The names of consumers that may exist on the server and must be deleted.
         self._unwanted: list[str] = []
@@ -57,11 +58,12 @@ class OrderedConsumer:
         """The iterator of the current consumer, or None if there is none."""
 
     def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
-        """Create the next consumer and return its iterator.
+        """Delete earlier consumers, create the next consumer and return its iterator.
 
-        If an attempt was interrupted, its name is used again, so that at most one consumer exists.
-        Raises `ConsumerExists` if that attempt created a consumer with another configuration; the
-        next call uses a new name.
+        If the previous attempt failed, its name is used again, so that at most one consumer exists.
+        Raises `ConsumerExists` if the previous attempt created a consumer with another
+        configuration; the next call uses a new name. `stop_after` is the number of messages that
+        the read still wants, or None for no limit.
         """
         api, read = self._api, self._read
         epoch, unwanted = api.transport.epoch, list(self._unwanted)
@@ -75,7 +77,7 @@ class OrderedConsumer:
         try:
             info = create_consumer(api, self._stream, config, "create", deadline)
         except ConsumerExists:
-            # An interrupted attempt created the consumer, with a configuration that is outdated.
+            # An interrupted attempt created the consumer with a configuration that is now outdated.
             self._unwanted.append(read.name)
             self._unsure = None
             read.rename()
@@ -99,8 +101,8 @@ class OrderedConsumer:
         limits = self._limits
         if not self._read.is_bounded:
             return evolve(limits, stop_after=stop_after)
-        # The read skips some of the delivered messages. Limits by bytes or by `stop_after` would
-        # count them.
+        # The read skips some of the delivered messages. Limits by bytes and `stop_after` would
+        # count the skipped messages, too.
         if limits.max_bytes is not None:
             limits = evolve(
                 limits,
@@ -118,7 +120,7 @@ class OrderedConsumer:
             return
         messages.close()
         if messages is self.messages:
-            # If this is false, another caller has left the consumer meanwhile.
+            # Otherwise another caller has left the consumer meanwhile.
             self._unwanted.append(name)
             self.messages = None
 

@@ -47,8 +47,8 @@ class Reasons:
     def of(self, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
         """Return an error that explains why no stream stored a message with this subject.
 
-        Set `silent` if the message got no reply at all, not even `no responders`. The message may
-        be stored in this case, and the error then makes no statement about that.
+        Set `silent` if the message got no reply at all, not even `no responders`. Such a message
+        may be stored, so the text of the error does not state that it is not.
         """
         found = self._found.get((subject, silent))
         if found is None:
@@ -87,7 +87,7 @@ class Reasons:
 
     def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
         target = self._api.subjects.streams("NAMES")
-        # `repeatable=False`: if the cluster has no leader, that is the explanation, so no retry.
+        # Do not repeat the request: if the cluster has no leader, this is the explanation.
         names = self._api.call(
             target,
             {"subject": subject},
@@ -126,7 +126,7 @@ def _state(stream: twinstream.models.StreamInfo | TwinstreamError) -> str:
 
 
 def _leaderless(subject: str, name: str, state: str, *, silent: bool) -> NoLeader:
-    if silent:  # the message may be stored, so do not advise to publish it again
+    if silent:  # the message may be stored, so the text does not advise to publish it again
         return NoLeader(f"{subject}: stream {name} did not respond; {state}")
     return NoLeader(f"{subject}: stream {name} did not take the message; {state}. Publish it again")
 

@@ -2,8 +2,9 @@
 """Fast ingest: a sequence of batches into one stream, and the outcome of each message.
 
 If a batch ends early, the messages that the server certainly did not store are sent in the next
-batch, in the same order. A batch is also committed when no messages are sent for a while: its last
-messages are acknowledged at its end only, and the server drops idle batches.
+batch, in the same order. The client also commits a batch when no messages are sent for a while. It
+does so because the server acknowledges the last messages of a batch only at its end, and because
+the server drops idle batches.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class Entry:
         """Whether the message can be sent again after an unknown outcome.
 
         The message needs an id, so that it is not stored twice. It must have no expectation about
-        the last message, because the server could refuse the retry for it.
+        the last message. If the first attempt was stored, the server could refuse the retry because
+        of that expectation.
         """
         request = self.request
         return request.msg_id is not None and request == request._replace(
@@ -107,17 +109,18 @@ class Ingest:
         self._flight: deque[Entry] = deque()
         self._backlog: deque[Entry] = deque()
         self._bytes = 0
-        # The subject of the batch's first message, to which the commit is sent.
+        # The subject of the batch's first message. Pings and the commit are sent to this subject.
         self._subject = b""
         self._sent_at = 0.0
         self._stuck_since: float | None = None
-        # Number of successive batches that gave no message an outcome.
+        # Number of successive batches in which no message got a known outcome.
         self._barren = 0
+        # Whether a message got a known outcome since the last `_renew`.
         self._moved = False
         self._signal: Final = Signal()
         # The lock keeps messages in the order of their numbers, because a wrong order would end the
-        # batch. The lock is also held while the connection blocks. Only `_keep` has to wait for it
-        # then.
+        # batch. A sender also holds the lock while the connection blocks. Meanwhile only `_keep`
+        # can wait for the lock.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
         self._box: Box | None = None
@@ -137,6 +140,7 @@ class Ingest:
         Raises:
             Unsupported: The server is older than 2.14.
             BadArgument: The stream does not allow fast ingest.
+            StreamNotFound: The stream does not exist.
         """
         deadline = Deadline.after(self._limits.timeout)
         self._transport.ready(deadline)
@@ -173,7 +177,10 @@ class Ingest:
             return entry
 
     def send(self, entry: Entry) -> None:
-        """Send a message when the batch has room for it. A failure to send becomes its outcome."""
+        """Send a message when the batch can take another message.
+
+        A failure to send becomes the outcome of the message.
+        """
         with self._lock:
             self._bytes += entry.size
             self._backlog.append(entry)
@@ -208,14 +215,16 @@ class Ingest:
             if batch.is_over:
                 self._renew()
             elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
-                # An acknowledgement has a number and no size: only the end of the batch frees
-                # bytes.
+                # The batch cannot continue, or `window_bytes` is used up. The server acknowledges
+                # by the number of messages and not by their size, so the next acknowledgement may
+                # need more messages. A commit needs no more messages.
                 self._commit()
             elif batch.has_room:
                 self._put(batch, self._backlog[0])
             elif self._is_stuck():
                 # After an election, the leader may answer pings and still wait for messages that
-                # were lost. Committing ends the wait; the response shows what was stored.
+                # were lost. The commit ends the leader's wait, and the response to the commit shows
+                # how many messages were stored.
                 self._commit()
             else:
                 self._wait(batch, batch.ping_reply)
@@ -232,8 +241,8 @@ class Ingest:
             headers = publish_headers(entry.request._replace(expected_stream=stream))
             self._subject = entry.subject
         self._sent_at = monotonic()
-        # The entry is appended before the write: the server's refusal may arrive before the write
-        # returns.
+        # Append the entry before the write, because the server's refusal may arrive before the
+        # write returns.
         entry.number = batch.sent + 1
         self._flight.append(entry)
         try:
@@ -245,7 +254,7 @@ class Ingest:
                 raise
             if not isinstance(error, BadArgument):
                 batch.fail(error)
-            # A message that is too large gets no number, and the batch continues.
+            # A message that is too large (`BadArgument`) gets no number, and the batch continues.
             self._backlog.popleft()
             self._conclude(entry, self._failure(entry, error))
             return
@@ -277,7 +286,7 @@ class Ingest:
     def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
         """Wait until a message arrives from the server; after the timeout, fail the batch.
 
-        If the server is silent for a part of the timeout, ask it for a response: send an empty
+        If the server is silent for a quarter of the timeout, request a response: send an empty
         message with the reply subject `reply()`.
         """
         patience = self._limits.timeout
@@ -286,7 +295,8 @@ class Ingest:
         passed = batch.passed
         box = self._box
         if box is not None and box.error is not None:
-            # The subscription was refused before this batch began, or before `_box` was assigned.
+            # The subscription was refused before this batch began, or before `_box` was assigned,
+            # so `deny` did not fail this batch.
             batch.fail(box.error)
         try:
             if not batch.is_over:
@@ -321,9 +331,10 @@ class Ingest:
         self._signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the report that messages will get no response, because of `error`.
+        """Handle the error because of which messages get no response.
 
-        `subject` is the subject of these messages; None means all messages.
+        `subject` (lower case) is the subject of these messages. If it is None, no message gets a
+        response.
         """
         batch = self._batch
         if subject is None:
@@ -351,7 +362,10 @@ class Ingest:
             self._judge(batch, flight.popleft())
 
     def _renew(self) -> None:
-        """Start a new batch, which first sends the messages that the last one did not store."""
+        """Start a new batch. It first sends the messages that the last batch did not store.
+
+        If the last batches made no progress, pause, or fail the first message of the backlog.
+        """
         batch, self._batch = self._batch, self._new_batch()
         again = [entry for entry in self._flight if not self._judge(batch, entry)]
         self._flight.clear()
@@ -367,7 +381,7 @@ class Ingest:
             sleep(self._limits.retry.wait)
 
     def _give_up(self, batch: FastBatch) -> None:
-        """Fail the first message of the backlog, or all of them if no server responds."""
+        """Fail the first message of the backlog, or the whole backlog if no server responds."""
         silent = isinstance(batch.trouble, RequestTimeout)
         refusal = batch.refused.get(1) or batch.trouble
         for _ in range(len(self._backlog) if silent else min(1, len(self._backlog))):
@@ -377,7 +391,8 @@ class Ingest:
                 deadline = Deadline.after(self._limits.timeout)
                 error = reason(self._api, entry.request.subject, deadline)
             self._conclude(entry, self._failure(entry, error))
-        # The next message gets one attempt. If it succeeds, the remaining messages are sent.
+        # These failures are no progress. So the next message gets only one attempt. If it succeeds,
+        # the remaining messages are sent as usual.
         self._moved = False
 
     def _judge(self, batch: FastBatch, entry: Entry) -> bool:

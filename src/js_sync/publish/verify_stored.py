@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prove"]
 
+# The first server version on which a probe has no effect; see `prove`.
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 _BACKOFF: Final = Backoff(0.05, 1.0)
 
@@ -36,15 +37,17 @@ def prove(
 ) -> PubAck:
     """Return the acknowledgement of an attempt without a response, if it stored the message.
 
-    The next attempt was refused with the error `refusal`. A single server checks expectations
-    before the message id, so the earlier attempt itself may have caused the refusal of the retry.
+    The server refused the next attempt with the error `refusal`. If the earlier attempt stored the
+    message, this may have caused the refusal, because a single server checks expectations before
+    the message id.
+
     To find out, the function sends a probe: a message with the same id and an invalid rollup value.
     The server acknowledges a known id again, refuses an unknown id, and never stores the probe
     (server 2.12 to 2.15, single and in clusters).
 
     Before 2.12, a probe would make a cluster treat the id as one that is being stored. For these
-    servers the function reads the last message of the subject instead. That is weaker evidence: a
-    later message hides the one in question.
+    servers the function reads the last message of the subject instead. If another message was
+    stored later, the function cannot find the message and raises `OutcomeUnknown`.
 
     Raises:
         TwinstreamError: The given `refusal`; the message is not stored.

@@ -34,7 +34,7 @@ from twinstream.models._sequences import HIDDEN_FROM
 
 __all__ = ["PageSource", "RangeReader"]
 
-# Pause before a request to the leader is repeated (seconds). Elections take some tenths.
+# Pause before a request to the leader is repeated (seconds). Elections take tenths of a second.
 _RETRY_PAUSE: Final = 0.1
 
 
@@ -42,7 +42,7 @@ class PageSource(Protocol):
     """A way to read pages: by direct get, by an ephemeral consumer, or from the leader."""
 
     def begin(self, ask: Page) -> None:
-        """Request a page, whose response is received by `page` with the same `ask`."""
+        """Request a page. A later call of `page` with the same `ask` receives the response."""
         ...
 
     def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
@@ -64,8 +64,8 @@ class RangeReader:
         source: The page source.
         filters: Subject filters of the source, also used for requests to the leader.
         timeout: Seconds without progress after which the read fails.
-        ahead: Request the next page before the caller needs it. One page is buffered then while
-            the caller processes another.
+        ahead: Request the next page before the caller needs it. While the caller processes a page,
+            the response with the next page is buffered.
         bulk: Return Arrow arrays where possible.
         direct: Whether the source uses direct gets. If a mirror answers, the following pages are
             read from the stream itself, because a mirror may lack messages.
@@ -89,12 +89,13 @@ class RangeReader:
         self._read: Final = read
         self._source = source
         self._filters: Final = tuple(filters)
-        # Filters for requests to the leader. Direct get uses no filter if the user passes several.
+        # Filters for requests to the leader. If the user passes several filters, direct gets read
+        # the whole range. So the leader must be asked about the whole range, too.
         self._leader_filters = () if direct and len(filters) > 1 else self._filters
         self._timeout: Final = timeout
         self._ahead: Final = ahead
         self._bulk: Final = bulk
-        # Whether to check at the first failure that the stream allows direct gets.
+        # Whether to check that the stream allows direct gets, if a page has no responders.
         self._checks_direct = direct
         self._deadline = Deadline.after(timeout)
         # A page whose read was cancelled or interrupted. The next call continues it.
@@ -164,8 +165,8 @@ class RangeReader:
             if end.mirror:
                 self._leave_mirrors()
             elif end.missing:
-                # Nothing responded. The leader reports whether the stream was deleted or is being
-                # moved.
+                # There were no responders. If the stream was deleted, this request raises
+                # `StreamNotFound`. If the stream is being moved, the request waits for its leader.
                 self._ask_leader(step.seq)
                 self._require_direct()
             self._read.page_failed()
@@ -194,7 +195,10 @@ class RangeReader:
         return LeaderPages(self._api, self._stream, self._filters)
 
     def _require_direct(self) -> None:
-        """Raise `BadArgument` if the stream does not allow direct gets, which all pages need."""
+        """Raise `BadArgument` if the source needs direct gets and the stream does not allow them.
+
+        This is checked only once.
+        """
         if not self._checks_direct:
             return
         try:

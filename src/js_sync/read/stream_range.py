@@ -27,7 +27,8 @@ def open_range(
 ) -> RangeReader:
     """Return a `RangeReader` that reads the range of `read` by the method `via`.
 
-    With `bulk`, pages contain Arrow arrays where possible (`StoredPage.blocks`).
+    With `bulk`, pages contain Arrow arrays where possible (`StoredPage.blocks`). The other
+    arguments are those of `RangeReader`.
     """
     source: PageSource
     if via == "direct":

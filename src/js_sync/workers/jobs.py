@@ -63,9 +63,10 @@ class JobsHere:
 
     def __init__(self, room: int) -> None:
         self._jobs: Final[dict[_Key, Job]] = {}
-        # Maps finished messages to their delivery count at that time.
+        # Maps finished messages to their delivery count when they were finished.
         self._over: Final[dict[_Key, int]] = {}
-        # A redelivery may be preceded by `room` messages in the buffer and `room` in the queue.
+        # The number of finished messages to remember. When a redelivery arrives, up to `room`
+        # messages in the buffer and `room` messages in the queue may be finished before it.
         self._most: Final = 2 * room
         self._newest: Metadata | None = None
 
@@ -95,13 +96,15 @@ class JobsHere:
     def waiting(self, message: Message) -> Message | None:
         """Record a redelivery; return the earlier delivery if it is queued or being handled.
 
-        Returns None otherwise. An acknowledgement of the earlier delivery is valid for both.
+        Returns None otherwise. An acknowledgement of the earlier delivery counts for both
+        deliveries.
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
         if job is None or job.message._is_returned or job.message.is_acknowledged:
             return None
-        # If the consumer was reset or re-created, deliveries are counted from 1 again.
+        # If the consumer was reset or re-created, deliveries are counted from 1 again. The message
+        # must then be handled again.
         if about.num_delivered <= job.message.metadata.num_delivered:
             return None
         job.deliveries = about.num_delivered
@@ -110,8 +113,7 @@ class JobsHere:
     def is_over(self, message: Message) -> bool:
         """Return whether a message is a redelivery of a message that was finished a moment ago.
 
-        In this case the server redelivered the message before it received the ack, or the ack was
-        lost.
+        The server sends such a redelivery before it receives the ack, or because the ack was lost.
         """
         about = message.metadata
         self._follow(about)

@@ -18,8 +18,9 @@ __all__ = ["Runnable"]
 class Runnable(Owned, WorksBeside):
     """The base class of workers.
 
-    `start` has to set `_home`, because `ask_to_stop` needs it. Subclasses define the start of a
-    `with` block themselves: editors complete the attributes of the class that defines it.
+    `start` has to set `_home`, because `ask_to_stop` needs it. Each subclass defines the start of a
+    `with` block itself, because some editors offer only the attributes of the class that defines
+    it.
     """
 
     def __init__(self) -> None:
@@ -33,12 +34,12 @@ class Runnable(Owned, WorksBeside):
 
     @abstractmethod
     def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop after the running handlers have ended, within `timeout` seconds."""
+        """Wait at most `timeout` seconds until the running handlers have ended, and stop."""
 
     def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
-        """Work until SIGINT or SIGTERM, a call of `ask_to_stop`, or the end of the work.
+        """Work until SIGINT or SIGTERM, a call of `ask_to_stop`, or an error that ends the work.
 
-        The work then ends as by `stop`, and the error that ended it is raised, if there was one. A
+        Then do the same as `stop`, and raise the error that ended the work, if there was one. A
         second signal has its usual effect.
 
         Args:

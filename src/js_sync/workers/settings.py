@@ -68,12 +68,15 @@ class WorkSettings:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether some messages wait for others."""
+        """Whether there is an order, so that some messages wait for others to be handled."""
         return self.order != "none"
 
     @property
     def room(self) -> int:
-        """Maximum number of messages in the worker."""
+        """Maximum number of messages in the worker's queue, including those being handled.
+
+        The buffer of the worker's iterator has the same limit.
+        """
         if self.max_messages is not None:
             return self.max_messages
         if self.order == "total":
@@ -82,7 +85,10 @@ class WorkSettings:
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 
     def key(self, message: Message, number: int) -> Hashable:
-        """Return a message's key. Messages with the same key are handled sequentially."""
+        """Return a message's key. Messages with the same key are handled sequentially.
+
+        `number` differs for each message. It is the key if there is no order.
+        """
         if callable(self.order):
             return self.order(message)
         if self.order == "none":
