@@ -70,9 +70,10 @@ class AtomicBatch(Owned, BlockHint):
             batch.add("orders.2", b"...")
         print(batch.ack.seq)
 
-    Any failure closes the batch, and the stream stores nothing. If the block catches that failure
-    and continues, its end raises `AtomicBatchFailed`. To retry, create a new batch. `outcome` and
-    `reason` describe the result. Only one task or thread at a time may use a batch.
+    Any failure before the commit closes the batch, and the stream stores nothing. If the block
+    catches the failure and continues, the end of the block raises `AtomicBatchFailed`. To retry,
+    create a new batch. `outcome` and `reason` describe the result. Only one task or thread at a
+    time may use a batch.
     """
 
     def __init__(
@@ -157,8 +158,9 @@ class AtomicBatch(Owned, BlockHint):
         """Add a message to the batch.
 
         The first call returns when the server has accepted the message. Later calls return when the
-        message is written to the connection. All messages must be for the same stream. The server
-        checks expectations at the commit, against the state before the batch. If the stream knows a
+        message is written to the connection. With a server before 2.14, the next `add` or the
+        commit sends the message. All messages must be for the same stream. The server checks
+        expectations at the commit, against the state before the batch. If the stream knows a
         `msg_id` already, the server refuses the whole batch (server 2.12.1).
 
         Args:
@@ -213,7 +215,7 @@ class AtomicBatch(Owned, BlockHint):
                 self._send(held)
 
     def _ends_apart(self) -> bool:
-        """Whether the server accepts a commit message that it does not store (since 2.14)."""
+        """Return whether the server accepts a commit message that it does not store (2.14)."""
         return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
 
     def _send(self, part: _Part) -> None:

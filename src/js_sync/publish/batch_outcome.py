@@ -37,8 +37,8 @@ class BatchTrace:
     """The search for a batch whose commit got no response.
 
     The search first sends a message out of sequence, which closes the batch on the server. The
-    server refuses a commit that arrives after this message. So if the stream does not contain the
-    batch then, it never will.
+    server refuses a commit that arrives after this message. So the stream can no longer store a
+    batch that it does not contain at this time.
     """
 
     def __init__(self, api: Api, sheet: BatchSheet, subject: str, began: float) -> None:
@@ -56,7 +56,8 @@ class BatchTrace:
     def find(self, deadline: Deadline) -> PubAck | None:
         """Return the acknowledgement of the batch, or None if the batch was not found.
 
-        After None, `is_absent` and `found` describe the result. Server errors do not raise.
+        After None, `is_absent` and `found` describe the result. Errors of requests are not raised;
+        `found` contains their text.
         """
         while not deadline.expired():
             try:

@@ -3,9 +3,9 @@
 
 Four measures keep this fast. All acknowledgements come to one inbox, with a number for each
 message. Most acknowledgements are not parsed as JSON: one regular expression finds all that arrived
-together, and a single one is compared with the one before, which differs only in the sequence. The
-receiver stores each outcome in the message's entry. Callers that wait for the same message share
-one signal.
+together, and a single one is compared with the previous one, which usually differs only in the
+sequence. The code that reads the socket stores each outcome in the message's entry. Callers that
+wait for the same message share one signal.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ _SUBJECTS: Final = 1000
 class Pipeline:
     """The messages in flight of one publisher, and the outcome of each.
 
-    `on_done` is called with each message and its outcome before the outcome is visible, possibly in
-    the receiver. It returns False if it was already called for this message: a response and a
-    timeout may come at the same time. The pipeline's owner limits the number of messages in flight.
+    `on_done` is called with each message and its outcome before the outcome is visible, often by
+    the code that reads the socket. It returns False if it was already called for this message: a
+    response and a timeout may come at the same time. The pipeline's owner limits the number of
+    messages in flight.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ class Pipeline:
 
     def _deliver(self, frame: Frame) -> None:
         entry = self._waiting.get(frame[0])
-        # The message has an outcome already: a second response, or one after the timeout.
+        # This is a second response, or a response after the timeout. The outcome is known already.
         if entry is None:
             return
         # Most acknowledgements differ from the previous one in the sequence only. For these, two
@@ -278,9 +279,10 @@ class Pipeline:
             entry.signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the report that messages will get no response, because of `error`.
+        """Handle the error because of which messages get no response.
 
-        `subject` is the subject of these messages; None means all messages.
+        `subject` (lower case) is the subject of these messages. If it is None, no message gets a
+        response.
         """
         for entry in list(self._waiting.values()):
             if entry.reply in self._unsent:
@@ -297,7 +299,7 @@ class Pipeline:
     def _look_for_denial(self) -> None:
         """Fail the messages in flight if the server has refused the inbox.
 
-        `deny` does not see messages that were sent at the time of the refusal.
+        `deny` may miss messages that were added while it ran.
         """
         box = self._box
         if box is not None and box.error is not None and self._waiting:
@@ -317,7 +319,8 @@ class Pipeline:
         if entry.action is None:
             self._act(entry, engine.failed(error, self._left(entry)))
         elif isinstance(error, NoResponders) and isinstance(entry.action, Explain):
-            # `_explain` is looking for the reason of a timeout, and now the response arrived.
+            # `_explain` is looking for the reason of a timeout, and now a late response reports
+            # that there are no responders.
             engine.error = error
 
     def _act(self, entry: UnderWay, action: Action) -> None:
