@@ -48,9 +48,9 @@ def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
 def _left(consumer: Consumer, crew: Crew) -> int:
     """Wait until no message is pending on the server, and return the number of pending messages.
 
-    The result is above 0 if the wait takes more than `_SETTLING` seconds. The workers continue to
-    pull during the wait, because the server reports that a message exceeded `max_deliver` only when
-    the message is due for another delivery.
+    The result is above 0 if the wait takes more than `_SETTLING` seconds, or if a worker failed.
+    The workers must continue to pull during the wait: the server settles a message that exceeded
+    `max_deliver` only when the message is due for another delivery.
     """
     deadline = time.monotonic() + _SETTLING
     while True:

@@ -16,7 +16,7 @@ from twinstream.cli.values import in_bytes
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24
-# A bar is red from this fraction of the limit on.
+# The fraction of the limit from which on a bar is red.
 _NEARLY_FULL: Final = 0.9
 
 
