@@ -12,7 +12,7 @@ __all__ = ["Lossy"]
 
 
 class _Replies:
-    """The single publishes of a connection: they take the slow way, on which they get lost."""
+    """The replies of a connection. Each publish takes the path on which it can be lost."""
 
     def __init__(self, transport, lossy):
         self._transport = transport
@@ -43,11 +43,11 @@ class _Replies:
 
 
 class Lossy:
-    """A connection whose requests with a payload subject can get lost, one by one.
+    """A connection that loses selected publishes, or the responses to them.
 
-    `losses` holds a word for each request to come: `request` (the server never sees it),
-    `answer` (the server does, the program does not see the answer), or anything else for none.
-    Requests to the API of JetStream pass; `api` has their subjects.
+    `losses` has a word for each later publish: `request` (the server does not receive the message),
+    `answer` (the server stores it, and the response is lost), or anything else for no loss.
+    Requests to the API of JetStream are never lost; `api` has their subjects.
     """
 
     def __init__(self, transport):
