@@ -71,7 +71,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 
 def pytest_report_header() -> str | None:
-    """Name the tests that are skipped."""
+    """Name the tests that are not collected because PySpark is missing."""
     return (
         None
         if HAS_SPARK
