@@ -18,7 +18,10 @@ _POLL: Final = 0.05
 
 
 def consume(scene: Scene, jet: JetStream) -> None:
-    """Run both workers until all events are settled and no message is pending on the server."""
+    """Run both workers until all events are settled and no message is pending on the server.
+
+    The wait for each of these conditions is limited. Step 6 reports what is missing.
+    """
     consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
     assert scene.consumer_config is not None, "the consumer has not been created"
     ledger = Ledger(scene.stored, max_deliver=scene.consumer_config.max_deliver or 1)

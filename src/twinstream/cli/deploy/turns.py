@@ -39,7 +39,7 @@ class Holders:
     def rival(self, claim: Claim) -> tuple[str, str] | None:
         """Return the name of another stream or consumer that has a subject of the claim.
 
-        The subject is the second item. Return None if all subjects are free.
+        The second item of the result is this subject. Return None if no other has any of them.
         """
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
