@@ -22,7 +22,7 @@ class Certificates:
 
 
 def make_certificates(folder: Path, *names: str) -> Certificates:
-    """Write certificates that are valid for this host alone, by some of its names perhaps."""
+    """Write certificates that are valid for this host only, with some of its names."""
     authority, stranger = trustme.CA(), trustme.CA()
     server = authority.issue_cert(*(names or ("127.0.0.1", "localhost")))
     client = authority.issue_cert("client@example.org")

@@ -1,8 +1,8 @@
 """Servers for all tests.
 
-``server`` is one real server for the whole run: tests name their streams so that they cannot
-meet. ``server_factory`` starts further ones, which end with the test. ``TWINSTREAM_SERVER`` names
-an older release for all of them (`make versions`).
+``server`` is one real server for the whole run: tests use unique stream names, so that they do not
+affect each other. ``server_factory`` starts further servers, which end with the test.
+``TWINSTREAM_SERVER`` selects an older release for all of them (`make versions`).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 class ByFile(LoadScopeScheduling):
-    """Deals tests to processes file by file, those that start Java to two of them.
+    """A scheduler that assigns tests to processes by file, and tests with Java to two processes.
 
     Tests that parse all sources share a process, which parses them once. Tests that share nothing
-    are dealt one by one.
+    are assigned one by one.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -66,12 +66,12 @@ class ByFile(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """Choose how tests are dealt to the processes that run them."""
+    """Select how tests are assigned to the processes."""
     return ByFile(config, log)
 
 
 def pytest_report_header() -> str | None:
-    """Name what is left out."""
+    """Name the tests that are not collected because PySpark is missing."""
     return (
         None
         if HAS_SPARK
@@ -84,7 +84,7 @@ def pytest_report_header() -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs; begin with what takes long, otherwise the order stays."""
+    """Mark each test by what it needs, and run slow tests first; otherwise the order stays."""
     for item in items:
         item.add_marker(kind(item, java=(SPARK, *APART)))
     for prefix in ("tests/test_docs.py", APART, SPARK):
@@ -93,14 +93,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Prove of each test that is marked `fast` that it starts no server in this process."""
+    """Check that no test with the marker `fast` starts a server in this process."""
     with no_servers() if item.get_closest_marker("fast") else nullcontext():
         return (yield)
 
 
 @pytest.fixture
 def unlogged() -> Iterator[None]:
-    """Nothing is logged: pytest keeps the records, and with a traceback what the test lets go."""
+    """Disable logging: pytest keeps records, whose tracebacks reference objects of the test."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -108,7 +108,7 @@ def unlogged() -> Iterator[None]:
 
 @pytest.fixture
 def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Tuned:
-    """Changes a constant of the SDK for this test, by its name in `tests/tuned.py`."""
+    """Change a constant of the SDK for this test, by its name in `tests/tuned.py`."""
     return tuner(monkeypatch, request.module.__name__)
 
 
@@ -121,7 +121,7 @@ def server() -> Iterator[NatsServer]:
 
 @pytest.fixture
 def server_factory() -> Iterator[Callable[..., NatsServer]]:
-    """Starts servers with the arguments of :class:`twinstream.testing.NatsServer`."""
+    """Start servers with the arguments of :class:`twinstream.testing.NatsServer`."""
     with ExitStack() as stack:
 
         def start(*args: Any, **options: Any) -> NatsServer:
@@ -133,14 +133,14 @@ def server_factory() -> Iterator[Callable[..., NatsServer]]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[NatsCluster]:
-    """Three real servers that know each other, shared by the whole run."""
+    """A cluster of three real servers, shared by the whole run."""
     with NatsCluster(version=VERSION) as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
 def since(request: pytest.FixtureRequest) -> None:
-    """Skip tests marked `since("2.14")` on a server that is older."""
+    """Skip tests marked `since("2.14")` on an older server."""
     marker = request.node.get_closest_marker("since")
     if marker is not None and VERSION is not None:
         wanted = tuple(map(int, marker.args[0].split(".")))

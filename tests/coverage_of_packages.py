@@ -1,4 +1,4 @@
-"""Prints the branch coverage of each package from a report of `coverage json`."""
+"""Print the branch coverage of each package from a report of `coverage json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PARTS = ("covered_lines", "covered_branches", "num_statements", "num_branches")
 
 
 def main(report: str) -> None:
-    """Print a line for each package, and one for all."""
+    """Print a line for each package, and a line for all packages."""
     totals: dict[str, Counter[str]] = {}
     for file, found in json.loads(Path(report).read_text("utf-8"))["files"].items():
         names = Path(file).parts[Path(file).parts.index("src") + 1 :]

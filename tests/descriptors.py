@@ -1,4 +1,4 @@
-"""The descriptors of this process, as Linux lists them."""
+"""The file descriptors of this process, as Linux lists them."""
 
 from __future__ import annotations
 

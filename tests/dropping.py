@@ -1,4 +1,4 @@
-"""Dropping what the program has no more use for."""
+"""Drop objects that the program no longer references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["let_go"]
 
 
 def let_go(things: list[object]) -> None:
-    """Drop what only this list has, and return when it is gone."""
+    """Drop objects that only this list references, and return once they no longer exist."""
     gone = [weakref.ref(thing) for thing in things]
     things.clear()
     deadline = Deadline.after(10)

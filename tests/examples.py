@@ -1,4 +1,4 @@
-"""Runs the examples of a page: what a Python block prints must be what its ``#>`` lines promise."""
+"""Run the examples of a page: a Python block must print what its ``#>`` lines show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def run(command: list[str], server: NatsServer, folder: Path) -> str:
-    """Run a command against a server; return what it printed, or fail with it."""
+    """Run a command against a server; return its output, or fail with the output."""
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
@@ -32,7 +32,7 @@ def run(command: list[str], server: NatsServer, folder: Path) -> str:
 
 
 def check(code: str, server: NatsServer, folder: Path) -> None:
-    """Run a Python example and compare its output with its promises."""
+    """Run a Python example and compare its output with its ``#>`` lines."""
     promised = re.findall(r"^ *#> (.*)$", code, re.MULTILINE)
     assert promised, "the example promises no output"
     printed = run([sys.executable, "-c", code.replace(URL, server.url)], server, folder)

@@ -1,4 +1,4 @@
-"""Run something at a named point of the SDK, as another thread would."""
+"""Run a function at a named point of the SDK, as another thread could."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["hooked", "once", "starts"]
 
 @contextmanager
 def hooked(point: Point, work: Callable[[Any], object]) -> Iterator[None]:
-    """Run work at a point, with the object at hand there, until the block ends."""
+    """Run work at a point until the block ends; its argument is the object at the point."""
     assert point not in HOOKS
     HOOKS[point] = work
     try:
@@ -24,14 +24,14 @@ def hooked(point: Point, work: Callable[[Any], object]) -> Iterator[None]:
 
 @contextmanager
 def starts() -> Iterator[dict[str, Any]]:
-    """Collect the background tasks that start in the block, by name; of several the last one."""
+    """Collect the background tasks or threads that start in the block: the last of each name."""
     tasks: dict[str, Any] = {}
     with hooked("task: started", lambda started: tasks.update([started])):
         yield tasks
 
 
 def once(work: Callable[[], object]) -> Callable[[Any], None]:
-    """Return a hook that runs work the first time only."""
+    """Return a hook that runs work only the first time."""
     todo = [work]
 
     def run(_: Any) -> None:

@@ -1,7 +1,7 @@
-"""What tests look at behind the objects that programs hold. No other module has these names.
+"""Private attributes that tests use. No other module of the tests names them.
 
-Prefer what programs use, then the hooks of `twinstream.core.base.hooks`; `tests/test_project.py`
-counts what is left.
+Prefer public names, then the hooks of `twinstream.core.base.hooks`. `tests/test_project.py` counts
+the remaining accesses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def session_of(connection: Any) -> Any:
 
 
 def link_of(connection: Any) -> Any:
-    """Return the link of a connection: its bytes."""
+    """Return the link of a connection, which sends and receives its bytes."""
     return session_of(connection)._link
 
 
@@ -38,7 +38,7 @@ def api_of(jet: Any) -> Any:
 
 
 def held_of(messages: Any) -> Any:
-    """Return what keeps the messages of an iterator alive."""
+    """Return the object that sends `in_progress` for the buffered messages of an iterator."""
     return messages._held
 
 
@@ -48,20 +48,20 @@ def pipeline_of(publisher: Any) -> Any:
 
 
 def open_push(push: Any, name: str) -> Any:
-    """Let an iterator over pushed messages listen, without a consumer on the server."""
+    """Let an iterator over pushed messages subscribe, without a consumer on the server."""
     return push._open(SimpleNamespace(name=name, config=None))
 
 
 def refuse(connection: Any, text: str) -> None:
-    """Let a connection handle an -ERR of the server, in the thread of the caller."""
+    """Let a connection process an -ERR of the server, in the thread of the caller."""
     session_of(connection)._refused(text)
 
 
 def answers_of(replies: Any) -> Any:
-    """Return the requests without a reply, by their tokens."""
+    """Return the requests in flight, by their tokens."""
     return replies._answers
 
 
 def writer_of(work: Any) -> Any:
-    """Return what publishes for an outbox relay or for exactly-once processing."""
+    """Return the writer of an outbox relay or of exactly-once processing."""
     return work._writer

@@ -1,4 +1,4 @@
-"""What the SDK logged during a test."""
+"""The log records of the SDK during a test."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def texts(caplog: pytest.LogCaptureFixture, area: str, level: int = logging.DEBU
 
 
 def raised(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the texts about callbacks that failed, also those that repeat an earlier one."""
+    """Return the texts about failed callbacks, including texts that repeat an earlier one."""
     return [each.getMessage() for each in caplog.records if " raised " in each.getMessage()]

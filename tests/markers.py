@@ -1,7 +1,7 @@
-"""Which kind a test is: ``fast``, ``long``, ``server`` or ``spark``.
+"""The kind of each test: ``fast``, ``long``, ``server`` or ``spark``.
 
-No test states its kind. It follows from the file of a test, from the fixtures that it asks for,
-and from the names that its code uses, also in the functions of tests/ that it calls.
+No test declares its kind. The kind follows from the test's file, from its fixtures, and from the
+names that its code uses, also in the functions of tests/ that it calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WORDS = tuple(each.__name__ for each in STARTERS)
 
 
 def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
-    """Return the marker of a test; ``java`` are the starts of the paths of tests that need Java."""
+    """Return the marker of a test; ``java`` has prefixes of the paths of tests that need Java."""
     if item.nodeid.startswith(java):
         return "spark"
     if any(starts_servers(each) for each in _functions(item)):
@@ -49,12 +49,12 @@ def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
 
 @cache
 def starts_servers(function: Any) -> bool:
-    """Tell whether a function, or what it uses in tests/, starts a server."""
+    """Return whether a function, or a function in tests/ that it uses, starts a server."""
     return _starts_servers(function, set())
 
 
 def _functions(item: pytest.Item) -> Iterator[Any]:
-    """Yield the function of a test and those of all fixtures that it gets."""
+    """Yield the function of a test and the functions of all its fixtures."""
     yield getattr(item, "function", None)
     found = getattr(item, "_fixtureinfo", None)
     for definitions in found.name2fixturedefs.values() if found else ():
@@ -90,7 +90,7 @@ def _starts_servers(thing: Any, seen: set[int]) -> bool:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code of a function and of the functions within."""
+    """Yield the code of a function and of the functions within it."""
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -99,7 +99,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @contextmanager
 def no_servers() -> Iterator[None]:
-    """Within, a test that starts a server of this package fails."""
+    """Within the block, starting a server of this package raises an AssertionError."""
 
     def refused(version: str | None = None) -> Any:
         raise AssertionError(

@@ -1,4 +1,4 @@
-"""A server with TLS behind somebody who adds a message of his own before TLS begins."""
+"""A server with TLS behind an attacker who adds a message before TLS begins."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _INFO = b'INFO {"version":"2.15.1","headers":true,"max_payload":1000,"tls_requir
 def meddled(
     certificates: Certificates, added: bytes, honest: bytes, info: bytes = b""
 ) -> Iterator[str]:
-    """Serve, and return the address; `info` is added to the members of INFO.
+    """Run the server and yield its address; `info` is added to the members of INFO.
 
-    The first link breaks when somebody listens. Over the next one the honest bytes come when
-    somebody does; those that are added came before TLS.
+    The first connection is closed after a SUB. On the next connection, the server sends `honest`
+    over TLS after a SUB, and the attacker sends `added` before TLS.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.server, certificates.server_key)

@@ -1,4 +1,4 @@
-"""Object stores by nats-py, for tests of both twins: each call has a client of its own."""
+"""Object stores of nats-py, for tests of both twins. Each call uses its own client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Theirs"]
 
 
 class Theirs:
-    """An object store as nats-py has it; its calls return when they are done."""
+    """An object store of nats-py with blocking calls."""
 
     def __init__(self, url: str, bucket: str) -> None:
         self.url = url
@@ -65,7 +65,7 @@ class Theirs:
         return [info.name for info in self._run(lambda store: store.list())]
 
     def watched(self) -> list[tuple[str, bool]]:
-        """Return what a watch says until all is said that is there: names, and if deleted."""
+        """Return the initial results of a watch: names, and whether the objects are deleted."""
 
         async def work(store: ObjectStore) -> list[tuple[str, bool]]:
             watch = await store.watch()

@@ -1,6 +1,6 @@
-"""Buckets and object stores by natsio and nats-py, for tests of both twins: calls that block.
+"""Buckets and object stores of natsio and nats-py with blocking calls, for both twins.
 
-Both clients run in one event loop, in a thread of its own. natsio needs Python 3.13.
+Both clients run in one event loop, in a separate thread. natsio needs Python 3.13.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATIENCE = 30
 
 
 class Blocking:
-    """A handle of another client; its coroutine methods return when they are done."""
+    """An object of another client whose coroutine methods block until they are done."""
 
     def __init__(self, peers: Peers, handle: Any) -> None:
         self._peers = peers
@@ -42,7 +42,7 @@ class Peers:
         self._nats_py: Any = None
 
     def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Run a coroutine function in the loop of the peers, and return its result."""
+        """Run a coroutine function in the event loop of the peers, and return its result."""
 
         async def bounded() -> Any:
             async with asyncio.timeout(_PATIENCE):
@@ -79,17 +79,18 @@ class Peers:
         self.run(lambda: self._natsio.jetstream().create_key_value(config))
 
     def natsio(self, bucket: str) -> Blocking:
-        """Return the bucket of natsio."""
+        """Return the bucket as an object of natsio."""
         return Blocking(self, self.run(lambda: self._natsio.jetstream().key_value(bucket)))
 
     def nats_py(self, bucket: str) -> Blocking:
-        """Return the bucket of nats-py."""
+        """Return the bucket as an object of nats-py."""
         return Blocking(self, self.run(lambda: self._nats_py.jetstream().key_value(bucket)))
 
     def watched(self, bucket: str, write: Callable[[], object], count: int) -> list[list[Any]]:
-        """Watch with both, call `write`, and return what each saw: initial values, None, updates.
+        """Watch with both clients, call `write`, and return the entries of each watch.
 
-        An entry is key, operation and revision; `count` is the number of updates.
+        These are the initial values, None and the updates. An entry is key, operation and revision;
+        `count` is the number of updates.
         """
         watches = self.run(lambda: self._watches(bucket))
         seen = self.run(lambda: _from_each(watches, None))
@@ -107,11 +108,11 @@ class Peers:
     # ---- object stores
 
     def natsio_store(self, bucket: str) -> Blocking:
-        """Return the object store of natsio."""
+        """Return the object store as an object of natsio."""
         return Blocking(self, self.run(lambda: self._natsio.jetstream().object_store(bucket)))
 
     def nats_py_store(self, bucket: str) -> Blocking:
-        """Return the object store of nats-py."""
+        """Return the object store as an object of nats-py."""
         return Blocking(self, self.run(lambda: self._nats_py.jetstream().object_store(bucket)))
 
     def create_store(self, bucket: str) -> None:
@@ -121,7 +122,7 @@ class Peers:
 
     @staticmethod
     def meta(name: str, **members: Any) -> tuple[Any, Any]:
-        """Return what describes an object for natsio, and for nats-py."""
+        """Return the metadata of an object for natsio, and for nats-py."""
         theirs = import_module("natsio.objectstore").ObjectMeta(name=name, **members)
         headers = members.get("headers")
         other = api.ObjectMeta(description=members.get("description"), headers=headers)
@@ -155,7 +156,7 @@ async def _from_each(watches: tuple[Any, ...], count: int | None) -> list[list[A
 
 
 async def _some(entries: Any, count: int | None) -> list[Any]:
-    """Return the next `count` entries, or all up to None."""
+    """Return the next `count` entries, or all entries up to None."""
     found: list[Any] = []
     while count is None or len(found) < count:
         found.append(await anext(entries))

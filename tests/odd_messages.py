@@ -15,14 +15,14 @@ _END: Final = b"\r\n\r\n"
 
 @frozen
 class OddMessage:
-    """A header block, which may be any bytes (None: no headers), and a payload."""
+    """A header block of any bytes (None for no headers), and a payload."""
 
     headers: bytes | None
     data: bytes = b"payload"
 
 
 def _forged(stream: bytes) -> bytes:
-    """Return headers that look like those which the server appends to a direct get."""
+    """Return headers that look like those that the server appends to a direct get."""
     return (
         b"NATS/1.0\r\nNats-Stream: %b\r\nNats-Subject: forged\r\nNats-Sequence: 7\r\n"
         b"Nats-Time-Stamp: 2020-01-01T00:00:00Z\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 0"
@@ -88,7 +88,7 @@ ODD_MESSAGES: Final[Mapping[str, OddMessage]] = {
 def publish_raw(port: int, subject: str, *given: OddMessage) -> list[OddMessage]:
     """Publish messages to a server on loopback, in order; return when it has read them.
 
-    Without any given ones, all of `ODD_MESSAGES`.
+    Without arguments, publish all `ODD_MESSAGES`.
     """
     messages = list(given or ODD_MESSAGES.values())
     with socket.create_connection(("127.0.0.1", port), timeout=30) as sock, sock.makefile() as file:

@@ -1,4 +1,4 @@
-"""An operator, an account and a user, as decentralised authentication knows them."""
+"""An operator, an account and a user for decentralised authentication."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from attrs import frozen
 
 @frozen
 class Operator:
-    """A server's configuration, and the credentials file of a user that it lets in."""
+    """A server's configuration, and the credentials file of a user that the server accepts."""
 
     config: str
     credentials: str
 
 
 def make_operator(tiers: dict[str, dict[str, int]] | None = None) -> Operator:
-    """Make keys and JWTs, each signed by the one above it; ``tiers`` give JetStream its limits."""
+    """Create keys and JWTs, each signed by its parent; ``tiers`` are the limits of JetStream."""
     operator, account, system, user = (
         _pair(kind)
         for kind in (
@@ -57,14 +57,14 @@ def make_operator(tiers: dict[str, dict[str, int]] | None = None) -> Operator:
 
 @frozen
 class Pair:
-    """A user's key: the part that a server's configuration names, and the seed."""
+    """A user's key: the public key, which a server's configuration names, and the seed."""
 
     public: str
     seed: str
 
 
 def make_pair() -> Pair:
-    """Make the key of a user that no JWT speaks for."""
+    """Create the key of a user without a JWT."""
     pair = _pair(nkeys.PREFIX_BYTE_USER)
     return Pair(_public(pair), bytes(pair.seed).decode())
 

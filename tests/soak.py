@@ -1,4 +1,4 @@
-"""How long the long scenarios run, and where they state what they saw."""
+"""The length of long scenarios, and their output."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def rounds(short: int, long: int) -> int:
 
 
 def state(line: str) -> None:
-    """Show a finding: at once in a long run, with a failure otherwise."""
+    """Print a finding: immediately in a long run, otherwise only if the test fails."""
     print(line, file=sys.__stdout__ if LONG else sys.stdout, flush=True)

@@ -1,4 +1,4 @@
-"""Editors complete what programs use of each object and nothing else, by jedi, as in Jupyter."""
+"""Editors complete the public names of each object and no others, by jedi, as in Jupyter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters made by processes that are killed at random; short here, long with `make soak`."""
+"""Dead letters from processes that are killed at random; short here, long with `make soak`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
 
 
 def wait(delay: float) -> None:
-    """Let the victim work for a moment."""
+    """Let the process work for a moment."""
     deadline = Deadline.after(timedelta(seconds=delay))
     while not deadline.expired():
         pass

@@ -1,8 +1,8 @@
-"""Every example of the pages in docs/, in order, each page against a fresh server.
+"""Every example of the pages in docs/, in order, each page against a new server.
 
-Python blocks print what their ``#>`` lines promise. Of ``sh`` blocks each line is a `twinstream`
-command that must succeed; a page that needs another environment marks its blocks ``console``,
-which are not run here; `twinstream` commands in them must have the options that they name.
+Python blocks must print what their ``#>`` lines show. Each line of an ``sh`` block is a
+`twinstream` command that must succeed. Blocks that need another environment are marked ``console``
+and are not run here, but `twinstream` commands in them must have the options that they use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A program that drops a publisher and ends at once learns of the refused messages."""
+"""A program that drops a publisher and ends at once still reports the refused messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers that end otherwise than by returning or by an error of their own."""
+"""Handlers that end in other ways than by returning or by raising an exception."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_cancelling_a_worker_ends_it(server: NatsServer) -> None:
 
 
 def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(server: NatsServer) -> None:
-    """The thread of the handler runs before whoever started it goes on."""
+    """The thread of the handler runs before the thread that started it continues."""
     done = threading.Event()
 
     def ahead(started: tuple[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Every error of the SDK is the same after pickling and copying, with its notes and its cause."""
+"""Every error of the SDK is unchanged after pickling and copying, with its notes and cause."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
 
 
 def error_classes() -> Iterator[type[Exception]]:
-    """Yield the exceptions that programs can meet: those without an underscore."""
+    """Yield the public exception classes."""
     for name in PACKAGES:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
@@ -80,7 +80,7 @@ def made(cls: type[Exception]) -> Exception:
 
 
 def troubled(cls: type[Exception]) -> Exception:
-    """Return an error with notes, an attribute and a cause that has notes, too."""
+    """Return an error with notes, an attribute, and a cause that has notes, too."""
     error = made(cls)
     error.add_note("try this")
     error.extra = {"a": 1}  # type: ignore[attr-defined]

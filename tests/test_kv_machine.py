@@ -1,8 +1,8 @@
-"""A bucket against a model of one, over random histories, on a real server, in both twins.
+"""A bucket against a model, with random histories, on a real server, in both twins.
 
-Keys are written, marked, dropped and read in any order, while a watch and a cache follow, and their
-consumers are deleted. Each call returns what the model says; the watch delivers each revision once
-and in order, and the cache has what it wrote at once.
+Keys are written, deleted, purged and read in any order, while a watch and a cache follow, and their
+consumers are deleted. Each call returns the result of the model. The watch delivers each revision
+once and in order, and the cache has its own writes at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Revision = tuple[int, str, bytes | None]
 
 
 class ModelBucket:
-    """What a bucket is to hold."""
+    """The expected contents of a bucket."""
 
     def __init__(self, history: int) -> None:
         self.history = history
@@ -72,7 +72,7 @@ class ModelBucket:
 
 
 class BucketMachine(RuleBasedStateMachine):
-    """Does everything to a bucket; `twin` and `url` are set by the test."""
+    """A state machine with all operations of a bucket; the test sets `twin` and `url`."""
 
     twin: Any
     url: str
@@ -82,7 +82,7 @@ class BucketMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
 
     def do(self, work: Any) -> Any:
-        """Return what a call of either twin returns."""
+        """Return the result of a call of either twin."""
         if not inspect.isawaitable(work):
             return work
 
@@ -236,7 +236,7 @@ class BucketMachine(RuleBasedStateMachine):
 
     @rule()
     def take_all(self) -> None:
-        """Take what the watch has: with one revision a key only the last ones are sure."""
+        """Take all entries of the watch. With a history of 1, only the last ones are certain."""
         seen: list[tuple[str, Revision]] = []
         while self.written and (not seen or seen[-1] != self.written[-1]):
             entry = self.do(self.watch.next(20))
@@ -269,7 +269,7 @@ class BucketMachine(RuleBasedStateMachine):
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """A server of its own: the machine makes many buckets."""
+    """The URL of a separate server, because the machine creates many buckets."""
     with NatsServer() as server:
         yield server.url
 

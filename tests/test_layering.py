@@ -1,4 +1,4 @@
-"""Imports point one way only, and importing a package pulls in no more than it needs."""
+"""Imports point one way only, and importing a package imports no more than it needs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ EXTRAS = {"click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
 
 
 def files(package: str) -> list[Path]:
-    """Return the files of a package, without those of a package inside it that has its own line."""
+    """Return the files of a package, without inner packages that have an entry of their own."""
     folder = SOURCE.joinpath(*package.split("."))
     if not folder.is_dir():
         return [folder.with_suffix(".py")]
@@ -151,7 +151,7 @@ MODULES = {module_of(path) for path in SOURCE.rglob("*.py")}
 
 @cache
 def imported_modules(path: Path) -> tuple[str, ...]:
-    """Return every module that a file imports, wherever in it and for whatever reason."""
+    """Return every module that a file imports, anywhere in the file."""
     return tuple(_imported_modules(path))
 
 
@@ -174,7 +174,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def package_of(module: str) -> str | None:
-    """Return the longest name in ARROWS that a module is, or is a part of."""
+    """Return the longest name in ARROWS that is the module or a parent of it."""
     parts = module.split(".")
     names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
     return next((name for name in names if name in ARROWS), None)
@@ -202,7 +202,7 @@ def test_imports_point_as_drawn(package: str) -> None:
 
 
 def place(package: str, module: str) -> str:
-    """Return the folder of a module below a package, or its name where it is in none."""
+    """Return the folder of a module below a package, or the module's name if it is in none."""
     return module.removeprefix(package).strip(".").partition(".")[0] or "__init__"
 
 
@@ -291,7 +291,7 @@ def test_the_helpers_for_tests_use_the_standard_library_alone() -> None:
 
 
 def modules_after(statement: str) -> set[str]:
-    """Return the modules that a fresh interpreter holds after a statement."""
+    """Return the modules that a new interpreter has loaded after a statement."""
     program = f"{statement}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -300,7 +300,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 def loaded_by(package: str) -> set[str]:
-    """Return the top-level modules that all public names of a package bring along."""
+    """Return the top-level modules that the public names of a package load."""
     names = modules_after(f"from {package} import *")
     return {name.partition(".")[0] for name in names}
 

@@ -1,4 +1,4 @@
-"""What a program that does not configure logging sees on standard error."""
+"""Standard error of a program that does not configure logging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each test has one marker for what it needs; those marked `fast` cannot start a server."""
+"""Each test has one marker for what it needs, and `fast` tests cannot start a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = {"fast", "long", "server", "spark"}
 
 @contextmanager
 def made(start: bool) -> Any:
-    """Start a server within a function that is decorated."""
+    """Start a server within a decorated function."""
     yield NatsServer().start() if start else None
 
 
@@ -80,7 +80,7 @@ def test_function_without_servers_is_not_marked(function: Any) -> None:
 
 
 def test_a_fast_test_cannot_start_a_server(request: pytest.FixtureRequest) -> None:
-    """The class is named in pieces, so that this test is marked `fast` nevertheless."""
+    """The name of the class is built from parts, so that this test is marked `fast`."""
     assert request.node.get_closest_marker("fast")
     starter = getattr(importlib.import_module("twinstream.testing"), "".join(["Nats", "Server"]))
     with pytest.raises(AssertionError, match="marked `fast`"):
@@ -88,7 +88,7 @@ def test_a_fast_test_cannot_start_a_server(request: pytest.FixtureRequest) -> No
 
 
 def test_the_list_of_what_needs_spark_is_whole() -> None:
-    """Without PySpark these are not collected."""
+    """Without PySpark, these tests are not collected."""
     importing = re.compile(r"^from twinstream\.spark|\"twinstream\.spark\"", re.MULTILINE)
     files = [path for path in TESTS.rglob("test_*.py") if "spark" not in path.parts]
     found = {path for path in files if importing.search(path.read_text("utf-8"))}

@@ -1,4 +1,4 @@
-"""Names of nats-py: errors name what stands in their place, and agree with the guide."""
+"""Names of nats-py: errors name the replacement, and agree with the guide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public call of the JetStream layer is in the table of operations, or made of such calls."""
+"""Every public call of the JetStream layer is in the table of operations, or uses such calls."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_call_declares_its_subjects(call: str, name: str) -> None:
 
 
 def test_api_subjects_are_built_in_one_place() -> None:
-    """So that the domain or prefix is in all of them."""
+    """So every subject contains the domain or prefix."""
     literal = re.compile(r"""["']\$JS\.(API|[^.{"']+\.API)""")
     for path in sorted((SOURCE / "js_async").rglob("*.py")):
         assert not literal.search(path.read_text("utf-8")), f"{path.name}: use api.subjects"

@@ -1,4 +1,4 @@
-"""What happens to a blocking program: Ctrl-C, and forks."""
+"""A blocking program as a process: Ctrl-C, and forks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAITS = {
 
 @pytest.fixture
 def program(server: NatsServer) -> Iterator[list[subprocess.Popen[str]]]:
-    """Programs that were started; ended with the test."""
+    """Start programs, which end with the test."""
     running: list[subprocess.Popen[str]] = []
     yield running
     for each in running:
@@ -148,7 +148,7 @@ os._exit(0)
 
 
 def test_a_forked_child_writes_nothing_into_the_link_of_its_parent() -> None:
-    """Over TLS any byte of it would break the link."""
+    """With TLS, a single byte of the child would break the connection."""
     text = """
 import os, sys
 import js_sync as js

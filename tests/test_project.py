@@ -1,4 +1,4 @@
-"""The promises of the repository itself: pins, licence, generated marks, sizes."""
+"""Rules for the repository: pins, licence, marks of generated files, sizes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """Return the files of the repository, without what git ignores."""
+    """Return the files of the repository that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -202,7 +202,7 @@ def test_the_table_of_commands_names_targets() -> None:
 
 
 def test_the_smaller_set_of_packages_lacks_spark_and_java_alone() -> None:
-    """The pins that `make setup-fast` leaves out are pinned, and nothing else needs them."""
+    """The packages that `make setup-fast` omits are pinned, and no other package needs them."""
     makefile = (ROOT / "Makefile").read_text()
     found = re.search(r"^SPARK := (\S+)$", makefile, re.MULTILINE)
     assert found is not None
@@ -255,7 +255,7 @@ def test_no_path_of_a_machine_is_in_any_file() -> None:
 
 
 def test_soak_runs_every_test_that_has_a_long_form() -> None:
-    """`make soak` chooses by name."""
+    """`make soak` selects tests by name."""
     for path in tracked():
         if not (path.is_relative_to(ROOT / "tests") and path.name.startswith("test_")):
             continue
@@ -268,13 +268,13 @@ def test_soak_runs_every_test_that_has_a_long_form() -> None:
 
 
 def calls(tree: ast.AST, name: str) -> bool:
-    """Tell whether there is a call of a function by its plain name."""
+    """Return whether a function is called by its plain name."""
     functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == name for each in functions)
 
 
 def test_tests_use_what_programs_use() -> None:
-    """A test that reaches behind that breaks with each change of the inside."""
+    """A test that uses private attributes fails when the implementation changes."""
     private, replaced = Counter[str](), Counter[str]()
     for path in tracked():
         name = path.relative_to(ROOT).as_posix()
@@ -288,14 +288,14 @@ def test_tests_use_what_programs_use() -> None:
 
 
 def is_private(node: ast.Attribute) -> bool:
-    """Tell whether an access reaches into another object."""
+    """Return whether an access reads a private attribute of another object."""
     if not node.attr.startswith("_") or node.attr.endswith("__") or node.attr in PUBLIC:
         return False
     return not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
 
 
 def replaces(node: ast.AST) -> bool:
-    """Tell whether a node replaces an attribute, by `setattr` or by `unittest.mock.patch`."""
+    """Return whether a node replaces an attribute, by `setattr` or `unittest.mock.patch`."""
     if isinstance(node, ast.ImportFrom):
         return node.module == "unittest.mock" and any(each.name == "patch" for each in node.names)
     if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The arguments of `publish` become a request by their places, so each must be at its own."""
+"""`publish` passes its arguments to a request by position, so each must be at its own."""
 
 from __future__ import annotations
 

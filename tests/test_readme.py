@@ -1,7 +1,8 @@
 """Every example of the README, run against a real server.
 
 A line ``#> text`` in a Python example is what the example prints. Shell examples that call
-``twinstream`` run; those that install or call make are named here, for they are proved elsewhere.
+``twinstream`` are run. Examples that install or call make are listed here, because other tests
+cover them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NOT_RUN_HERE = {"make demo", "make test"}
 
 @pytest.fixture
 def books(server_factory: Callable[[], NatsServer], tmp_path: Path) -> NatsServer:
-    """A server that has the stream that the examples after the twins look at."""
+    """A server with the stream that the later examples use."""
     server = server_factory()
     script = next(code for code in blocks(README, "python") if "js_sync.connect" in code)
     run([sys.executable, "-c", script.replace(URL, server.url)], server, tmp_path)

@@ -80,7 +80,7 @@ SENT = "async def sent():\n    'Return when what was written is sent.'\n    awai
 
 
 def written(twin: str, body: str) -> str:
-    """Return a program that is written for asyncio, for a twin."""
+    """Return a program for a twin. The argument is written for asyncio."""
     sleep = "time.sleep(0.01)" if twin == "js_sync" else "asyncio.sleep(0)"
     body = SENT.format(sleep) + textwrap.dedent(body).strip()
     if twin == "js_sync":
@@ -97,7 +97,7 @@ def started(twin: str, body: str, url: str, *options: str) -> subprocess.Popen[s
 
 
 def ran(twin: str, body: str, url: str, *options: str) -> tuple[int, str, str]:
-    """Run a program to its end; return its exit code and what it wrote."""
+    """Run a program to its end; return its exit code, its output and its errors."""
     with started(twin, body, url, *options) as program:
         out, err = program.communicate(timeout=PATIENCE)
     # What is logged without any setting, when the server of a test leaves.
@@ -112,19 +112,19 @@ def greet(peer: FakePeer) -> None:
 
 
 def has_left(fake: FakeServer) -> None:
-    """Return when the server has seen the end of the connection."""
+    """Return once the server has seen the end of the connection."""
     eventually(lambda: fake.reached("left"))
 
 
 def deaf(peer: FakePeer) -> None:
-    """A peer that reads nothing after the greeting."""
+    """A peer that reads nothing after the handshake."""
     peer.handshake()
     peer.stop_reading()
     peer.wait_for("over", timeout=PATIENCE)
 
 
 class Stored:
-    """A stream of 40 messages on a real server, and what its consumer `c` has acknowledged."""
+    """A stream of 40 messages on a real server, and the acknowledgements of its consumer `c`."""
 
     def __init__(self, server: NatsServer) -> None:
         self.name = f"SEAM{next(NUMBERS)}"
@@ -138,7 +138,7 @@ class Stored:
                 jet.publish(f"{self.name}.a")
 
     def acknowledged(self, wanted: int) -> None:
-        """Return when so many messages are acknowledged."""
+        """Return once `count` messages are acknowledged."""
         with js_sync.connect(self._server.url) as connection:
             consumer = connection.jetstream(timeout=20).get_consumer(self.name, "c")
 
@@ -150,7 +150,7 @@ class Stored:
             eventually(floor)
 
     def messages(self, wanted: int) -> None:
-        """Return when so many messages are stored."""
+        """Return once `count` messages are stored."""
         with js_sync.connect(self._server.url) as connection:
             stream = connection.jetstream(timeout=20).get_stream(self.name)
             eventually(lambda: stream.info().state.messages == wanted)
@@ -274,7 +274,7 @@ FILL = {
 
 
 def exit_bounded(twin: str, server: NatsServer) -> None:
-    """It would hang here for ever, or lose the rest without a word."""
+    """Without the bound, the exit would hang, or lose the rest silently."""
     with FakeServer(deaf) as fake:
         body = "nc = await js.connect(URL)\n" + textwrap.dedent(FILL[twin])
         code, out, err = ran(twin, body, fake.url)
@@ -301,7 +301,7 @@ def exit_reconnecting(twin: str, server: NatsServer) -> None:
 
 
 def exit_child(twin: str, server: NatsServer) -> None:
-    """What the parent wrote is sent once, by the parent."""
+    """The parent's data is sent once, by the parent."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -465,7 +465,7 @@ def fork_use(twin: str, server: NatsServer) -> None:
 
 
 def fork_leaves(twin: str, server: NatsServer) -> None:
-    """A child leaves the blocks of everything that there is, and the parent goes on with it."""
+    """A child leaves all open blocks, and the parent continues to use the objects."""
     name = f"SEAM{next(NUMBERS)}"
     body = f"""
     async def handler(message):
@@ -503,7 +503,7 @@ def fork_leaves(twin: str, server: NatsServer) -> None:
 
 
 def fork_blocks(twin: str, server: NatsServer) -> None:
-    """Nothing that a `with` block closes does it in a forked child."""
+    """In a forked child, the end of a `with` block closes nothing."""
     package = importlib.import_module(twin)
     left = "__exit__" if twin == "js_sync" else "__aexit__"
     # The seam's own, which are not of a connection.

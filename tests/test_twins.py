@@ -1,4 +1,4 @@
-"""The twins offer the same: names, signatures, documentation; and the generated one is fresh."""
+"""The twins have equal names, signatures and docstrings, and the generated twin is up to date."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def modules(package: str) -> Iterator[ModuleType]:
 
 
 def plain(annotation: Any) -> str:
-    """Return an annotation without what makes it asynchronous."""
+    """Return an annotation without its asynchronous parts."""
     text = str(annotation).replace("js_async", "js_sync").replace("Async", "")
     # What the blocking twin returns is open.
     text = re.sub(r"\bOpening\[(.*)\]", r"\1", text)
@@ -73,7 +73,7 @@ def signature(function: Any) -> list[tuple[str, str, str, str]]:
 
 
 def members(cls: type) -> dict[str, Any]:
-    """Return what a class offers by its plain name: public members and protocol methods."""
+    """Return the public members and protocol methods of a class, by the names in `js_sync`."""
     found = {RENAMED.get(name, name): value for name, value in vars(cls).items()}
     return {
         name: value
@@ -197,7 +197,7 @@ def test_no_word_of_the_other_twin_remains() -> None:
 
 
 def public(package: str) -> Iterator[tuple[str, Any]]:
-    """Yield every public thing of a package, and the public members of its classes."""
+    """Yield every public object of a package, and the public members of its classes."""
     for module in modules(package):
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
@@ -248,7 +248,7 @@ def test_lists_of_names_hold_what_other_modules_import() -> None:
 
 
 def order(name: str) -> tuple[int, str]:
-    """Constants, then classes, then functions, as ruff sorts them."""
+    """Return the sort key: constants, then classes, then functions, as ruff sorts them."""
     kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
     return kind, name
 

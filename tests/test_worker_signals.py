@@ -1,4 +1,4 @@
-"""Workers as programs: ended by a signal in good order, or killed in the middle."""
+"""Workers as programs: ended by a signal with a clean shutdown, or killed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TWINS = pytest.mark.parametrize("program", [BLOCKING, LOOPING], ids=["blocking",
 
 @contextmanager
 def running(program: str, server: NatsServer, order: str) -> Generator[subprocess.Popen[str]]:
-    """Run a worker, and kill it in the end if it is still there."""
+    """Run a worker, and kill it at the end if it is still running."""
     command = [sys.executable, "-c", program, server.url, order]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as worker:
@@ -66,13 +66,13 @@ def running(program: str, server: NatsServer, order: str) -> Generator[subproces
 
 
 def first(worker: subprocess.Popen[str], count: int) -> list[int]:
-    """Return the first messages that a worker worked on."""
+    """Return the first messages that a worker handled."""
     assert worker.stdout is not None
     return [int(worker.stdout.readline()) for _ in range(count)]
 
 
 def rest(worker: subprocess.Popen[str]) -> list[str]:
-    """Return what else a worker printed, when it has ended."""
+    """Return the remaining output of a worker, after it has ended."""
     assert worker.stdout is not None
     return worker.stdout.read().splitlines()
 

@@ -1,4 +1,4 @@
-"""Arguments of another kind than is asked for: refused where they are given, and named."""
+"""Arguments of a wrong type are refused at the call, and the error names the argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of the other twin's kind: refused, before a message is called done or tried again."""
+"""Handlers of the other twin's kind are refused before a message is acknowledged or retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants of the SDK that tests change, under names of their own: `tuned("outbox page", 5)`."""
+"""Constants of the SDK that tests change, under other names: `tuned("outbox page", 5)`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CONSTANTS: Final = {
 
 
 def tuner(patch: pytest.MonkeyPatch, module: str) -> Tuned:
-    """Return a function that changes a constant for the test of a module, by its name here."""
+    """Return a function that changes a constant for the tests of a module, by its name here."""
     twin = "js_async" if module.startswith("tests._async.") else "js_sync"
 
     def tune(name: str, value: Any) -> None:

@@ -1,9 +1,9 @@
-"""Places where JetStream is reached in three ways, with a user for each list of permissions.
+"""Servers that reach JetStream in three ways, with a user for each list of permissions.
 
-In the plain world the client is in JetStream's own account; through a leaf node it is on a server
-without JetStream, and names the domain; through an import it is in another account, and names the
-prefix. In each the user may do what its list says and nothing else, so that a call on a subject
-without the domain or the prefix is a violation that the server reports.
+With `plain`, the client is in JetStream's own account. Through a leaf node, the client is on a
+server without JetStream and names the domain. Through an import, the client is in another account
+and names the prefix. Each user may use exactly the subjects of its list, so the server reports a
+violation if a call uses a subject without the domain or the prefix.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DOMAIN = "leaf"
 
 @frozen
 class World:
-    """Where clients connect to, and where a user without limits in JetStream's account does."""
+    """The URL for clients, and the URL for a user without limits in JetStream's account."""
 
     url: str
     admin_url: str
@@ -42,7 +42,7 @@ def users(lists: Mapping[str, Permissions]) -> str:
 
 @contextmanager
 def plain(lists: Mapping[str, Permissions], more: str = "") -> Iterator[World]:
-    """Return a server where the users are in JetStream's account; `more` is configuration."""
+    """Yield a server whose users are in JetStream's account; `more` is configuration."""
     config = f"""{more}
     accounts {{
         APP: {{ jetstream: enabled, users: [{{user: admin, password: pw}}, {users(lists)}] }}
@@ -53,7 +53,7 @@ def plain(lists: Mapping[str, Permissions], more: str = "") -> Iterator[World]:
 
 @contextmanager
 def through_a_leaf(lists: Mapping[str, Permissions]) -> Iterator[World]:
-    """Return a hub without JetStream; a leaf node of it has JetStream as a domain."""
+    """Yield a hub without JetStream, to which a leaf node with a JetStream domain is connected."""
     [port] = free_ports(1)
     hub_config = f"""
         leafnodes {{ listen: "127.0.0.1:{port}" }}
@@ -74,7 +74,7 @@ def through_a_leaf(lists: Mapping[str, Permissions]) -> Iterator[World]:
 
 @contextmanager
 def through_an_import(lists: Mapping[str, Permissions]) -> Iterator[World]:
-    """Return a server where another account imports the API under a prefix of its own."""
+    """Yield a server on which another account imports the API under its own prefix."""
     services = (
         "$JS.ACK.>",
         "$JS.FC.>",

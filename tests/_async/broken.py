@@ -1,4 +1,4 @@
-"""A transport that is killed: at one of its operations, before it or right after."""
+"""A transport that is killed before or after one of its operations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ BEFORE, BEHIND = "before", "behind"
 
 
 class Killed(BaseException):
-    """The process has ended: an exception that no handler catches."""
+    """The process was killed: an exception that no handler catches."""
 
 
 class Mortal:
-    """Passes everything on to a transport, up to one operation: then nothing goes any more."""
+    """A transport that passes operations on until one of them kills it.
+
+    Later operations raise `Killed`.
+    """
 
     def __init__(self, transport, at, when):
         self._transport = transport
@@ -59,6 +62,6 @@ class Mortal:
 
 
 def mortal(jet, at, when):
-    """Return the API over the same connection, to be killed at an operation; and the killer."""
+    """Return the API over the same connection, and the transport that kills it at an operation."""
     transport = Mortal(api_of(jet).transport, at, when)
     return js.JetStream(transport, timeout=20), transport

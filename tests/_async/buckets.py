@@ -1,4 +1,4 @@
-"""Buckets and conditions that several scenarios of key-value stores start from."""
+"""Buckets and conditions for several scenarios of key-value stores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def summary(entry):
 
 
 async def state(watch):
-    """Return what a watch delivers before it has caught up."""
+    """Return the entries that a watch delivers before it has caught up."""
     found = []
     while (entry := await watch.next(20)) is not None:
         found.append(summary(entry))

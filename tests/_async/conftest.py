@@ -1,4 +1,4 @@
-"""Runs test coroutines, and opens JetStream in each way there is."""
+"""Run test coroutines, and open JetStream over each kind of connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATIENCE = 3600.0 if LONG else 120.0
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test coroutine to its end in a loop of its own."""
+    """Run a test coroutine to its end in its own event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
@@ -42,7 +42,7 @@ Opened = Callable[..., AbstractAsyncContextManager[js_async.JetStream]]
 
 @pytest.fixture(params=["own connection", "nats-py connection"])
 def opened(request: pytest.FixtureRequest, server: NatsServer) -> Opened:
-    """Opens the JetStream API: `async with opened() as jet`."""
+    """Open the JetStream API: `async with opened() as jet`."""
 
     # What a test does not want to be late is not to fail where the machine is slow.
     unhurried = {"timeout": 10}
@@ -65,5 +65,5 @@ def opened(request: pytest.FixtureRequest, server: NatsServer) -> Opened:
 
 @pytest.fixture
 def name() -> str:
-    """A name for a stream that no other test uses."""
+    """A stream name that no other test uses."""
     return f"A{next(_NUMBERS)}"

@@ -1,8 +1,8 @@
-"""A process that dies at a chosen step: what it had done stays, and it does nothing any more.
+"""A process that crashes at a chosen step: earlier steps keep their effect, later steps fail.
 
-Steps are the messages that it sends (publishes, acknowledgements, requests of any kind) and the
-changes of its outbox. It dies before one, so that it is not done, or after one, so that it is done
-and nobody comes to know.
+Steps are the messages that the process sends (publishes, acknowledgements, requests of any kind)
+and the changes of its outbox. The process crashes before a step, which then has no effect, or after
+it, so that the step has its effect but the process does not learn of it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = ["Crashed", "Crashing", "CrashingStore", "Fate"]
 
 
 class Crashed(js.ConnectionClosed):
-    """The process is dead."""
+    """The process has crashed."""
 
 
 class Fate:
-    """When a process dies: at the step of that number, before it or after it; 0 is never."""
+    """The step at which a process crashes, before or after the step. The step 0 means never."""
 
     def __init__(self, step=0, after=False):
         self.left = step
@@ -40,7 +40,7 @@ class Fate:
 
 
 class Crashing:
-    """The link of a process that dies."""
+    """The transport of a process that crashes."""
 
     def __init__(self, transport, fate):
         self._transport = transport
@@ -73,7 +73,7 @@ class Crashing:
 
 
 class CrashingStore:
-    """The outbox of a process that dies."""
+    """The outbox of a process that crashes."""
 
     def __init__(self, store, fate):
         self._store = store
@@ -83,7 +83,7 @@ class CrashingStore:
         return getattr(self._store, name)
 
     def release(self):
-        """Release the outbox, as the end of the process does, after any outcome."""
+        """Release the outbox, also after a crash, as the end of a process does."""
         self._store.release()
 
     def done(self, numbers):

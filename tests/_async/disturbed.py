@@ -1,4 +1,4 @@
-"""A transport on which something happens just before or after a request."""
+"""A transport that runs an action before or after a selected request."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["Disturbed"]
 
 
 class Disturbed:
-    """Passes everything on, and acts once, at the first request that matches.
+    """A transport that runs two actions once, around the first matching request.
 
-    `before` is called before the request is sent, `after` when its response has come. `requests`
-    has the subjects of all requests.
+    All requests are passed on. `before` is called before the request is sent, `after` after its
+    response has arrived. `requests` has the subjects of all requests.
     """
 
     def __init__(self, transport, pattern="$^", *, before=None, after=None):
@@ -22,7 +22,7 @@ class Disturbed:
         self.expect(pattern, before=before, after=after)
 
     def expect(self, pattern, *, before=None, after=None):
-        """Act at the next request that matches."""
+        """Run the actions at the next request that matches."""
         self._pattern = re.compile(pattern)
         self._acts = [before, after]
 

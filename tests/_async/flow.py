@@ -1,4 +1,4 @@
-"""What scenarios need of concurrency; `_sync/flow.py` has the same names on threads."""
+"""Concurrency for scenarios. `_sync/flow.py` has the same names, implemented with threads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["ended", "eventually", "pause", "together"]
 
 
 async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """Run works at the same time and return what each returned."""
+    """Run several functions concurrently, and return their results."""
     return list(await asyncio.gather(*(work() for work in works)))
 
 
 async def eventually(
     condition: Callable[..., Awaitable[Any]], *args: Any, patience: float = 30.0
 ) -> Any:
-    """Return the first true value of a condition; fail when there is none in time."""
+    """Return the first true value of a condition; fail if there is none before the deadline."""
     deadline = Deadline.after(patience)
     while not deadline.expired():
         value = await condition(*args)
@@ -30,10 +30,10 @@ async def eventually(
 
 
 async def pause(delay: float) -> None:
-    """Let others work for a while, as a handler does that waits for something slow."""
+    """Let other tasks or threads run for a while, as a slow handler does."""
     await asyncio.sleep(delay)
 
 
 async def ended(iterable: Any) -> None:
-    """End an iteration as the interpreter does for an unreferenced iterator."""
+    """End an iteration as the interpreter ends an unreferenced iterator."""
     await iterable.__aiter__().aclose()

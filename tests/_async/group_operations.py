@@ -1,4 +1,4 @@
-"""The operations of consumer groups in the table of permissions, done for real."""
+"""The operations of consumer groups in the table of permissions, run on a server."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=8))
 
 
 def group_of(jet, name):
-    """Return the group of an operation's own stream."""
+    """Return the group on the stream of an operation."""
     kinds = {"static": jet.static_consumer_group, "elastic": jet.elastic_consumer_group}
     return kinds[name.partition("_")[0]](name, "g")
 
 
 def config_of(name):
-    """Return the configuration of the group, with one partition."""
+    """Return a configuration of the group with one partition."""
     if name.startswith("static"):
         return StaticGroupConfig(max_members=1, members=["m"])
     by_key = PartitioningFilter(filter=f"p.{name}.*", partitioning_wildcards=[1])
@@ -39,7 +39,7 @@ def config_of(name):
 
 
 async def set_group(jet, name):
-    """Make the stream of an operation, with three messages, and its group."""
+    """Create the stream of an operation with three messages, and its group."""
     kind = name.partition("_")[0]
     with suppress(js.GroupNotFound):
         await group_of(jet, name).delete()
@@ -70,7 +70,7 @@ async def set_group(jet, name):
 
 
 async def served(group, short=20):
-    """Work until all messages are handled."""
+    """Run a worker until all messages are handled."""
     handled = []
 
     async def handler(message):

@@ -1,4 +1,4 @@
-"""The operations of key-value buckets in the table of permissions, done for real."""
+"""The operations of key-value buckets in the table of permissions, run on a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BUCKET_ACTS", "set_bucket"]
 
 
 async def set_bucket(jet, name):
-    """Make the bucket of an operation, with two keys and the marker of a third."""
+    """Create the bucket of an operation, with two keys and the marker of a third key."""
     with suppress(js.BucketNotFound):
         await jet.delete_key_value(name)
     if name in {"create_key_value", "create_or_update_key_value"}:

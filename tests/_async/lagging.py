@@ -1,4 +1,4 @@
-"""A cluster whose last node is far, and a reader that believes what its replica says."""
+"""A cluster with a slow link to its last node, and a reader that trusts a lagging replica."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_PEERS = 10005
 
 
 class Believing(RangeRead):
-    """The naive way: the end of a page is the end of what there is."""
+    """A naive reader: it takes the end of a replica's messages for the end of the stream."""
 
     def page_ended(self, *, more):
         super().page_ended(more=more)
@@ -25,7 +25,7 @@ class Believing(RangeRead):
 
 
 async def placed(jet, config):
-    """Make a stream: a server learns what a far node can hold some time after it is there."""
+    """Create a stream. Repeat the request until the server knows the storage of the slow node."""
 
     async def made():
         try:
@@ -39,7 +39,7 @@ async def placed(jet, config):
 
 
 async def lead_near(stream):
-    """Have a stream led by the first node, which is near to the second."""
+    """Make the first node, which has a fast link to the second, the leader of a stream."""
 
     async def led():
         cluster = (await stream.info()).cluster

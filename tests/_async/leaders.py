@@ -1,4 +1,4 @@
-"""Changing who leads, as trouble for others."""
+"""Change leaders while other clients work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests._async.flow import eventually
 
 
 async def step_down(connection, target):
-    """Make a leader step down; repeat the request while there is no leader to respond."""
+    """Request that a leader steps down; repeat the request while no leader responds."""
 
     async def asked():
         with suppress(js.RequestTimeout):

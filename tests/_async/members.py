@@ -1,4 +1,4 @@
-"""Members of consumer groups that scenarios start, and what they saw."""
+"""Members of consumer groups for scenarios, and the messages that they handled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
 
 
 class Seen:
-    """What the handlers of all members finished, in the order of time."""
+    """The messages that the handlers of all members handled, in this order."""
 
     def __init__(self, name):
         self._name = name
@@ -34,11 +34,11 @@ class Seen:
         self._error = None
 
     def hold(self):
-        """Let handlers wait until `let_go`."""
+        """Make handlers wait until `let_go`."""
         self._is_held = True
 
     def let_go(self, error=None):
-        """Let handlers go on; one of them fails with the error, if there is one."""
+        """Let handlers continue. With an error, one handler raises it."""
         self._error = error
         self._is_held = False
 
@@ -67,9 +67,9 @@ class Seen:
         return {number for _, number in self.finished}
 
     def check(self, count, *, strict=False):
-        """Fail if a message is missing, or came before one of its key that was older.
+        """Fail if a message is missing, or was first handled before an earlier message of its key.
 
-        With `strict`, also if an older one came again.
+        With `strict`, fail also if an earlier message was handled again after a later one.
         """
         assert self.numbers == set(range(count))
         newest = {}
@@ -90,12 +90,12 @@ class Seen:
 
     @property
     def again(self):
-        """How many messages were handled more than once."""
+        """The number of messages that were handled more than once."""
         return len(self.finished) - len(self.numbers)
 
 
 async def publish(jet, name, first, end):
-    """Publish messages with numbers, each with the key of its number."""
+    """Publish numbered messages. The key of each message is derived from its number."""
     requests = (
         js.PublishRequest(subject=f"{name}.{Seen.key(number)}", data=b"%d" % number)
         for number in range(first, end)
@@ -105,7 +105,7 @@ async def publish(jet, name, first, end):
 
 
 async def elastic(jet, name, *members, partitions=10, stream=None, **settings):
-    """Return an elastic group of a new stream, with more options of that from `stream`."""
+    """Return an elastic group of a new stream. The options of the stream are in `stream`."""
     options = stream or {"storage": "memory"}
     await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], **options))
     group = jet.elastic_consumer_group(name, "g")
@@ -139,7 +139,7 @@ async def static(jet, name, *members, partitions=10, **settings):
 
 
 async def consumed(seen, count, patience=60):
-    """Wait until so many messages were handled."""
+    """Wait until `count` messages were handled."""
 
     async def enough():
         return len(seen.numbers) >= count
@@ -148,12 +148,12 @@ async def consumed(seen, count, patience=60):
 
 
 async def has(worker, partitions):
-    """Tell whether a worker consumes these partitions."""
+    """Return whether a worker consumes exactly these partitions."""
     return sorted(worker.partitions) == sorted(partitions)
 
 
 class Member:
-    """A process that works as a member: a connection of its own, which can be cut."""
+    """A member process, simulated by its own connection, which can be cut."""
 
     def __init__(self, server, name, member, seen, config=None, kind="elastic", **options):
         self._connection = js.connect(server.url, **options)
@@ -172,7 +172,7 @@ class Member:
         return self
 
     async def kill(self):
-        """End it as a crash does: it says nothing to anybody."""
+        """End the member as a crash does: without sending anything to the server."""
         await self.connection.close()
         with pytest.raises(js.TwinstreamError):
             await self.worker.wait(20)

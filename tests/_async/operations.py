@@ -1,4 +1,4 @@
-"""Every operation of the table, done for real: what it needs beforehand, and what shows it done."""
+"""Every operation of the table of permissions, with its preparation and a check of its effect."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BIG = 6
 
 @frozen
 class Stage:
-    """One operation's own stream and consumer, and how long what cannot come is waited for."""
+    """The stream and consumer of an operation, and the seconds to wait for what cannot arrive."""
 
     stream: str
     short: float = PATIENCE
@@ -70,7 +70,7 @@ class Stage:
 
     @property
     def deliver_subject(self):
-        """Where its push consumer sends to."""
+        """The deliver subject of its push consumer."""
         return f"deliver.{self.stream}"
 
     @property
@@ -85,7 +85,7 @@ class Stage:
         return ObjectStoreConfig(bucket=self.stream, storage="memory")
 
     async def set(self, jet):
-        """Make the stream with three messages, a pull and a push consumer."""
+        """Create the stream with three messages, a pull consumer and a push consumer."""
         for ending in ("", "_OUT", "-dead", "-failures"):
             with suppress(js.StreamNotFound):
                 await jet.delete_stream(self.stream + ending)
@@ -260,7 +260,7 @@ async def bind_push(jet, stage):
 
 
 async def take_pushed(messages, stage):
-    """Take more than the 2 MiB that the server sends before it wants an answer."""
+    """Take more than the 2 MiB that the server sends before it waits for flow control."""
     for _ in range(3 + BIG):
         await (await messages.next(stage.short)).double_ack()
 
@@ -366,7 +366,7 @@ async def events_of_stream(jet, stage):
 
 
 async def listen(listening):
-    """Listen for long enough to hear the server's word that one may not, and look again."""
+    """Listen until the server has reported a missing permission, and then listen again."""
     async with listening as found:
         for _ in range(2):
             with suppress(js.RequestTimeout):
@@ -391,7 +391,7 @@ def tells_what_is_stuck(stage, found):
 
 
 async def coordination(jet, stage):
-    """Use all that a coordination makes; what each needs is in the one line of the table."""
+    """Use all coordination primitives, whose permissions are one entry of the table."""
     made = await jet.coordination(stage.stream)
 
     async def work(_):
@@ -411,7 +411,7 @@ async def coordination(jet, stage):
 
 
 async def is_handed_on(lock, stage):
-    """Release a lock at a moment when its waiter is notified and does not poll."""
+    """Release a lock at a moment when a waiting client gets the notification and does not poll."""
     held = await lock.try_acquire()
 
     async def leave():
@@ -586,7 +586,7 @@ async def reset(jet, stage):
 
 
 async def refused(code, call):
-    """The server of one node has the call, and says why it cannot be done."""
+    """Check that the server receives the call, and refuses it with this code as it has one node."""
     with pytest.raises(js.JetStreamError) as caught:
         await call()
     assert caught.value.err_code == code

@@ -1,4 +1,4 @@
-"""Streams and conditions that several scenarios start from."""
+"""Streams and conditions for several scenarios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["disconnected", "filled", "settled", "waiting"]
 
 
 async def filled(jet, name, count):
-    """Return a stream with `count` messages on subjects of their own."""
+    """Return a stream with `count` messages, each on its own subject."""
     stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
     requests = (js.PublishRequest(subject=f"{name}.{n}", data=b"%d" % n) for n in range(count))
     async for outcome in jet.publish_many(requests):
@@ -18,20 +18,20 @@ async def filled(jet, name, count):
 
 
 async def disconnected(events):
-    """Tell whether a connection has reported that it broke, to the list of its events.
+    """Return whether a connection has reported its loss to the list of its events.
 
-    `is_connected` turns False before: it looks at the socket. A message that is sent between the
-    two may go into the broken connection.
+    `is_connected` becomes False earlier, because it checks the socket. A message that is sent
+    between the two moments may be written to the broken connection.
     """
     return any(isinstance(event, js.Disconnected) for event in events)
 
 
 async def settled(consumer, seq):
-    """Tell whether everything delivered is acknowledged, up to a sequence."""
+    """Return whether all messages up to a sequence, and no others, were acknowledged."""
     info = await consumer.info()
     return info.num_ack_pending == 0 and info.ack_floor.stream_seq == seq
 
 
 async def waiting(consumer, count=1):
-    """Tell whether so many pulls wait at the consumer."""
+    """Return whether `count` pull requests are waiting at the consumer."""
     return (await consumer.info()).num_waiting == count

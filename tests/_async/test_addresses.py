@@ -1,4 +1,4 @@
-"""Which address of which server is connected to, and what is believed of others."""
+"""The order in which addresses are tried, and which announced addresses are accepted."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def closed_for_good(connection):
 
 
 async def test_connection_that_breaks_at_once_is_not_retried_in_a_loop(server_factory):
-    """The server ends the connection for what is subscribed to as soon as it is made."""
+    """The server closes each new connection at once, because of the client's subscription."""
     policy = js.ReconnectPolicy(attempts=4, wait=0.01, max_wait=30)
     events = []
     with server_factory("max_control_line: 300", jetstream=False) as server:

@@ -1,4 +1,4 @@
-"""Typed events of real servers: filters, unknown kinds, what a slow reader misses."""
+"""Typed events of real servers: filters, unknown kinds, and events that a slow reader misses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that demand an API level of the server (ADR-44)."""
+"""Requests that require an API level of the server (ADR-44)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAR = 1000
 
 
 def calls(jet, name):
-    """Return one request of each way in which they are sent."""
+    """Return one call for each code path that sends requests."""
     stream = jet.bind_stream(name)
     return [
         lambda: jet.create_stream(StreamConfig(name=f"{name}-new", subjects=[f"{name}-new"])),

@@ -1,8 +1,8 @@
-"""What only an event loop has: cancellation, at every point where a call may be suspended.
+"""Features of the event loop: cancellation at every point where a call may be suspended.
 
-A call is driven step by step and cancelled at its first suspension, at its second, and so on, in
-two ways: while it waits, and in the moment when what it waited for is here. Afterwards the same
-client takes the rest, and every message must have been handed over exactly once.
+A call is run step by step and cancelled at its first suspension, at its second, and so on, in two
+ways: while it waits, and when the awaited result has just arrived. Afterwards the same client takes
+the remaining messages. Every message must have been returned exactly once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Before:
 
 
 class Steps:
-    """Runs a coroutine and cancels its task at one of its suspensions, counted from 1."""
+    """Run a coroutine and cancel its task at one of its suspensions, counted from 1."""
 
     def __init__(self, work: Coroutine[Any, Any, Any], stop_at: int, way: str) -> None:
         self.work = work
@@ -104,7 +104,7 @@ class Steps:
 
 
 async def cancelled_at(work: Coroutine[Any, Any, Any], stop_at: int, way: str) -> tuple[bool, bool]:
-    """Run work; tell whether it was suspended so often, and whether it was cancelled."""
+    """Run work; return whether it had that many suspensions, and whether it was cancelled."""
     steps = Steps(work, stop_at, way)
 
     async def run() -> Any:
@@ -122,7 +122,7 @@ Scenario = Callable[[js.JetStream, Stock, int, str], Awaitable[bool]]
 
 
 async def at_every_point(scenario: Scenario, way: str, points: int) -> None:
-    """Run a scenario with the cancellation at each point, until it runs through untouched."""
+    """Run a scenario with a cancellation at each point, until one run is not cancelled."""
     for stop_at in range(1, 40):
         stock = Stock(range(1, COUNT + 1))
         with FakeServer(stock.script) as server:
@@ -135,7 +135,7 @@ async def at_every_point(scenario: Scenario, way: str, points: int) -> None:
 
 
 async def the_rest(consumer: js.Consumer, seen: list[int]) -> None:
-    """Take what is left, and compare."""
+    """Take the remaining messages, and check that none is missing or repeated."""
     while len(seen) < COUNT:
         batch = await consumer.fetch(COUNT - len(seen), timeout=2)
         assert batch, f"lost: {set(range(1, COUNT + 1)) - set(seen)}"
@@ -259,7 +259,7 @@ async def test_cancelled_double_ack_may_be_repeated(way: str) -> None:
 
 @pytest.mark.parametrize("word", ["ack", "nak", "term", "in_progress"])
 async def test_acknowledgement_is_never_sent_in_part(word: str) -> None:
-    """An acknowledgement is not suspended at all while the link is up and the peer reads."""
+    """An acknowledgement is sent without a suspension while the connection can be written to."""
 
     async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
         message = await jet.bind_consumer("S", "c").next(timeout=10)
@@ -427,7 +427,7 @@ async def test_alarm_rings_again_after_a_time_without_sleepers() -> None:
 
 
 class Sleeping:
-    """A task that sleeps, and what it saw and did since."""
+    """A sleeping task, with a record of how it was resumed."""
 
     def __init__(self, turn: Turn, after: Callable[[], object] = lambda: None) -> None:
         self.sleeper = Sleeper(asyncio.get_running_loop(), turn)
@@ -446,7 +446,7 @@ class Sleeping:
 
 
 async def in_a_turn(turn: Turn, *woken: Sleeping, told: list[object]) -> None:
-    """Wake tasks as a reader does, which is called by the loop."""
+    """Wake tasks as a reader does that the loop calls."""
 
     def read() -> None:
         turn.is_on = True
@@ -796,7 +796,7 @@ async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_p
     go_on = threading.Event()
 
     class OneThread(ThreadPoolExecutor):
-        """Cancels the drain at one of its calls, before that has begun."""
+        """Cancel the drain at one of its calls of the outbox, before the call has begun."""
 
         left = 0
 
@@ -830,7 +830,7 @@ async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_p
 
 
 class Interloper:
-    """Cancels a task from a thread, and lets the loop process this before it continues."""
+    """Cancel a task from another thread, and wait until the loop has processed the cancellation."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -851,7 +851,7 @@ class Interloper:
 
 
 class CancellingThread(ThreadPoolExecutor):
-    """Cancels a task at one of its steps aside, when that has begun."""
+    """A thread that cancels the task in one of its calls, after the call has begun."""
 
     def __init__(self, interloper: Interloper) -> None:
         super().__init__(max_workers=1)
@@ -870,7 +870,7 @@ class CancellingThread(ThreadPoolExecutor):
         return super().submit(disturbed)
 
     async def cancelled_at(self, step: int, work: Coroutine[Any, Any, Any]) -> bool:
-        """Run work; tell whether it was cancelled, once all that was done aside has ended."""
+        """Run work, wait until the thread is idle, and return whether the work was cancelled."""
         self.left = step
         self.interloper.task = task = asyncio.create_task(work)
         await asyncio.wait([task])
@@ -1065,7 +1065,7 @@ async def test_an_iteration_ends_though_its_drain_was_cancelled():
 
 
 class Watched:
-    """The replies of a connection, and the owners of inboxes, which get reports of failures."""
+    """The replies of a connection, and the callbacks that receive failures of inboxes."""
 
     def __init__(self, replies):
         self._replies = replies
@@ -1246,7 +1246,7 @@ async def test_cancelled_calls_are_reported():
 
 
 async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
-    """A peer that sends no more has ended, even if data for it is unwritten."""
+    """A peer that closed its side has ended the connection, even if data for it is unwritten."""
 
     def deaf(peer: FakePeer) -> None:
         peer.handshake(max_payload=1 << 26)

@@ -26,7 +26,7 @@ async def atomic_stream(jet, name, **members):
 
 
 async def fill(batch, *parts):
-    """Add messages in a block: subjects, or subjects with what else `add` takes."""
+    """Add messages in a block: subjects, or subjects with further arguments of `add`."""
     async with batch:
         for part in parts:
             subject, arguments = part if isinstance(part, tuple) else (part, {})
@@ -314,7 +314,7 @@ async def test_batch_that_the_server_dropped_in_between(opened, name):
 
 @POSITIONS
 async def test_the_link_breaks_after_each_message(server, name, position):
-    """Messages in flight are lost or not; the batch is stored completely or not at all."""
+    """Messages in flight may be lost; the batch is stored completely or not at all."""
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url) as connection:
             jet = connection.jetstream()
@@ -425,7 +425,7 @@ async def test_commit_that_never_arrived_fails_and_closes_the_batch(server, name
 
 @POSITIONS
 async def test_a_scripted_refusal_of_each_message(position):
-    """The server refuses one message in the middle; the next step raises the refusal."""
+    """The server refuses one message in the middle. The next call raises the refusal."""
     refusal = {"error": {"code": 400, "err_code": 10176, "description": "told"}, "seq": 0}
 
     def script(peer: FakePeer) -> None:

@@ -1,4 +1,4 @@
-"""Backups into folders and back: equal streams, whole or nothing, and broken links."""
+"""Backups and restores: equal streams, complete or nothing, and broken connections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def filled(jet, name, count=3000, size=512, **options):
 
 
 def noise(number, size):
-    """Return bytes that cannot be packed, so that an archive of them has some size."""
+    """Return bytes that cannot be compressed, so that their archive has a certain size."""
     parts = (hashlib.sha512(b"%d %d" % (number, at)).digest() for at in range(0, size, 64))
     return b"".join(parts)
 

@@ -1,4 +1,4 @@
-"""`busy_poll`: a wait asks again and again before it sleeps, and changes nothing else."""
+"""`busy_poll`: a wait polls before it sleeps, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports to `on_call`: each call of JetStream once, at its end, with its outcome."""
+"""Reports to `on_call`: each call of JetStream is reported once, at its end, with its outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TASK: ContextVar[str] = ContextVar("TASK", default="")
 
 
 def brief(told):
-    """Return the reports in short form, and forget them."""
+    """Return the reports in short form, and clear the list."""
     found = [(call.kind, call.subject, call.stream, call.error) for call in told]
     assert all(call.seconds >= 0 for call in told)
     told.clear()

@@ -1,4 +1,4 @@
-"""Leaders that step down, copies that move, servers that are lost: three real servers."""
+"""Leaders that step down, replicas that move, and lost servers: three real servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ELECTING = (js.RequestTimeout, js.NoResponders, js.ConnectionLost)
 
 
 async def answered(call, *args, **options):
-    """Call until a group that elects its leader just now answers."""
+    """Repeat a call until the group has elected a leader and answers."""
 
     async def attempt():
         try:
@@ -43,7 +43,7 @@ async def answered(call, *args, **options):
 
 
 async def led(handle):
-    """Return the leader of a stream or consumer, once it has one and all followers are there."""
+    """Return the leader of a stream or consumer, once it has one and all followers are current."""
 
     async def look():
         try:
@@ -112,13 +112,13 @@ async def test_replica_is_removed_and_replaced(cluster, name):
 
 @pytest.fixture
 def own_cluster():
-    """Three servers that a test may break, with a system account."""
+    """Three servers with a system account, which a test may kill."""
     with NatsCluster(config=ACCOUNTS, version=VERSION) as running:
         yield running
 
 
 async def test_creations_outlive_the_leaders_they_were_sent_to(own_cluster, name):
-    """2 of 100 responses to creations were lost when no request was repeated."""
+    """Without repeated requests, the responses to 2 of 100 creations were lost."""
     url = own_cluster.url
     system = js.connect(url, user="sys", password="pw", request_timeout=2)
     async with js.connect(url) as app, system as operator:
@@ -164,7 +164,10 @@ async def test_the_operator_moves_streams_and_gives_up_servers(own_cluster, name
 
 
 async def settled_elsewhere(stream, before):
-    """Tell whether a move away is finished; what it says of itself meanwhile is read, too."""
+    """Return whether the move to another server has ended.
+
+    The state is requested during the move.
+    """
     leader = await led(stream)
     cluster = stream.cached_info.cluster
     return leader != before and not cluster.replicas and cluster.desired is None
@@ -174,12 +177,12 @@ NODES = ("node-1", "node-2", "node-3")
 
 
 def last_leader(stream):
-    """Return who led when the stream was asked last."""
+    """Return the leader in the stream's last info."""
     return stream.cached_info.cluster.leader
 
 
 async def evacuated(servers, stream, meta):
-    """Move a stream away from its server in both ways that 2.15 has."""
+    """Move a stream from its server with both operations of 2.15."""
     if tuple(map(int, servers.servers[0].version.split(".")[:2])) < (2, 15):
         return
     for step in (stream.replicas.evacuate, meta.evacuate_server):

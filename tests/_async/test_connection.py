@@ -1,4 +1,4 @@
-"""The connection itself: core messages, failures, closing and coming back."""
+"""The connection: core messages, failures, closing and reconnecting."""
 
 from __future__ import annotations
 

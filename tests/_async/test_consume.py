@@ -1,4 +1,4 @@
-"""Pulling: fetch, next and messages, and the words of acknowledgement."""
+"""Pulling: `fetch`, `next` and `messages`, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -155,14 +155,14 @@ async def broken(_):
 
 
 async def begun(works):
-    """Start the only one of `works`; return when it has ended by itself."""
+    """Start the only item of `works`; return after it has ended by itself."""
     with starts() as tasks:
         await works[0].start()
     await all_ended(tasks)
 
 
 async def all_ended(tasks):
-    """Return when the tasks of a consumption have ended."""
+    """Return after all tasks or threads of a consumption have ended."""
     for name in ("twinstream-dispatch", "twinstream-worker-0"):
         assert await tasks[name].join(Deadline.after(30))
 

@@ -1,4 +1,4 @@
-"""Locks, semaphores, rate limits, single runs: on a server that behaves."""
+"""Locks, semaphores, rate limits and single runs on a server without failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing a received message again: which headers go along, on each supported server."""
+"""Publishing a received message again: which headers are copied, on each supported server."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def sourced(jet, name):
 
 
 async def scheduled(jet, name):
-    """A message that a schedule made."""
+    """A message that a schedule published."""
     config = StreamConfig(
         name=f"{name}-plan", subjects=[f"{name}.plan.>"], allow_msg_schedules=True
     )
@@ -69,7 +69,7 @@ async def scheduled(jet, name):
 
 
 async def counted(jet, name):
-    """A message of a counter that sums another one up."""
+    """A message of a counter that adds the values of another counter."""
     origin, total = f"{name}-origin", f"{name}-total"
     config = StreamConfig(name=origin, subjects=[f"{name}.origin"], allow_msg_counter=True)
     await jet.create_stream(config)
@@ -81,7 +81,7 @@ async def counted(jet, name):
 
 
 async def batched(jet, name):
-    """A message of an atomic batch, with an identity and a condition."""
+    """A message of an atomic batch, with a message id and a condition."""
     config = StreamConfig(name=f"{name}-batch", subjects=[f"{name}.batch"], allow_atomic=True)
     stream = await jet.create_stream(config)
     async with jet.atomic_batch() as batch:
@@ -135,7 +135,7 @@ async def test_what_was_received_is_published_again(opened, name, make):
     ],
 )
 async def test_servers_refuse_all_headers_of_what_was_received(opened, name, make, refusal):
-    """The reason for the table: a server that takes them would need no other headers."""
+    """The table exists because servers refuse these headers."""
     async with opened() as jet:
         message = await make(jet, name)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.plain"]))

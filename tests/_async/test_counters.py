@@ -1,4 +1,4 @@
-"""Counters of any size, concurrent additions, and counting once despite failures."""
+"""Counters of any size, concurrent additions, and additions that count once despite failures."""
 
 from __future__ import annotations
 

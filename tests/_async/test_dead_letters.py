@@ -1,4 +1,4 @@
-"""Dead letters: each failure once, even if processes are killed; and handling letters."""
+"""Dead letters: one for each failure, even if processes are killed; and operations on letters."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ async def all_of(letters):
 
 
 async def dead(letters, count):
-    """Return the dead letters when there are so many."""
+    """Return the dead letters once there are `count` of them."""
     found = await all_of(letters)
     return found if len(found) >= count else None
 
 
 async def collected(letters, count):
-    """Collect until so many advisories are dealt with."""
+    """Collect until `count` advisories are processed."""
     done = 0
 
     async def enough():
@@ -192,7 +192,7 @@ async def test_stream_may_be_deleted_too(opened, name):
 
 @pytest.mark.parametrize("when", [BEFORE, BEHIND])
 async def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when):
-    """Whatever operation is the last one of a process, the next process ends the work."""
+    """After a process was killed at any operation, the next process completes the work."""
     async with opened() as jet:
         points = 0
         for at in range(1, 60):
@@ -221,7 +221,7 @@ async def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when
 
 
 class Quick(js.DeadLetters):
-    """Its keeper is impatient, so that tests need not wait for what the killed one had."""
+    """Dead letters with a short ack_wait, so that advisories of a killed process return soon."""
 
     async def _keeper(self):
         config = evolve(self.names.keeper_config(), ack_wait=FAST)
@@ -237,7 +237,7 @@ def by_seq(letter):
 
 
 async def killed_at(jet, source, at, when):
-    """Collect until killed at an operation; tell whether all was done before."""
+    """Collect until killed at an operation; return whether all work was done before."""
     victim, killer = mortal(jet, at, when)
     try:
         await quick(victim, source).collect(timeout=0.3)

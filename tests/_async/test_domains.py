@@ -1,6 +1,7 @@
-"""Two connected domains whose streams have the same name and subjects: which of them is written to.
+"""Two connected domains whose streams have the same name and subjects.
 
-Both store what is published and both answer; the nearer one is usually quicker.
+Both streams store a published message, and both acknowledge it. The stream in the nearer domain
+usually responds first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ROUNDS = 5
 
 @pytest.fixture(scope="module")
 def leaf():
-    """Return a leaf node of the domain `leaf` of a hub of the domain `hub`."""
+    """Return a leaf node with the domain `leaf`, connected to a hub with the domain `hub`."""
     [port] = free_ports(1)
     listen = f'leafnodes {{ listen: "127.0.0.1:{port}" }}'
     dial = f'leafnodes {{ remotes: [{{ url: "nats-leaf://127.0.0.1:{port}" }}] }}'

@@ -1,4 +1,4 @@
-"""A user who may not ask whether a consumer exists: waits for it, but not for ever."""
+"""Without permission to request a consumer's info, clients wait for it for a limited time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PUSH = ConsumerConfig(
 
 @pytest.fixture(scope="module")
 def world():
-    """A server with users who may pull, or listen, and ask for nothing."""
+    """A server with users who may pull, or subscribe, but may not request consumer infos."""
     create = operation("create_consumer", "S", "c")
     lists = {
         "bound": permissions(consume("S", "c", bound=True)),
@@ -33,12 +33,12 @@ def world():
 
 @pytest.fixture
 def short(tuned):
-    """Doubt that ends after a second."""
+    """Limit the wait for a missing consumer to one second."""
     tuned("absence bound", 1.0)
 
 
 async def stage(admin):
-    """Make the stream with one message, without a consumer."""
+    """Create the stream with one message, without a consumer."""
     jet = admin.jetstream()
     try:
         await jet.delete_stream("S")

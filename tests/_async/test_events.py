@@ -1,4 +1,4 @@
-"""The events of a connection, and slow owners."""
+"""The events of a connection, and slow readers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_slow_owner_loses_the_newest_and_is_notified(server, name):
 
 
 def dead_references():
-    """Return how many weak references there are to what is gone."""
+    """Return the number of weak references to objects that no longer exist."""
     return sum(type(each) is weakref.ref and each() is None for each in gc.get_objects())
 
 

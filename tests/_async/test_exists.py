@@ -1,4 +1,4 @@
-"""What exists with another configuration: the error names every field that differs."""
+"""Objects that exist with another configuration: the error names every different field."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ids = [next(iter(each)) for each in CONSUMERS], [next(iter(each)) for each in ST
 
 
 def named(error):
-    """Return the fields that an error names, once each is shown to be in its text."""
+    """Return the fields that an error names, after a check that its text contains each of them."""
     assert all(str(each) in str(error.value) for each in error.value.differences)
     return [each.field for each in error.value.differences]
 

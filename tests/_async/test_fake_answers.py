@@ -1,4 +1,4 @@
-"""The response to a request in any form: alone in a read, in parts, or with other messages."""
+"""Responses in any form: alone in a read, in parts, or together with other messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def frame(peer: FakePeer, request, seq: int) -> bytes:
 
 
 def learn(peer: FakePeer) -> None:
-    """Acknowledge one, so that what follows looks familiar."""
+    """Acknowledge one message, so that the client expects similar acknowledgements."""
     peer.handshake()
     peer.answer(peer.expect(ORDERS), ack(1))
 

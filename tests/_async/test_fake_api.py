@@ -1,4 +1,4 @@
-"""Calls of the API against a scripted server: no answer, a cluster with no leader."""
+"""API calls to a scripted server: no response, and a cluster without a leader."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_missing_leader_is_reported_at_the_deadline():
 
 
 async def test_stream_that_the_cluster_does_not_know_yet_is_found():
-    """The leader of the cluster answers, who may be behind the leader of the stream."""
+    """The leader of the cluster answers. It may lag behind the leader of the stream."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -1,4 +1,4 @@
-"""Fetch and next against a scripted server: every status in every state, late and odd frames."""
+"""`fetch` and `next` with a scripted server: every status in every state, and late frames."""
 
 from __future__ import annotations
 
@@ -145,7 +145,10 @@ async def test_frames_in_pieces(every):
 
 
 async def test_request_without_an_end_is_cancelled():
-    """The client's own patience ends it; the inbox is given up, so that nothing comes late."""
+    """The client's own deadline ends the request.
+
+    It replaces the inbox, so that no late message arrives.
+    """
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

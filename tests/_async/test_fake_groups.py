@@ -1,4 +1,4 @@
-"""Creating the consumer of a member against a scripted server: while an old one is removed."""
+"""Creating the consumer of a member, by a script, while the previous consumer is removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def created(server, **options):
 
 
 def info(pin="", waiting=0):
-    """Return the answer about a consumer with older filters."""
+    """Return a consumer info with older filters."""
     state = {"group": "PCG", "pinned_client_id": pin} if pin else {"group": "PCG"}
     config = {**CONSUMER["config"], "filter_subjects": ["1.>"]}
     return {**CONSUMER, "config": config, "priority_groups": [state], "num_waiting": waiting}

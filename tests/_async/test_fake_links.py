@@ -1,4 +1,4 @@
-"""The link itself against a scripted server: greetings, garbage, half-open peers, closing."""
+"""Connections to a scripted server: handshakes, invalid bytes, half-open peers, closing."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
 
 
 async def test_a_peer_that_answers_no_ping_is_given_up():
-    """PINGs go out and nothing comes back: two intervals, and the link is another one."""
+    """The peer answers no PING. After two intervals the client reconnects."""
 
     def silent(peer: FakePeer) -> None:
         peer.stop_answering()
@@ -140,7 +140,7 @@ async def test_a_peer_that_answers_no_ping_is_given_up():
 
 
 async def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
-    """The kernel's buffers are full and a publisher hangs in them; it must not hang for ever."""
+    """The kernel's buffers are full and a publish blocks. It must not block forever."""
 
     def deaf(peer: FakePeer) -> None:
         peer.handshake(max_payload=1 << 26)
@@ -287,7 +287,7 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
 
 
 async def test_stalled_push_consumer_is_answered_after_earlier_messages():
-    """A heartbeat names the subject where the server waits for flow control (its reply is lost)."""
+    """A heartbeat names the flow control subject on which the server waits (its reply was lost)."""
     stalled = {"Nats-Last-Consumer": 2, "Nats-Last-Stream": 2, "Nats-Consumer-Stalled": "$JS.FC.x"}
 
     def script(peer: FakePeer) -> None:
@@ -327,7 +327,7 @@ async def test_stalled_push_consumer_is_answered_after_earlier_messages():
 
 
 async def test_closing_wakes_every_wait():
-    """Each call ends with its documented error, for any caller of `close` at any time."""
+    """Each call raises its documented error, at whatever time any caller calls `close`."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -377,7 +377,7 @@ async def test_closing_wakes_every_wait():
 
 
 async def test_closing_during_a_reconnect():
-    """The next server accepts and says nothing; closing ends that attempt, too."""
+    """The next server accepts the connection and sends nothing. Closing ends this attempt, too."""
 
     def first(peer: FakePeer) -> None:
         peer.handshake()

@@ -1,4 +1,4 @@
-"""An iteration over messages against a scripted server: statuses, silence, links, leaving."""
+"""Iterations over messages of a scripted server: statuses, silence, reconnects, leaving."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
 
 def iterating(connection, **options):
-    """Return an iteration and the list of what it reports."""
+    """Return an iteration and the list of its reports."""
     reports = []
     consumer = connection.jetstream().bind_consumer("S", "c")
     messages = consumer.messages(**({"max_messages": 10} | options), on_report=reports.append)
@@ -36,7 +36,7 @@ def warnings(reports):
 
 
 def give_five(peer: FakePeer) -> None:
-    """Deliver all five messages of a stream, and note when they were read."""
+    """Deliver all five messages of a stream, and signal when the client has read them."""
     peer.handshake()
     pull = peer.expect_pull()
     for seq in range(1, 6):
@@ -55,7 +55,7 @@ async def five_are_here(connection, server):
 
 @CASES
 async def test_a_status_with_nothing_delivered(row):
-    """Exactly one pull follows where one is due, and none where not."""
+    """One pull request follows the status if a pull request is due, otherwise none."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -153,7 +153,7 @@ async def test_statuses_of_old_requests_change_nothing():
 
 
 async def test_silence_is_reported_once_and_pulled_over():
-    """Missed heartbeats: one report and one new pull; what the old one brings is welcome."""
+    """Missed heartbeats cause one report and one new pull request; later messages are accepted."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -175,7 +175,7 @@ async def test_silence_is_reported_once_and_pulled_over():
 
 
 async def test_refills_keep_the_limit():
-    """The server counts what it owes; never more than the buffer's size."""
+    """The server counts the requested messages, which never exceed the size of the buffer."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -226,7 +226,7 @@ async def test_a_new_link_pulls_at_once_and_once():
 
 
 async def test_a_refill_that_meets_a_broken_link_raises_nothing():
-    """The link is down for longer than a request may take, and a refill is due meanwhile."""
+    """The connection is lost for longer than a request may take, while a refill is due."""
 
     def first(peer: FakePeer) -> None:
         peer.handshake()
@@ -293,7 +293,10 @@ async def test_leaving_gives_back_what_was_not_handed_over():
 
 
 async def test_closing_during_iteration_returns_messages_in_flight():
-    """Consumptions and workers end so; left out, it would come again after ack_wait only."""
+    """Consumptions and workers end like this.
+
+    Without it, a message is redelivered only after ack_wait.
+    """
 
     def script(peer: FakePeer) -> None:
         peer.stop_answering()
@@ -400,7 +403,7 @@ async def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did()
 
 
 async def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
-    """Also for repeated pulls without responders."""
+    """The same applies to repeated pull requests without responders."""
     at = []
 
     def script(peer: FakePeer) -> None:
@@ -439,13 +442,13 @@ async def test_without_a_link_nothing_is_given_back():
 
 
 def hasty(seconds):
-    """Return a consumer with so short an ack_wait."""
+    """Return a consumer with this ack_wait."""
     config = {"durable_name": "c", "ack_policy": "explicit", "ack_wait": int(seconds * 1e9)}
     return CONSUMER | {"config": config}
 
 
 async def test_unprocessed_arrivals_are_kept_alive():
-    """It came while the one before was worked on."""
+    """The message arrived while the previous one was processed."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -478,7 +481,7 @@ async def test_unprocessed_arrivals_are_kept_alive():
 
 @pytest.mark.parametrize("end", ["looked at", "closed"])
 async def test_heartbeat_does_not_refresh_earlier_messages(end):
-    """The server has redelivered it: the message is neither processed nor returned."""
+    """The server has redelivered the message: it is neither returned nor kept in progress."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -520,7 +523,7 @@ async def test_heartbeat_does_not_refresh_earlier_messages(end):
 
 
 async def test_what_keeps_messages_alive_ends_with_its_connection():
-    """Also if no code closes the iteration."""
+    """The task or thread ends even if no code closes the iteration."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

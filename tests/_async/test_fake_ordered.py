@@ -1,4 +1,4 @@
-"""Ordered reads against a scripted server: what heartbeats say, probes, names, leaving."""
+"""Ordered reads from a scripted server: heartbeats, probes, names, leaving."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def taken(messages, count):
 
 @pytest.mark.parametrize("sent", [3, 1], ids=["a lost message", "a consumer that began again"])
 async def test_a_heartbeat_shows_at_once_that_something_is_wrong(sent):
-    """Two messages came; the server says that it was another number."""
+    """Two messages arrived. The heartbeat has another number of delivered messages."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -136,7 +136,7 @@ def probed(peer: FakePeer):
 
 
 async def test_a_snapshot_that_stops_is_probed_until_it_is_over():
-    """The server has a list, of which it passes one removed message with each heartbeat."""
+    """With each heartbeat, the server skips one removed message of its list."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -173,7 +173,7 @@ async def test_a_snapshot_that_stops_is_probed_until_it_is_over():
 
 
 async def test_a_probe_without_responders_reveals_a_deleted_consumer():
-    """The server forgets the pull request as well, so nothing else would end the wait."""
+    """The server also drops the pull request, so nothing else would end the wait."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -250,7 +250,7 @@ async def test_a_program_that_asks_with_short_timeouts_gets_probes_too():
 
 
 async def test_a_consumer_that_waits_for_a_messages_time_is_left_alone():
-    """It sends no heartbeats meanwhile; that its requests are forgotten is possible, though."""
+    """It sends no heartbeats while it waits. But its pull requests may have been dropped."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -298,7 +298,7 @@ async def test_a_message_that_is_too_big_costs_no_consumer():
 
 
 async def test_consumers_that_are_lost_at_once_are_created_with_pauses():
-    """One may be lost by chance; after the second one there is a pause, and a report."""
+    """One consumer may be lost by chance. After the second one there is a pause, and a report."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -394,7 +394,7 @@ async def test_a_read_that_is_closed_while_its_consumer_is_created_deletes_it():
 
 
 async def test_the_deletion_of_a_lost_consumer_is_not_waited_for():
-    """Its leader may be what was lost."""
+    """The leader of the consumer may be lost, too, and would not answer."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -459,7 +459,7 @@ async def test_attempts_to_replace_a_lost_consumer_may_be_limited():
 
 
 async def test_callers_take_turns():
-    """Four ask at once; one consumer is created, and each of them gets one message."""
+    """Four callers wait at once. One consumer is created, and each caller gets one message."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

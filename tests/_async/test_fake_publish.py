@@ -1,4 +1,4 @@
-"""Publishing against a scripted server: answers that are late, odd, refused or never come."""
+"""Publishing to a scripted server: late, unusual, refusing and missing responses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def refuse(peer: FakePeer, request, err_code: int, code: int = 400) -> None:
 
 
 def names(peer: FakePeer, *streams: str) -> None:
-    """Answer the question which streams have the subject."""
+    """Answer the request for the streams that capture the subject."""
     peer.answer(peer.expect(r"STREAM\.NAMES"), {"streams": list(streams), "total": len(streams)})
 
 
 def described(peer: FakePeer, cluster=None) -> None:
-    """Answer what the stream is like."""
+    """Answer the request for the stream's info."""
     state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
     times = {"created": "2026-01-01T00:00:00Z"}
     zero = "0001-01-01T00:00:00Z"
@@ -48,7 +48,7 @@ async def is_done(sent):
 
 
 def both(test):
-    """Let a test publish in each of the three ways."""
+    """Run a test with each of the three ways to publish."""
     return pytest.mark.parametrize("way", [one, many, handle], ids=lambda way: way.__name__)(test)
 
 
@@ -93,7 +93,7 @@ async def test_no_responders_is_retried_then_explained(way):
 
 
 class EarlyAnswer:
-    """A transport on which the second message is refused by 503 before `try_send` returns."""
+    """A transport on which a 503 refuses the second message before `try_send` returns."""
 
     def __init__(self, transport):
         self._transport = transport
@@ -123,7 +123,7 @@ class EarlyAnswer:
 
 @pytest.mark.parametrize("way", [many, handle], ids=lambda way: way.__name__)
 async def test_an_answer_that_is_here_before_sending_returns_counts(way):
-    """Another thread may read it while this one is still busy with sending."""
+    """Another thread may read the response while this thread is still sending."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -264,7 +264,7 @@ async def test_what_is_denied_after_silence_may_be_stored(way):
 
 @both
 async def test_a_plain_message_without_an_answer_is_sent_once(way):
-    """Whether it was stored is unknown, and sending it again could store it twice."""
+    """It is unknown whether the message was stored, and a repeat could store it twice."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -296,7 +296,7 @@ async def test_what_may_be_stored_is_not_to_be_published_again(way):
 
 
 async def test_late_no_responders_explains_an_earlier_silence():
-    """The 503 arrives while the reason of the silence is requested: nothing was stored."""
+    """The 503 arrives while the client finds out the reason for a timeout: nothing was stored."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -551,7 +551,7 @@ async def test_a_refusal_that_passes_is_tried_again(way, err_code):
 
 @both
 async def test_an_id_in_process_is_waited_for(way):
-    """A lost leader had the id in process; its successor stored the message, or never got it."""
+    """A lost leader was storing the id. Its successor stored the message, or never received it."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -766,7 +766,7 @@ async def test_publisher_retries_and_times_out_while_no_call_waits():
 
 
 async def test_unclosed_publisher_ends_with_its_connection():
-    """And what was under way has an outcome first."""
+    """Messages in flight get an outcome first."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -802,7 +802,7 @@ async def test_acknowledgements_in_any_order_are_outcomes_in_order():
 
 
 class Cutting:
-    """A transport that notes how many bytes of acknowledgements are taken out of each read."""
+    """A transport that records how many bytes of acknowledgements are taken from each read."""
 
     def __init__(self, transport):
         self._transport = transport
@@ -816,7 +816,7 @@ class Cutting:
 
 
 class Noted:
-    """Passes everything on to a cutter of acknowledgements, and notes the sizes."""
+    """A wrapper of the code that takes acknowledgements from a read, which records their sizes."""
 
     def __init__(self, cutter, sizes):
         self._cutter = cutter
@@ -832,7 +832,7 @@ class Noted:
 
 
 async def test_acknowledgements_in_one_read_are_distinguished():
-    """Taken out of a read at once: known ones, late ones, and those of an unexpected stream."""
+    """One read contains expected acknowledgements, late ones, and those of an unexpected stream."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -922,7 +922,7 @@ async def test_publish_many_that_is_left_without_closing_warns():
 
 
 async def test_failures_of_many_subjects_are_explained_concurrently():
-    """The server is silent about its streams, so that each question takes a second."""
+    """The server does not answer which streams exist, so each of these requests takes a second."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

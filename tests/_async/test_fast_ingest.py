@@ -1,4 +1,4 @@
-"""Fast ingest: the outcome of each message claims only what the server reported."""
+"""Fast ingest: the outcome of each message claims no more than the server reported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def taken(ingest):
 
 
 def failures(outcomes):
-    """Return the classes of the failures by their places."""
+    """Return the classes of the failures by their indexes."""
     return {
         place: type(each.error)
         for place, each in enumerate(outcomes)
@@ -162,7 +162,7 @@ async def test_ids_that_are_known_are_not_stored_again(opened, name):
 
 @pytest.mark.since("2.14")
 async def test_a_source_that_pauses_has_its_outcomes(opened, name):
-    """Only the end of the batch reports the last messages of an interval."""
+    """The server reports the last messages of an interval only at the end of the batch."""
     async with opened() as jet:
         await open_stream(jet, name)
         ended_by_itself = []
@@ -259,7 +259,7 @@ async def test_messages_too_large_fail_alone(opened, name):
 @pytest.mark.since("2.14")
 @pytest.mark.parametrize("ids", [True, False])
 async def test_a_server_killed_in_the_middle(server_factory, name, ids):
-    """With ids all are stored once; without, an outcome is true or unknown."""
+    """With ids, all messages are stored once. Without ids, each outcome is correct or unknown."""
     server = server_factory()
     count = 6000
     async with js.connect(server.url, reconnect=PATIENT) as connection:
@@ -321,7 +321,7 @@ async def test_a_broken_link_leaves_what_was_not_acknowledged_unknown(server, na
 
 
 def begin(peer: FakePeer):
-    """Greet, and answer what the stream is like."""
+    """Complete the handshake, and answer the request for the stream's info."""
     peer.handshake()
     zero = "0001-01-01T00:00:00Z"
     state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
@@ -331,7 +331,7 @@ def begin(peer: FakePeer):
 
 
 def expect(peer: FakePeer, number, operation):
-    """Return the message with a number, and the id of its batch."""
+    """Return the message with this number, and the id of its batch."""
     return peer.expect(rf"^H?PUB \S+ \S+\.{number}\.{operation}\.\$FI ")
 
 
@@ -351,7 +351,7 @@ def refuse(peer: FakePeer, request, err_code):
 
 
 async def run(script, count, **options):
-    """Return the outcomes of so many messages against a script."""
+    """Return the outcomes of `count` messages with a script as the server."""
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             options.setdefault("raise_failures", False)
@@ -372,7 +372,7 @@ async def test_lost_acknowledgement_is_requested_again():
 
 
 async def test_a_leader_that_waits_for_what_is_lost():
-    """It answers pings and comes no further, so the batch is ended and what it lacks sent again."""
+    """The leader waits for a lost message. The client ends the batch, and sends the rest again."""
 
     def script(peer: FakePeer) -> None:
         begin(peer)
@@ -513,7 +513,7 @@ async def test_too_many_batches_for_too_long():
 
 
 async def test_a_batch_that_the_server_dropped():
-    """What it refused is certainly not stored; what it did not acknowledge may be."""
+    """Refused messages are certainly not stored. Unacknowledged messages may be stored."""
 
     def script(peer: FakePeer) -> None:
         begin(peer)

@@ -1,4 +1,4 @@
-"""Single messages without a consumer: by sequence, last, next, by time; leader and direct."""
+"""Single messages without a consumer: by sequence, last, next and by time; `direct` or not."""
 
 from __future__ import annotations
 

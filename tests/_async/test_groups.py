@@ -1,4 +1,4 @@
-"""Partitioned consumer groups: standby instances, members that change, and how workers end."""
+"""Partitioned consumer groups: standby instances, changes of members, and how workers end."""
 
 from __future__ import annotations
 
@@ -587,7 +587,7 @@ async def test_partitions_are_handled_side_by_side(opened, name):
 
 
 async def test_a_slow_handler_finishes_before_its_partition_moves(server, name):
-    """Also if it takes longer than ack_wait: the next member begins behind it."""
+    """The handler takes longer than ack_wait. The next member starts after it."""
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         group = await elastic(jet, name, "m1", partitions=1)

@@ -1,4 +1,4 @@
-"""Consumer groups shared with clients that follow orbit's layout, written with nats-py alone."""
+"""Consumer groups shared with clients that use orbit's layout, simulated with nats-py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND = 1_000_000_000
 
 @asynccontextmanager
 async def both(server):
-    """Open our JetStream context and nats-py's."""
+    """Open the JetStream context of the SDK and that of nats-py."""
     client = await nats.connect(server.url)
     try:
         async with js.connect(server.url) as connection:
@@ -29,7 +29,7 @@ async def both(server):
 
 
 async def bucket_of(old, name):
-    """Return a bucket, created as orbit does where it is missing."""
+    """Return a bucket. If it is missing, create it with the settings of orbit."""
     try:
         return await old.key_value(name)
     except nats.js.errors.BucketNotFoundError:
@@ -37,7 +37,7 @@ async def bucket_of(old, name):
 
 
 class ForeignMember:
-    """A member of an elastic group, in the words of orbit: raw requests over nats-py."""
+    """A member of an elastic group that uses orbit's protocol: raw requests over nats-py."""
 
     def __init__(self, client, name, member, filters, seen):
         self._client = client
@@ -47,7 +47,7 @@ class ForeignMember:
         self._seen = seen
 
     async def join(self):
-        """Create the consumer; return the answer of the server."""
+        """Create the consumer, and return the server's response."""
         config = {
             "name": self._member,
             "ack_policy": "explicit",

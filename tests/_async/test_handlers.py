@@ -1,4 +1,4 @@
-"""Consuming with handlers: how many at once, in which order, and how it ends."""
+"""Consuming with handlers: concurrency, order, and the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twinstream.models import ConsumerConfig, StreamConfig
 
 
 class Meter:
-    """Counts how many handlers run at once, all in all and by subject."""
+    """Count how many handlers run at once, in total and by subject."""
 
     def __init__(self):
         self.now = self.most = 0

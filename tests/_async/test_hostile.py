@@ -1,4 +1,4 @@
-"""What another client, or a server out of its mind, cannot do to a connection."""
+"""Attacks by another client or a malicious server, which must not break a connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG_STATUS = b"NATS/1.0 " + b"5" * 5000 + b"\r\n\r\n"
 
 
 def odd_headers(block: bytes, data: bytes = b"") -> bytes:
-    """The HMSG line behind the subject and id, and what follows."""
+    """Return the HMSG line after the subject and the sid, and the data that follows."""
     return b"%d %d\r\n%b%b\r\n" % (len(block), len(block) + len(data), block, data)
 
 

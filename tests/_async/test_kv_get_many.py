@@ -1,4 +1,4 @@
-"""Reading many keys at once: exactly those that were named, all at one moment."""
+"""Reading many keys at once: exactly the named keys, all as of one revision."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_exactly_the_named_keys_are_returned(opened, name, storage):
 
 @pytest.mark.parametrize("count", [40, 1500])
 async def test_values_are_those_of_one_moment(opened, name, count):
-    """No other keys are written, so the last revision of the bucket is always one of theirs."""
+    """No other keys are written, so the bucket's last revision belongs to one of these keys."""
     async with opened() as jet:
         made = await bucket(jet, name)
         keys = [f"k.{number}" for number in range(count)]
@@ -94,7 +94,7 @@ async def test_mirror_does_not_answer_for_its_origin(opened, name):
 
 
 def described(peer: FakePeer, last_seq: int, replicas: int = 1) -> None:
-    """Answer what the stream is like."""
+    """Answer the request for the stream's info."""
     state = {"messages": 1, "bytes": 9, "first_seq": 1, "last_seq": last_seq, "consumer_count": 0}
     zero = "0001-01-01T00:00:00Z"
     config = {
@@ -124,7 +124,7 @@ def ended(peer: FakePeer, request, up_to: int, pending: int = 0) -> None:
 
 
 async def read(script, *keys):
-    """Read keys of the bucket of a script; return key, value and revision of each, and where."""
+    """Read keys of a script's bucket; return key, value and revision of each, and the revision."""
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             made = await connection.jetstream().get_key_value("B")

@@ -1,4 +1,4 @@
-"""One bucket used by this SDK and by nats-py at once: each reads what the other wrote."""
+"""A bucket used by the SDK and by nats-py at the same time: each reads the other's values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HAS_TTL = pytest.mark.since("2.11")
 
 @asynccontextmanager
 async def both(server, name, maker, **settings):
-    """Open a bucket of either maker in both clients."""
+    """Open a bucket, created by one of the clients, in both clients."""
     client = await nats.connect(server.url)
     try:
         async with js.connect(server.url) as connection:

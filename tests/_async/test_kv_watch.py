@@ -1,4 +1,4 @@
-"""Watching and listing keys: once, in order, complete, through any trouble."""
+"""Watching and listing keys: each revision once, in order and complete, despite failures."""
 
 from __future__ import annotations
 
@@ -429,7 +429,7 @@ async def test_acknowledged_keys_are_delivered_before_the_mark(cluster, name, re
 
 
 async def test_conflicts_of_replicated_writes_are_one_error(cluster, name):
-    """While another write of the key is in flight, the server says so with another code."""
+    """While another write of the key is in flight, the server uses another error code."""
     async with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = KeyValueConfig(bucket=name, storage="memory", num_replicas=3)
@@ -517,7 +517,7 @@ async def test_watch_continues_while_leaders_change(cluster, name, history):
 
 
 class Unheard:
-    """A transport on which a stream's first consumer is deleted and hears no pull."""
+    """A transport on which a stream's first consumer is deleted and receives no pull request."""
 
     def __init__(self, transport, stream):
         self._transport = transport
@@ -543,7 +543,7 @@ class Unheard:
 
 
 async def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
-    """A deleted consumer may neither answer nor be reported as gone (seen under load)."""
+    """A deleted consumer may neither answer nor be reported as deleted (seen under load)."""
     async with opened() as jet:
         made = await bucket(jet, name)
         for key in "abc":

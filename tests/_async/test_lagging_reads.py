@@ -1,7 +1,7 @@
-"""Reads on three nodes while a producer runs: replicas lag, and nothing is missing.
+"""Reads from three nodes during writes: replicas lag, and the reads miss nothing.
 
-The same range is read twice: once by a reader that believes a replica that says nothing is left,
-once as the SDK reads. The first must lose messages, or the test shows nothing.
+The same range is read twice: by a reader that trusts a replica which reports no more messages, and
+by the SDK. The first reader must miss messages; otherwise the test proves nothing.
 """
 
 from __future__ import annotations

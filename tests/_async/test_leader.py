@@ -1,4 +1,4 @@
-"""Elections: one leader, handed on by stopping, stepping down, and loss."""
+"""Elections: one leader at a time, replaced when it stops, steps down, or is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinstream.core.deadline import NEVER, Deadline
 
 
 class Candidate:
-    """Records the calls of its handlers."""
+    """A candidate that records the calls of its handlers."""
 
     def __init__(self, coordination, **options):
         self.told = []
@@ -30,7 +30,7 @@ class Candidate:
         self.told.append(("lost", lease.token))
 
     async def leads(self):
-        """Tell whether it leads, and its handler knows."""
+        """Return whether the candidate leads, and its handler was called."""
         lease = self.leader.lease
         return lease is not None and ("elected", lease.token) in self.told
 

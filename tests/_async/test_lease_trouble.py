@@ -1,4 +1,4 @@
-"""Leases in trouble: partitions, pauses, kills, lost answers, leaders that step down."""
+"""Leases during failures: partitions, pauses, kills, lost responses and leader changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
 
 
 class Register:
-    """A resource that is fenced: it remembers the greatest token and refuses smaller ones."""
+    """A resource with fencing: it remembers the greatest token and refuses smaller ones."""
 
     def __init__(self):
         self.greatest = 0
@@ -239,7 +239,7 @@ async def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
 
 
 def coordinated(peer: FakePeer) -> None:
-    """Answer what a program asks before it uses the stream L."""
+    """Answer the requests that a program sends before it uses the stream L."""
     peer.handshake()
     config = {"name": "L", "subjects": ["L.held.>"], "retention": "limits", "storage": "file"}
     config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "max_consumers": -1}
@@ -251,7 +251,10 @@ def coordinated(peer: FakePeer) -> None:
 
 
 async def test_a_confirmation_that_got_lost_is_found(server, name):
-    """The record is looked at, and known by its tenure; the token is the first one's."""
+    """The client reads the record and recognises its own tenure.
+
+    The token is that of the first attempt.
+    """
 
     def script(peer: FakePeer) -> None:
         coordinated(peer)
@@ -273,7 +276,7 @@ async def test_a_confirmation_that_got_lost_is_found(server, name):
 
 
 async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
-    """The record may be stored without a confirmation, and no caller needs it any more."""
+    """The record may be stored without a response. It is removed, as no caller needs it."""
 
     def script(peer: FakePeer) -> None:
         coordinated(peer)
@@ -300,7 +303,7 @@ async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, 
 
 
 async def test_wait_for_a_lock_ends_at_its_timeout():
-    """Also without a response that has the server's time."""
+    """The wait ends even if no response has the server's time."""
     import base64
 
     def script(peer: FakePeer) -> None:
@@ -326,7 +329,7 @@ refusal = {"error": {"code": 400, "err_code": 10071, "description": "wrong last 
 
 
 def stored(operation, seq):
-    """Return the answer that shows a record as it was sent."""
+    """Return the response that contains a record as it was sent."""
     import base64
 
     return {
@@ -344,7 +347,7 @@ def stored(operation, seq):
 
 
 class Watch:
-    """Notes who was inside when, by one clock, and which tokens they had."""
+    """A record of which holder had the lock when, by one clock, and of the tokens."""
 
     def __init__(self):
         self.visits = []
@@ -365,7 +368,7 @@ class Watch:
 
 
 async def visit(lock, watch, wanted):
-    """Go in and out until there were enough visits; believe no longer than the lease."""
+    """Acquire and release the lock repeatedly. Trust the lease only as long as it is held."""
     while len(watch.visits) < wanted:
         try:
             lease = await lock.acquire(timeout=120)

@@ -1,4 +1,4 @@
-"""What the SDK logs, without any setting and without any callback."""
+"""The log of the SDK, without any configuration or callback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def all_levels(caplog):
 
 
 async def worked(jet, name, handler, count, **settings):
-    """Return a worker that has ended after it gave up so many messages."""
+    """Return a worker that has ended after it gave up `count` messages."""
     consumer = ConsumerConfig(durable_name="c")
     worker = jet.worker(name, consumer, handler, retry=ONCE, **settings)
 

@@ -1,4 +1,4 @@
-"""Mirrors answer direct gets for their origin, and lack or keep what it does not: reads tell."""
+"""Mirrors answer direct gets for their origin with other messages. Reads detect this."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = 12
 
 
 async def mirrored(jet, name, **config):
-    """Make a stream with a mirror of its second half and one of a third of its subjects."""
+    """Create a stream with a mirror of its second half and one of a third of its subjects."""
     given = {"subjects": [f"{name}.>"], "allow_direct": True, **config}
     stream = await jet.create_stream(StreamConfig(name=name, **given))
     for at in range(MESSAGES):

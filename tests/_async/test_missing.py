@@ -1,4 +1,4 @@
-"""Consumers that vanish, and the three things to do about it."""
+"""Deleted consumers, and the three values of `on_deleted`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a connection of nats-py has: its own errors, and permissions over it."""
+"""Behaviour that only a connection of nats-py has: its errors, and permissions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["world"]
 
 @asynccontextmanager
 async def client(url, user, **options):
-    """Connect with nats-py; what it reports is collected."""
+    """Connect with nats-py, and collect its reports."""
     reported = []
 
     async def note(error):
@@ -128,7 +128,7 @@ async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
 
 @pytest.mark.parametrize("error", [js.ConnectionLost, js.ConnectionClosed])
 async def test_waiter_for_a_response_is_notified_of_a_lost_connection(error):
-    """Not that no answer came in time: the time is not over."""
+    """The error is not a timeout: the deadline has not passed."""
 
     def script(peer):
         peer.handshake()

@@ -74,7 +74,7 @@ async def reached(condition):
 
 
 def parser_of(client):
-    """The part of nats-py that this is about."""
+    """Return the private parser of a client of nats-py."""
     return client._ps
 
 
@@ -113,7 +113,7 @@ async def test_what_no_server_sends_is_an_error_of_nats_py(server):
 
 
 class Client:
-    """What a parser needs of a client."""
+    """The members of a client that a parser uses."""
 
     max_payload = 1 << 20
 

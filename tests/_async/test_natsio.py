@@ -1,6 +1,6 @@
-"""One bucket and one object store used by this SDK, by natsio and by nats-py at once.
+"""A bucket and an object store used by the SDK, by natsio and by nats-py at the same time.
 
-Left out where natsio cannot be imported: it needs Python 3.13.
+The tests are skipped if natsio cannot be imported: it needs Python 3.13.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def peers(server):
 
 
 async def made(jet, peers, name, maker, **settings):
-    """Return a bucket that one of the clients created, in all of them."""
+    """Return a bucket that one of the clients created, as an object of each client."""
     if maker == "natsio":
         peers.create(name, **settings)
         ours = await jet.get_key_value(name)

@@ -1,4 +1,4 @@
-"""The end of work that was never started: it must not look like success."""
+"""The end of an iteration that was never started must not look like success."""
 
 from __future__ import annotations
 

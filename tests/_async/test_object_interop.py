@@ -1,7 +1,6 @@
-"""Object stores shared with other clients: what they write is read, and the reverse.
+"""Object stores shared with other clients: the SDK reads what they write, and the reverse.
 
-nats-py takes part itself. What clients write that are no Python programs is published byte by byte
-as they write it.
+nats-py takes part itself. What clients in other languages write is published byte by byte.
 """
 
 from __future__ import annotations

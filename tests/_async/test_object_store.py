@@ -430,7 +430,7 @@ async def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
 
 
 async def replaced_chunk(jet, store, name):
-    """Store an object of three chunks, the last of which is another one than it should be."""
+    """Store an object of three chunks, the last of which has the wrong content."""
     made = await store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 3000)
     subject = f"$O.{name}.C.{made.nuid}"
     last = await store.stream.get_last_message(subject)

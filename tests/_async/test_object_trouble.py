@@ -1,4 +1,4 @@
-"""Object stores in trouble: chunks out of order, lost answers, kills, and bounded memory."""
+"""Object stores during failures: disordered chunks, lost responses, kills; bounded memory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CHUNK = 1000
 
 
 class Disordered(Lossy):
-    """A connection that does to the chunks of objects what `plan` says, by their number from 1.
+    """A connection that disturbs chunks according to `plan`, by their number from 1.
 
-    `late` sends a chunk behind the next two, `drop` never, and `deaf` so that the server's answer
-    goes nowhere.
+    `late` sends a chunk after the next two, `drop` does not send it, and `deaf` loses the server's
+    response.
     """
 
     def __init__(self, transport, plan):
@@ -88,7 +88,7 @@ async def test_chunks_are_in_order_despite_failures(server, name, plan):
 
 
 def blocks(data):
-    """Iterate over bytes in pieces, a source that cannot be read twice."""
+    """Iterate over bytes in pieces, as a source that cannot be read twice."""
     return (data[at : at + 700] for at in range(0, len(data), 700))
 
 
@@ -225,7 +225,7 @@ async def test_leaders_that_change_while_an_object_is_stored_or_read(cluster, na
         marks = [500_000, 1_500_000, 2_500_000]
 
         async def paced():
-            """Iterate over the content, with another leader after some of it."""
+            """Iterate over the content, and change the leader after a part of it."""
             for at in range(0, len(data), 100_000):
                 if marks and at >= marks[0]:
                     marks.pop(0)

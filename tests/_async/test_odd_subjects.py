@@ -1,4 +1,4 @@
-"""Subjects and names with white space that is none to the server: stored, read, managed."""
+"""Subjects and names with white space that the server accepts: stored, read, managed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking after streams and consumers: finding, listing, changing, sealing and pausing them."""
+"""Managing streams and consumers: finding, listing, changing, sealing and pausing them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_subjects_come_with_their_counts(opened, name):
 
 
 async def test_more_subjects_than_one_response_contains(server, name):
-    """The server puts 100,000 subjects into an answer."""
+    """The server puts 100,000 subjects into one response."""
     total = 100_007
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
@@ -164,7 +164,7 @@ async def test_a_server_without_a_cluster_has_no_leader_to_replace(opened, name)
 
 
 def page(kind, member, names, total, **more):
-    """Return an answer of three places a page."""
+    """Return a response with three entries per page."""
     answer = {"type": f"io.nats.jetstream.api.v1.{kind}", "total": total, "limit": 3}
     return {**answer, member: names, **more}
 
@@ -175,7 +175,7 @@ def described(name):
 
 
 async def test_streams_that_cannot_be_described_are_listed():
-    """A page has fewer infos than places then, and the next one starts behind the places."""
+    """Such a page has fewer infos than entries. The next page begins after its entries."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -200,7 +200,7 @@ async def test_streams_that_cannot_be_described_are_listed():
 
 
 async def test_lists_end_even_if_the_total_is_never_reached():
-    """A list that shrinks between two pages, and a server that says no limit."""
+    """The list becomes shorter between two pages, and the server reports a page limit of 0."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -1,4 +1,4 @@
-"""Ordered reads: each message once and in order, through any trouble."""
+"""Ordered reads: each message once and in order, despite failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def read(messages, count):
 
 
 async def keeping(jet, name, keeps, subjects, data=b""):
-    """Return a stream that keeps so many messages of each of its subjects, with one of each."""
+    """Return a stream that keeps `keeps` messages of each subject, with one message of each."""
     config = StreamConfig(name=name, subjects=[f"{name}.>"], max_msgs_per_subject=keeps)
     stream = await jet.create_stream(config)
     requests = (js.PublishRequest(subject=f"{name}.{n}", data=data) for n in range(subjects))
@@ -78,7 +78,7 @@ async def test_a_lost_consumer_is_replaced(opened, name):
 
 
 async def asked(messages, stream):
-    """Ask for a message that does not come; return the names of the stream's consumers."""
+    """Wait for a message that does not arrive; return the names of the stream's consumers."""
     with pytest.raises(js.RequestTimeout):
         await messages.next(0.1)
     return [each async for each in stream.consumer_names()]
@@ -264,7 +264,7 @@ async def test_a_read_may_be_closed_while_others_wait_for_it(opened, name):
 
 
 async def test_messages_that_are_removed_before_they_come_cause_no_pause(opened, name):
-    """Without its heartbeats the consumer would wait for longer than the test does."""
+    """Without its heartbeats, the read would wait for longer than the test runs."""
     async with opened() as jet:
         stream = await keeping(jet, name, 5, 600)
         options = {"deliver_policy": "last_per_subject", "expires": 120, "heartbeat": 30}
@@ -284,7 +284,7 @@ async def test_messages_that_are_removed_before_they_come_cause_no_pause(opened,
 
 
 async def test_a_snapshot_by_bytes_is_whole(opened, name):
-    """Servers up to 2.15 forget a message of it that does not fit into a request."""
+    """Servers up to 2.15 drop a message from the list if it does not fit into a request."""
     async with opened() as jet:
         stream = await keeping(jet, name, 2, 200, b"x" * 1000)
         options = {"deliver_policy": "last_per_subject", "max_bytes": 3500}
@@ -297,7 +297,7 @@ async def test_a_snapshot_by_bytes_is_whole(opened, name):
 
 
 async def test_after_a_snapshot_nothing_is_skipped_however_it_was_compacted(opened, name):
-    """What was overwritten while the snapshot was read is not missing in it afterwards."""
+    """Messages that were overwritten while the snapshot was read are not missing afterwards."""
     async with opened() as jet:
         stream = await keeping(jet, name, 1, 30)
         async with stream.ordered(deliver_policy="last_per_subject", max_messages=2) as messages:
@@ -326,7 +326,7 @@ async def test_interrupted_snapshot_skips_no_later_message(opened, name):
 
 
 async def test_end_of_filtered_messages_is_known(opened, name):
-    """Although the last message of the stream is not among it."""
+    """The last message of the stream does not match the filter."""
     async with opened() as jet:
         stream = await filled(jet, name, 40)
         async with stream.ordered(subjects=f"{name}.3") as messages:

@@ -1,8 +1,9 @@
-"""Ordered reads of streams that compact themselves, through cuts, deletions and step-downs.
+"""Ordered reads of streams that remove messages, with cuts, deletions and leader changes.
 
 A writer overwrites a few hundred subjects as fast as it can, and purges some. Meanwhile reads of
-each kind are disturbed. Each message must come once and in order, and all that still exists in the
-end must have come. Short here, long with `make soak`.
+each kind are disturbed. Each message must be delivered once and in order, and every message that
+still exists at the end must have been delivered. The test is short by default and long with `make
+soak`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ALERT = {"expires": 2, "heartbeat": 0.5}
 
 
 class Writer:
-    """Overwrites subjects of a stream until it is stopped."""
+    """A writer that overwrites subjects of a stream until it is stopped."""
 
     def __init__(self, jet, name):
         self.stream = jet.bind_stream(name)
@@ -60,7 +61,7 @@ class Writer:
 
 
 class Reader:
-    """Takes messages until it has all up to a sequence; notes what came."""
+    """A reader that takes messages until it has all up to a sequence, and records them."""
 
     def __init__(self, stream, writer, messages):
         self.stream = stream
@@ -87,7 +88,7 @@ class Reader:
             self.after = (await self.stream.info()).state.last_seq
 
     def check(self, what, stored):
-        """Compare with what is stored in the end."""
+        """Compare the received messages with those that are stored at the end."""
         seen = set(self.seqs)
         last = {subject: seq for seq, subject in stored.items()}
         due = {seq for seq, each in stored.items() if seq > self.after or last[each] == seq}
@@ -101,7 +102,7 @@ class Reader:
 
 
 async def disturbed(stream, writer, readers, trouble, count):
-    """Run all of them until trouble was made so often; return what is stored in the end."""
+    """Run writer and readers until `count` failures were caused; return the stored messages."""
 
     async def chaos():
         for number in range(count):

@@ -1,4 +1,4 @@
-"""The outbox: events of committed transactions are stored once and in order, by either form."""
+"""The outbox: events of committed transactions are stored once and in order, in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each operation with exactly the permissions that the table says, and with one fewer."""
+"""Each operation with exactly the permissions of the table, and with one fewer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NOT_IMPORTED = {"backup", "restore"}
 
 
 def stream_of(name):
-    """Return the name of an operation's own stream."""
+    """Return the name of the stream of an operation."""
     return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
 def needed(name, **options):
-    """Return the permissions of an operation on its own stream."""
+    """Return the permissions of an operation on its stream."""
     stream = stream_of(name)
     pattern = OPERATIONS[name.split()[0]]
     first = {"publish": [f"p.{stream}.>"], "atomic_batch": [f"p.{stream}.>"]}
@@ -49,7 +49,7 @@ def without(whole):
 
 @pytest.fixture(scope="module", params=WORLDS)
 def world(request):
-    """One of the worlds, with a user for each operation."""
+    """One of the ways to reach JetStream, with a user for each operation."""
     options = {"leaf": {"domain": "leaf"}, "import": {"prefix": "JS.app.API"}}
     lists = {name: needed(name, **options.get(request.param, {})) for name in POSSIBLE}
     with WORLDS[request.param](lists) as made:
@@ -57,7 +57,7 @@ def world(request):
 
 
 async def prepared(url, name, folder):
-    """Make what the operation finds, as a user without limits."""
+    """Create what the operation requires, as a user without limits."""
     stage = Stage(stream_of(name), folder=f"{folder}/backup")
     async with js.connect(url, user="admin", password="pw") as connection:
         jet = connection.jetstream()
@@ -68,7 +68,7 @@ async def prepared(url, name, folder):
 
 
 async def proved(url, stage):
-    """Fail unless a user who may look sees the operation done."""
+    """Fail unless a user with all permissions sees the effect of the operation."""
     async with js.connect(url, user="admin", password="pw") as connection:
         if stage.stream in PROOFS:
             await PROOFS[stage.stream](connection.jetstream(), stage)
@@ -91,7 +91,7 @@ async def test_an_operation_uses_what_it_declares_and_nothing_else(world, name, 
 
 @pytest.fixture(scope="module")
 def poor_world():
-    """The plain world, with a user for each list that lacks one entry."""
+    """A server with direct access to JetStream, with a user for each list that lacks one entry."""
     lists = {
         f"{name}/{number}": each
         for name in POSSIBLE

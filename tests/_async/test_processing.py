@@ -1,4 +1,4 @@
-"""Processing: results once, inputs confirmed, errors and rejections, and settings that promise."""
+"""Processing: results stored once, inputs confirmed, errors, rejections, required settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing while servers die and leaders change: no false success, nothing twice."""
+"""Publishing while servers are killed and leaders change: no false success, no duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ranges without a consumer of one's own: by each way, to a proven end."""
+"""Reading ranges without an own consumer, with each `via`, up to a proven end."""
 
 from __future__ import annotations
 

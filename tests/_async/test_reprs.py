@@ -1,4 +1,4 @@
-"""What objects show of themselves, and payloads as text and JSON."""
+"""The repr of objects, and payloads as text and JSON."""
 
 from __future__ import annotations
 

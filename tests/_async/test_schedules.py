@@ -1,4 +1,4 @@
-"""Schedules: at a moment, every so often, by cron; and the times that the server computes."""
+"""Schedules: at a time, every interval, by cron; and the times that the server computes."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ PATTERNS = 120
 
 
 def random_pattern(draw, due):
-    """Return a pattern that fires at a moment, and at others."""
+    """Return a pattern that fires at a given time, and at other times."""
     values = (due.second, due.minute, due.hour, due.day, due.month, due.isoweekday() % 7)
     limits = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
     fields = []
@@ -240,7 +240,7 @@ def random_pattern(draw, due):
 
 @pytest.mark.since("2.14")
 async def test_the_server_computes_the_same_times(server, name):
-    """Each pattern fires once soon; the server then writes down when it will fire next."""
+    """Each pattern fires once soon. The server then stores the time at which it fires next."""
     draw = random.Random(7)
     async with js.connect(server.url) as connection:
         stream, schedules = await scheduling(connection.jetstream(), name)
@@ -297,7 +297,7 @@ async def test_server_accepts_and_refuses_the_same_patterns(opened, name):
 
 
 async def is_taken(add, *arguments):
-    """Tell whether the server takes a pattern; what else it may say against it is an error."""
+    """Return whether the server accepts a pattern. Unexpected errors are raised."""
     try:
         await add(*arguments)
     except js.JetStreamError as error:

@@ -1,4 +1,4 @@
-"""Several threads or tasks that take from one iteration, subscription or publisher."""
+"""Several threads or tasks that share an iteration, a subscription or a publisher."""
 
 from __future__ import annotations
 

@@ -174,9 +174,10 @@ async def test_the_state_of_a_moment_that_is_past(opened, name, allowed, subject
 @pytest.mark.parametrize("keeps", [-1, 1])
 @pytest.mark.parametrize("allowed", [False, True])
 async def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
-    """Rounds are written in order, so at each moment all subjects are of two rounds at most.
+    """Rounds are written in order, so at any time all subjects are of at most two rounds.
 
-    And in a snapshot: the subjects of the later round are the first ones, without a gap.
+    The same must hold in a snapshot: the subjects of the later round are the first ones, without a
+    gap.
     """
     async with opened() as jet:
         options = {"max_msgs_per_subject": keeps, "allow_direct": allowed}
@@ -212,7 +213,7 @@ async def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keep
 
 @pytest.mark.parametrize("keeps", [-1, 3, 1])
 async def test_a_snapshot_of_large_messages_is_whole(opened, name, keeps):
-    """Without direct gets: servers forget a message that does not fit into a request by bytes."""
+    """Without direct gets, servers drop a message that does not fit into a request by bytes."""
     async with opened(timeout=20) as jet:
         options = {"allow_direct": False, "max_msgs_per_subject": keeps}
         stream = await stored(jet, name, 0, **options)
@@ -225,7 +226,7 @@ async def test_a_snapshot_of_large_messages_is_whole(opened, name, keeps):
 @pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize("storage", ["file", "memory"])
 async def test_a_snapshot_after_deletions_has_every_subject(opened, name, storage, allowed):
-    """Servers before 2.12.5 may leave subjects out of their lists of last messages then."""
+    """Servers before 2.12.5 may then omit subjects from their lists of last messages."""
     chance = random.Random(12)
     async with opened() as jet:
         stream = await stored(jet, name, 0, storage=storage, allow_direct=allowed)
@@ -248,7 +249,7 @@ async def test_a_snapshot_after_deletions_has_every_subject(opened, name, storag
 
 
 async def test_a_subject_is_kept_that_is_written_before_the_last_message_is_deleted(opened, name):
-    """Asked for the last message of all then, a server has none."""
+    """After the deletion, the server does not find the last message of all subjects."""
     async with opened() as jet:
         stream = await stored(jet, name, MANY, 1, max_msgs_per_subject=1)
 

@@ -1,7 +1,7 @@
-"""Long trouble: kills, step-downs, bad networks. Short here, long with `make soak`.
+"""Long failure scenarios: kills, step-downs, bad networks. Short here, long with `make soak`.
 
-Each scenario states what it saw: messages lost (none may be), duplicates that nothing explains
-(none may be), and the longest pause between two messages.
+Each scenario reports the number of lost messages (must be 0), the number of unexplained duplicates
+(must be 0), and the longest pause between two messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
 
 
 class Log:
-    """Which messages came when, and what trouble was made in between."""
+    """The arrival times of messages, and the failures that were caused."""
 
     def __init__(self):
         self.first = {}
@@ -72,7 +72,7 @@ class Log:
 
 
 async def consume(consumer, log, count, troubles):
-    """Take and acknowledge messages until each came."""
+    """Take and acknowledge messages until each message arrived."""
     async with consumer.messages(max_messages=50, expires=2, heartbeat=0.5) as messages:
         async for message in messages:
             log.note(message)
@@ -85,7 +85,10 @@ async def consume(consumer, log, count, troubles):
 
 
 async def acknowledge(message, log):
-    """Acknowledge; every fifth time ask for a confirmation, which covers those before it."""
+    """Acknowledge.
+
+    Every fifth time wait for a confirmation, which covers earlier acknowledgements.
+    """
     seq = message.metadata.stream_seq
     log.unconfirmed.add(seq)
     try:
@@ -397,7 +400,7 @@ async def test_soak_recreated_consumers_survive_a_restart(server_factory):
 
 
 async def delete_under(jet, name):
-    """Delete a consumer while its messages are waited for; they come again from a new one."""
+    """Delete a consumer while a client waits for its messages; a new one delivers them again."""
     stream = await filled(jet, name, 1)
     consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
     async with consumer.messages(on_deleted="recreate") as messages:
@@ -414,9 +417,10 @@ async def delete_under(jet, name):
 
 
 async def test_soak_publishing_and_reading_with_a_yielding_collector(server, name):
-    """On Python 3.11 it collects in the middle of statements, and its callbacks may take turns.
+    """On Python 3.11 the garbage collector runs within statements, and may switch threads.
 
-    What one thread is about to do to a message under way, another may do meanwhile.
+    So one thread may change the state of a message in flight while another thread is about to
+    change it.
     """
     before, subjects = gc.get_threshold(), 1500
 

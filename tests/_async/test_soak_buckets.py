@@ -21,13 +21,13 @@ from twinstream.testing import NatsCluster
 
 @pytest.fixture(scope="module")
 def own_cluster():
-    """Three servers that these tests kill and separate."""
+    """Three servers that these tests kill and cut off."""
     with NatsCluster(version=VERSION, separable=True) as running:
         yield running
 
 
 class Writes:
-    """What was written under one kind of key, by a word that each attempt has of its own."""
+    """The values that were written under one kind of key. Each attempt writes a unique word."""
 
     def __init__(self):
         self.acknowledged = {}
@@ -35,7 +35,7 @@ class Writes:
 
 
 async def settled(call, progress):
-    """Return what a call returns, None if its outcome is not known."""
+    """Return the result of a call, or None if its outcome is unknown."""
     try:
         result = await call()
     except js.TwinstreamError as error:
@@ -47,7 +47,7 @@ async def settled(call, progress):
 
 
 async def put_all(bucket, writes, progress):
-    """Put values until the trouble is over."""
+    """Put values until the failures end."""
     number = 0
     while not progress.is_over:
         number += 1
@@ -62,7 +62,7 @@ async def put_all(bucket, writes, progress):
 
 
 async def count_up(bucket, name, writes, progress):
-    """Count by compare and set, until the trouble is over; another client does the same."""
+    """Count by compare and set until the failures end; another client does the same."""
     number = 0
     while not progress.is_over:
         entry = await settled(lambda: bucket.entry("count"), progress)
@@ -86,7 +86,7 @@ async def count_up(bucket, name, writes, progress):
 
 
 async def watch_all(watch, seen):
-    """Note what a watch delivers, up to the key `end`."""
+    """Record the entries that a watch delivers, up to the key `end`."""
     async for entry in watch:
         if entry is not None:
             seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
@@ -95,7 +95,7 @@ async def watch_all(watch, seen):
 
 
 def check(seen, key, writes):
-    """Each acknowledged write is there once and at its revision, and none is there twice."""
+    """Check that each acknowledged write exists once, at its revision, and none exists twice."""
     found = {}
     for revision, each, word in seen:
         if each.partition(".")[0] == key:

@@ -1,4 +1,4 @@
-"""Crashes at every step: each event stored once and none lost, whichever form is used."""
+"""Crashes at every step: each event is stored once and none is lost, in both modes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEPS = 24
 
 
 async def held(stream):
-    """Return how often a stream has each identity, and the sequences of each key in order."""
+    """Return how often a stream has each message id, and the sequences of each key in order."""
     counts, order = Counter(), []
     info = await stream.info()
     if info.state.messages:
@@ -146,7 +146,7 @@ async def test_processing_through_crashes(server, name, by):
 
 
 async def one_worker(connection, consumer, results, by, handler, fate):
-    """Work until death, or until two messages are done."""
+    """Process messages until the crash, or until two messages are done."""
     jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
     try:
         own = await jet.get_consumer(consumer.stream, consumer.name)

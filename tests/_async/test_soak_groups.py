@@ -1,4 +1,4 @@
-"""Partitioned consumer groups: order per key over members that come, go and die."""
+"""Partitioned consumer groups: order per key while members join, leave and are killed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An elastic consumer group in a cluster whose nodes are killed, stopped and cut off.
 
-Only in the long form: a short one starts three servers for little evidence.
+The test runs only with `make soak`: a short form would start three servers for little evidence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AHEAD = 500
 
 @pytest.fixture(scope="module")
 def own_cluster():
-    """Three servers that these tests kill and separate."""
+    """Three servers that these tests kill and cut off."""
     with NatsCluster(version=VERSION, separable=True) as running:
         yield running
 

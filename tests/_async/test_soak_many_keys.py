@@ -1,6 +1,6 @@
-"""A bucket with many keys: its keys, its watch and its history take no more memory for more keys.
+"""A bucket with many keys: keys, watch and history need no more memory for more keys.
 
-20,000 keys here; a million with `make soak`.
+The test uses 20,000 keys, and a million with `make soak`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOR_A_KEY = 16
 
 
 class Peak:
-    """Measures the memory that is allocated within it, and the time."""
+    """Measure the time and the peak of the memory that is allocated within a block."""
 
     def __init__(self, what):
         self.what = what

@@ -1,4 +1,4 @@
-"""Insert, update and upsert: on every kind of stream, through lost answers, and refused."""
+"""Insert, update and upsert: on every kind of stream, with lost responses, and refused."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=20), max_ack_pending=100)
 
 
 class Arrivals:
-    """The messages of a consumer as they arrive; a part of `Messages`."""
+    """The messages of a consumer as they arrive: a replacement for a part of `Messages`."""
 
     def __init__(self, *arrived):
         self._arrived = deque(arrived)
@@ -44,9 +44,9 @@ class Arrivals:
 
 
 class Script:
-    """The consumer infos in order: delivered messages, unacknowledged ones, and what then arrives.
+    """The consumer infos in order: delivered and unacknowledged messages, and the next arrivals.
 
-    The last one is repeated.
+    The last item is repeated.
     """
 
     def __init__(self, arrivals, *infos):

@@ -1,4 +1,4 @@
-"""How long a call waits: what it is given, or what its JetStream context was given."""
+"""How long calls wait: their own timeout, or that of their JetStream context."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def test_acknowledgements_are_confirmed_within_the_timeout_of_their_contex
 
 
 class Unconfirmed:
-    """A transport on which no acknowledgement is confirmed; it notes how long each would wait."""
+    """A transport on which no acknowledgement is confirmed. It records the timeout of each."""
 
     def __init__(self, transport):
         self._transport = transport
@@ -224,7 +224,7 @@ async def not_confirmed(message):
 
 
 async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
-    """A slow answer is none of a fast context: each message knows the timeout of its own."""
+    """Each message uses the timeout of the context that its iteration belongs to."""
     async with opened() as own:
         transport = Unconfirmed(api_of(own).transport)
         jet = js.JetStream(transport, timeout=777)
@@ -293,7 +293,7 @@ async def test_consumers_are_created_or_updated_by_several_clients_at_once(opene
 
 
 async def test_an_update_without_an_answer_is_tried_again():
-    """As clusters give none to updates that meet the creation of their stream."""
+    """Clusters do not answer updates that they receive while the stream is created."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -1,4 +1,4 @@
-"""Failures of bulk writers that the program did not look at: none of them passes silently."""
+"""Failures of bulk writers that the program did not read: none is silently ignored."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UNREAD = "2 messages were not acknowledged: .*wrong last sequence"
 
 
 def let_go(holder):
-    """Drop the contents of a list, as a program that forgets them does."""
+    """Clear a list, so that its contents are no longer referenced."""
     holder.clear()
     gc.collect()
 
 
 async def through(outcomes, taken, error=None):
-    """Go through outcomes in a block, without a look at any of them."""
+    """Iterate over outcomes in a block without reading them."""
     async with outcomes:
         async for outcome in outcomes:
             taken.append(outcome)

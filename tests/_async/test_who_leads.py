@@ -1,4 +1,4 @@
-"""Answers in the name of a leader: by a replica that runs for it, by one that was it before."""
+"""Responses of a replica that is no leader: a candidate in an election, or a former leader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FROZEN = 10.0
 
 
 def told(last_seq, leader="a", others=("b", "c"), active=SECOND):
-    """Return an answer of STREAM.INFO."""
+    """Return a response of STREAM.INFO."""
     replicas = [{"name": name, "active": active, "current": True} for name in others]
     state = {"messages": last_seq, "bytes": 1, "first_seq": 1, "last_seq": last_seq}
     cluster = {"name": "C", "leader": leader, "replicas": replicas}
@@ -70,7 +70,7 @@ async def test_missing_leader_is_reported_in_time():
 
 
 async def test_end_of_data_counts_only_from_a_proven_leader():
-    """A leader of before says that there is nothing from 3 on; the next one has 3 to 5."""
+    """A former leader reports no messages from 3 on. The new leader has 3 to 5."""
     asked = []
 
     def script(peer: FakePeer) -> None:
@@ -97,12 +97,12 @@ async def test_end_of_data_counts_only_from_a_proven_leader():
 
 
 def stored(seq):
-    """Return an answer of STREAM.MSG.GET."""
+    """Return a response of STREAM.MSG.GET."""
     return {"message": {"subject": f"s.{seq}", "seq": seq, "time": "2026-01-01T00:00:00Z"}}
 
 
 async def test_read_misses_nothing_during_an_election():
-    """A suspended node answers for the stream with its old state until it learns of the change."""
+    """A suspended node answers with its old state until it learns of the new leader."""
     with NatsCluster(version=VERSION) as cluster:
         clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]
         async with clients[0] as a, clients[1] as b, clients[2] as c:
@@ -119,7 +119,7 @@ async def test_read_misses_nothing_during_an_election():
 
 
 async def placed(jet):
-    """Return the stream, None while the leader does not know yet what its nodes can store."""
+    """Return the stream, or None while the leader does not know the storage of its nodes yet."""
     try:
         return await jet.create_stream(StreamConfig(**CONFIG))
     except js.JetStreamError as error:
@@ -129,7 +129,7 @@ async def placed(jet):
 
 
 async def frozen(server, jet):
-    """Hold a node up for an election's time, under writes; return the last sequence."""
+    """Suspend a node for the time of an election, during writes; return the last sequence."""
     until, seq = Deadline.after(FROZEN), 0
     server.pause()
     try:

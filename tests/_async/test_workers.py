@@ -1,4 +1,4 @@
-"""Workers: everything is handled, in order, tried again, given up once, and ended in good order."""
+"""Workers: all messages handled, order, retries, given up once, and a clean shutdown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_every_message_is_handled_once(opened, name):
 
 @pytest.mark.parametrize("order", ["subject", "key", "total"])
 async def test_order_is_kept_though_handlers_fail(opened, name, order):
-    """What is behind a failed message of the same key waits for it."""
+    """Later messages of a key wait for a failed message of the same key."""
     async with opened() as jet:
         await filled(jet, name, 0)
         for number in range(36):
@@ -160,7 +160,7 @@ async def test_failures_are_delivered_again_by_the_server(opened, name):
 
 
 async def test_a_backoff_of_the_consumer_does_not_skew_the_delays(opened, name):
-    """Asked for plainly, the third delivery would come 0.6 seconds later than wanted."""
+    """With an uncorrected delay, the third delivery would be 0.6 seconds late."""
     async with opened() as jet:
         await filled(jet, name, 1)
         steps = [timedelta(seconds=0.4), timedelta(seconds=1)]
@@ -216,7 +216,7 @@ async def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retent
 
 
 async def skipped(letters, count):
-    """Tell whether so many advisories of the worker's own terminations came by."""
+    """Return whether `count` advisories of the worker's own terminations were skipped."""
     return letters.skipped >= count
 
 
@@ -304,7 +304,7 @@ async def test_a_handler_can_end_the_work(opened, name):
 
 @pytest.mark.parametrize("order", ["none", "subject"])
 async def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
-    """What is delivered again while it is here, or just done, is not worked on again."""
+    """A message that is redelivered while it is in the worker, or just done, is not handled."""
     async with opened() as jet:
         await filled(jet, name, 6)
         seen = []
@@ -350,7 +350,7 @@ async def test_lost_acknowledgement_is_repeated(server, name, whose):
 
 
 async def test_returned_message_is_not_a_repeat_when_redelivered():
-    """It may come before the handler knows that its word was sent."""
+    """It may be redelivered before the worker knows that its nak was sent."""
     here = JobsHere(2)
     repeats = []
 
@@ -391,7 +391,7 @@ async def test_what_somebody_else_gave_up_hides_no_repeat_of_what_was_done():
 
 @pytest.mark.parametrize("late", [True, False])
 async def test_what_is_late_is_not_given_back(opened, name, late):
-    """Somebody else may have it, and is to have it alone."""
+    """The server may have redelivered it to another client, whose delivery a nak would affect."""
     words = []
 
     class Spy:
@@ -442,7 +442,7 @@ async def test_what_a_reset_brings_again_is_worked_on_until_it_is_done(opened, n
 
 
 async def test_two_workers_share_dead_letters(opened, name):
-    """One that ends leaves the other what it needs."""
+    """A worker that ends must not close the dead letters of the other worker."""
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         letters = jet.dead_letters(name)

@@ -1,4 +1,4 @@
-"""Trouble for a cluster: its nodes are killed, stopped and cut off while others work."""
+"""Failures in a cluster: its nodes are killed, stopped and cut off while clients work."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ TROUBLES = (
 
 
 def is_passing(error):
-    """Tell whether an error may go away by itself."""
+    """Return whether an error may be temporary."""
     return isinstance(error, PASSING) or getattr(error, "code", 0) == 503
 
 
 class Progress:
-    """What the workers did so far."""
+    """The progress of the workers."""
 
     def __init__(self):
         self.done = 0
         self.is_over = False
 
     async def has(self, target):
-        """Whether the workers came as far as `target`."""
+        """Return whether the workers have reached `target`."""
         return self.done >= target
 
 
@@ -60,7 +60,7 @@ async def healthy(stream):
 
 
 async def lead(connection, stream, node):
-    """Let a node lead a stream."""
+    """Make a node the leader of a stream."""
 
     async def look():
         if await healthy(stream) == node.name:
@@ -72,16 +72,16 @@ async def lead(connection, stream, node):
 
 
 async def isolate(cluster, chance):
-    """Cut the last node off for longer or shorter than an election takes."""
+    """Cut the last node off for a shorter or a longer time than an election takes."""
     cluster.isolate(silently=chance.random() < 0.5)
     await pause(chance.uniform(0.5, 8))
     await aside(cluster.rejoin)
 
 
 async def trouble(cluster, stream, progress, count, *others):
-    """Make trouble again and again, each time when the workers have come further.
+    """Cause failures repeatedly, each after the workers have made progress.
 
-    Each trouble begins when the stream and the streams named in `others` have all replicas.
+    Each failure begins when the stream and the streams named in `others` have all replicas.
     """
     chance = random.Random(stream.name)
     target = 0

@@ -28,7 +28,7 @@ def _refusal(kind):
 
 
 class _Replies:
-    """The single publishes of a connection: they take the slow way, on which they get lost."""
+    """The replies of a connection. Each publish takes the path on which it can be lost."""
 
     def __init__(self, transport, lossy):
         self._transport = transport
@@ -59,14 +59,15 @@ class _Replies:
 
 
 class Lossy:
-    """A connection whose requests with a payload subject can get lost, one by one.
+    """A connection that loses selected publishes, or the responses to them.
 
-    `losses` holds a word for each request to come: `request` (the server never sees it),
-    `answer` (the server does, the program does not see the answer), `behind` or `in flight` (the
-    server does, but the program sees the refusal of a former leader first), or "" for none. `lost
-    behind` and `lost in flight` are such refusals of messages that the server never sees. A
-    function runs before the answer gets lost; it may return one of these words. Requests to the API
-    of JetStream pass; `api` has their subjects.
+    `losses` has a word for each later publish: `request` (the server does not receive the message),
+    `answer` (the server stores it, and the response is lost), `behind` or `in flight` (the server
+    stores it, but the refusal of a former leader is received first), or "" for no loss. With `lost
+    behind` and `lost in flight`, the server does not receive the message that is refused. A word
+    may be replaced by a function, which runs before the response is lost and may return a word.
+
+    Requests to the API of JetStream are never lost; `api` has their subjects.
     """
 
     def __init__(self, transport):

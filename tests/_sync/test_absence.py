@@ -21,7 +21,7 @@ ACK_WAIT = 0.4
 
 
 def hasty(**more):
-    """Return a consumer that soon delivers again."""
+    """Return a consumer with a short ack_wait."""
     config = {"durable_name": "c", "ack_wait": timedelta(seconds=ACK_WAIT), "max_deliver": 50}
     return ConsumerConfig(**config | more)
 

@@ -81,7 +81,7 @@ def test_a_stream_near_its_limit(opened, name):
 
 
 def judged(answers, stream):
-    """Return how streams fare by a server that answers some requests and is silent else."""
+    """Return the health according to a server that answers only some requests."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -16,7 +16,7 @@ from twinstream.testing.ports import free_ports
 
 @pytest.fixture(scope="module")
 def leaf():
-    """Return a leaf node of the domain `leaf` of a hub of the domain `hub`."""
+    """Return a leaf node with the domain `leaf`, connected to a hub with the domain `hub`."""
     [port] = free_ports(1)
     listen = f'leafnodes {{ listen: "127.0.0.1:{port}" }}'
     dial = f'leafnodes {{ remotes: [{{ url: "nats-leaf://127.0.0.1:{port}" }}] }}'
@@ -41,7 +41,7 @@ def reachable(jet):
 
 
 def has(made, key, value):
-    """Wait until a bucket has a value; the copy takes its time."""
+    """Wait until a bucket has a value. A mirror gets its copy with a delay."""
 
     def found():
         entry = made.entry(key)
@@ -51,7 +51,7 @@ def has(made, key, value):
 
 
 def whole(mirror, origin):
-    """Use a mirror for everything: it reads its own copy, and writes to the origin."""
+    """Use all operations of a mirror: it reads its own copy, and writes to the origin."""
     origin.put("a", b"1")
     has(mirror, "a", b"1")
     entry = mirror.get("a")

@@ -30,7 +30,7 @@ class Price:
 
 
 def seqs(outcomes):
-    """Return the revisions of outcomes, all of which are successes."""
+    """Return the revisions of outcomes, all of which must be successes."""
     return [outcome.seq for outcome in outcomes]
 
 
@@ -39,7 +39,7 @@ def all_of(outcomes):
 
 
 def let_go(holder):
-    """Drop the contents of a list, as a program that forgets them does."""
+    """Clear a list, so that its contents are no longer referenced."""
     holder.clear()
     gc.collect()
 
@@ -111,7 +111,7 @@ def test_other_keys_do_not_wait_for_a_key_in_flight():
 
 
 def test_value_that_is_sent_again_does_not_replace_a_later_one():
-    """The first value is refused, as while there is no leader, and the second one waits for it."""
+    """The first value is refused for lack of a leader. The second value of the key waits for it."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -302,7 +302,7 @@ def info(peer: FakePeer, last_seq: int = 0) -> None:
 
 
 def found(peer: FakePeer, key: str, seq: int, data: str) -> None:
-    """Answer which message the key has; the data is base64."""
+    """Answer a request for the last message of a key; the data is base64."""
     request = peer.expect(LAST)
     assert json.loads(request.payload)["last_by_subj"] == f"$KV.B.{key}"
     message = {"subject": f"$KV.B.{key}", "seq": seq, "time": "2026-01-01T00:00:00Z", "data": data}

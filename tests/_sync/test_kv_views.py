@@ -17,7 +17,7 @@ from twinstream.models import KeyValueConfig
 
 
 class Zipped:
-    """Values that are compressed."""
+    """A codec that compresses values."""
 
     def encode(self, value):
         return zlib.compress(value)
@@ -27,7 +27,7 @@ class Zipped:
 
 
 class Upper:
-    """A codec of keys that has no filters."""
+    """A codec of keys that does not support filters."""
 
     def encode(self, key):
         return key.upper()

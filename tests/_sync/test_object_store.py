@@ -431,7 +431,7 @@ def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
 
 
 def replaced_chunk(jet, store, name):
-    """Store an object of three chunks, the last of which is another one than it should be."""
+    """Store an object of three chunks, the last of which has the wrong content."""
     made = store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 3000)
     subject = f"$O.{name}.C.{made.nuid}"
     last = store.stream.get_last_message(subject)

@@ -27,7 +27,7 @@ def allow_direct(request):
 
 @pytest.fixture
 def opened(server):
-    """Opens JetStream over a connection of our own: nats-py's parser fails at such headers."""
+    """Open JetStream over a connection of the SDK: the parser of nats-py fails on such headers."""
 
     @contextmanager
     def own():
@@ -38,7 +38,7 @@ def opened(server):
 
 
 def odd_stream(jet, server, name, allow_direct):
-    """Return a stream of odd messages with an ordinary one behind them, and their payloads."""
+    """Return a stream of unusual messages followed by a usual one, and their payloads."""
     config = StreamConfig(name=name, subjects=[f"{name}.*"], allow_direct=allow_direct)
     stream = jet.create_stream(config)
     messages = publish_raw(server.port, f"{name}.odd")
@@ -52,7 +52,7 @@ def odd_stream(jet, server, name, allow_direct):
 
 
 def check(found, payloads, way):
-    """Prove that all messages came, in order, with headers that can be looked at."""
+    """Check that all messages arrived, in order, with headers that can be accessed."""
     assert [message.data for message in found] == payloads, way
     for message, what in zip(found, [*ODD_MESSAGES, "last"], strict=True):
         headers = message.headers

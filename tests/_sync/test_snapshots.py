@@ -175,9 +175,10 @@ def test_the_state_of_a_moment_that_is_past(opened, name, allowed, subjects):
 @pytest.mark.parametrize("keeps", [-1, 1])
 @pytest.mark.parametrize("allowed", [False, True])
 def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
-    """Rounds are written in order, so at each moment all subjects are of two rounds at most.
+    """Rounds are written in order, so at any time all subjects are of at most two rounds.
 
-    And in a snapshot: the subjects of the later round are the first ones, without a gap.
+    The same must hold in a snapshot: the subjects of the later round are the first ones, without a
+    gap.
     """
     with opened() as jet:
         options = {"max_msgs_per_subject": keeps, "allow_direct": allowed}
@@ -213,7 +214,7 @@ def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
 
 @pytest.mark.parametrize("keeps", [-1, 3, 1])
 def test_a_snapshot_of_large_messages_is_whole(opened, name, keeps):
-    """Without direct gets: servers forget a message that does not fit into a request by bytes."""
+    """Without direct gets, servers drop a message that does not fit into a request by bytes."""
     with opened(timeout=20) as jet:
         options = {"allow_direct": False, "max_msgs_per_subject": keeps}
         stream = stored(jet, name, 0, **options)
@@ -226,7 +227,7 @@ def test_a_snapshot_of_large_messages_is_whole(opened, name, keeps):
 @pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize("storage", ["file", "memory"])
 def test_a_snapshot_after_deletions_has_every_subject(opened, name, storage, allowed):
-    """Servers before 2.12.5 may leave subjects out of their lists of last messages then."""
+    """Servers before 2.12.5 may then omit subjects from their lists of last messages."""
     chance = random.Random(12)
     with opened() as jet:
         stream = stored(jet, name, 0, storage=storage, allow_direct=allowed)
@@ -249,7 +250,7 @@ def test_a_snapshot_after_deletions_has_every_subject(opened, name, storage, all
 
 
 def test_a_subject_is_kept_that_is_written_before_the_last_message_is_deleted(opened, name):
-    """Asked for the last message of all then, a server has none."""
+    """After the deletion, the server does not find the last message of all subjects."""
     with opened() as jet:
         stream = stored(jet, name, MANY, 1, max_msgs_per_subject=1)
 

@@ -22,13 +22,13 @@ from twinstream.testing import NatsCluster
 
 @pytest.fixture(scope="module")
 def own_cluster():
-    """Three servers that these tests kill and separate."""
+    """Three servers that these tests kill and cut off."""
     with NatsCluster(version=VERSION, separable=True) as running:
         yield running
 
 
 class Writes:
-    """What was written under one kind of key, by a word that each attempt has of its own."""
+    """The values that were written under one kind of key. Each attempt writes a unique word."""
 
     def __init__(self):
         self.acknowledged = {}
@@ -36,7 +36,7 @@ class Writes:
 
 
 def settled(call, progress):
-    """Return what a call returns, None if its outcome is not known."""
+    """Return the result of a call, or None if its outcome is unknown."""
     try:
         result = call()
     except js.TwinstreamError as error:
@@ -48,7 +48,7 @@ def settled(call, progress):
 
 
 def put_all(bucket, writes, progress):
-    """Put values until the trouble is over."""
+    """Put values until the failures end."""
     number = 0
     while not progress.is_over:
         number += 1
@@ -63,7 +63,7 @@ def put_all(bucket, writes, progress):
 
 
 def count_up(bucket, name, writes, progress):
-    """Count by compare and set, until the trouble is over; another client does the same."""
+    """Count by compare and set until the failures end; another client does the same."""
     number = 0
     while not progress.is_over:
         entry = settled(lambda: bucket.entry("count"), progress)
@@ -87,7 +87,7 @@ def count_up(bucket, name, writes, progress):
 
 
 def watch_all(watch, seen):
-    """Note what a watch delivers, up to the key `end`."""
+    """Record the entries that a watch delivers, up to the key `end`."""
     for entry in watch:
         if entry is not None:
             seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
@@ -96,7 +96,7 @@ def watch_all(watch, seen):
 
 
 def check(seen, key, writes):
-    """Each acknowledged write is there once and at its revision, and none is there twice."""
+    """Check that each acknowledged write exists once, at its revision, and none exists twice."""
     found = {}
     for revision, each, word in seen:
         if each.partition(".")[0] == key:

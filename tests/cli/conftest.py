@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def run(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs ``twinstream`` with arguments; the server comes from the environment."""
+    """Run ``twinstream`` with arguments; the server comes from the environment."""
     monkeypatch.setenv("TWINSTREAM_URL", server.url)
     monkeypatch.setenv("NO_COLOR", "1")
 
@@ -40,6 +40,6 @@ def stream(server: NatsServer) -> str:
 
 @pytest.fixture
 def jet(server: NatsServer) -> Iterator[js_sync.JetStream]:
-    """The JetStream API of the server, to look at what a command did."""
+    """The JetStream API of the server, to check the effects of a command."""
     with js_sync.connect(server.url) as nc:
         yield nc.jetstream()

@@ -1,4 +1,4 @@
-"""What tests of the command line read from a run."""
+"""Helpers that read the output of a command."""
 
 from __future__ import annotations
 

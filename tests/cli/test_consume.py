@@ -160,7 +160,7 @@ def test_a_start_that_is_none_is_wrong_usage(run: Run, stream: str, start: str) 
 
 @pytest.fixture
 def mortal() -> Iterator[NatsServer]:
-    """A server of its own, with a message in stream S, that a test may kill."""
+    """An own server that a test may kill, with a message in stream S."""
     with NatsServer() as server:
         with js_sync.connect(server.url) as nc:
             nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
@@ -169,7 +169,7 @@ def mortal() -> Iterator[NatsServer]:
 
 
 def after_print(happens: Callable[[], object]) -> AbstractContextManager[None]:
-    """Let something happen when the first message is printed; message "two" is the last one."""
+    """Run `happens` when the first message is printed. Message "two" is the last one."""
     once = iter([happens])
 
     def printed(message: js_sync.Message) -> None:
@@ -195,7 +195,7 @@ def test_ended_server_is_reported_with_the_received_operations(
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
 def test_read_continues_after_the_server_restarts(mortal: NatsServer, consumer: list[str]) -> None:
-    """Away for longer than the timeout of requests; the other message is stored after that."""
+    """The server is down for longer than the timeout of requests. It then gets another message."""
     looks: list[bool] = []
     # Once: a connection that waits for its next attempt is looked at more often.
     begin_again = iter([mortal.start])
@@ -367,7 +367,7 @@ def test_no_message_waits_for_others_that_may_not_be_delivered(
 
 @contextmanager
 def heard(server: NatsServer, subject: str) -> Iterator[Callable[[], list[js_sync.CoreMessage]]]:
-    """Yield a function that returns what was sent to a subject since the block began."""
+    """Yield a function that returns the messages on a subject since the block began."""
     with js_sync.connect(server.url) as nc, nc.subscribe(subject) as subscription:
         nc.flush()
 

@@ -14,7 +14,7 @@ from twinstream.testing import NatsServer
 
 
 def fail(server: NatsServer, stream: str, *data: bytes) -> None:
-    """Publish messages and have each terminated."""
+    """Publish messages and terminate each of them."""
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         worker = jet.create_or_update_consumer(stream, ConsumerConfig(durable_name="w"))
@@ -25,7 +25,7 @@ def fail(server: NatsServer, stream: str, *data: bytes) -> None:
 
 
 def collected(run: Run, stream: str, count: int) -> None:
-    """Collect until there are so many dead letters."""
+    """Collect until there are `count` dead letters."""
     for _ in range(60):
         assert run("dlq", "run", stream, "--once").exit_code == 0
         if len(json_lines(run("dlq", "ls", stream, "--json"))) >= count:

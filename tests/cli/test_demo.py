@@ -1,4 +1,4 @@
-"""``twinstream demo`` as a whole: its sums, its screen and its page."""
+"""``twinstream demo`` as a whole: its sums, its output and its page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVENTS = 500
 
 
 class Page(HTMLParser):
-    """Collects what a page refers to and how many charts it has."""
+    """A parser that collects the references of a page and counts its charts."""
 
     def __init__(self) -> None:
         super().__init__()

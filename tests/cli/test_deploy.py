@@ -28,7 +28,7 @@ Write = Callable[..., str]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes the one file of a folder and returns the folder."""
+    """Write the only file of a folder, and return the folder."""
 
     def into(*configs: dict[str, Any]) -> str:
         (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(configs))
@@ -240,7 +240,10 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
 
 
 def test_reserves_of_streams_are_checked_in_order(write: Write) -> None:
-    """The server refuses what the plan does, takes the rest, and takes one byte for no limit."""
+    """The server refuses and accepts the same steps.
+
+    It reserves one byte for a stream without max_bytes.
+    """
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
     before = [stream_of(name, storage="file", max_bytes=4000) for name in ("SET1", "SET2")]
     after = [
@@ -457,7 +460,7 @@ def test_a_subject_of_a_stream_in_no_file_stays_there(run: Run, write: Write, st
 
 
 def queue_of(name: str, **filters: str) -> list[dict[str, Any]]:
-    """Return a work queue whose consumers have a subject each."""
+    """Return a work queue whose consumers have one subject each."""
     return [
         stream_of(name, retention="workqueue"),
         *(
@@ -771,7 +774,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_done(
 def test_keys_with_capitals_are_refused_as_models_would_not_see_them(
     run: Run, write: Write, server: NatsServer
 ) -> None:
-    """A server ignores capitals; the last of two spellings counts."""
+    """A server ignores the case of keys. If a key has two spellings, the last value counts."""
     folder = write(
         stream_of("DEP31A", NAME="DEP31B"),
         {"Name": "DEP31C", "subjects": ["dep31.c"], "max_msgs": 5},
@@ -791,7 +794,7 @@ def test_keys_with_capitals_are_refused_as_models_would_not_see_them(
 def test_keys_without_a_value_are_no_other_spelling(
     run: Run, write: Write, server: NatsServer
 ) -> None:
-    """A server takes a null for the setting's default."""
+    """A server uses the default of a setting that is null."""
     folder = write(stream_of("DEP32", max_age=None, description=None, sources=None))
     assert actions(run, folder) == {"DEP32": "create"}
     assert run("apply", folder, "--yes").exit_code == 0
@@ -854,7 +857,7 @@ def test_wrong_usage_and_empty_folders(run: Run, tmp_path: Path) -> None:
 def test_what_a_server_answers_for_is_unchanged(
     run: Run, stream: str, server: NatsServer, tmp_path: Path
 ) -> None:
-    """The files that ``nats stream info --json`` and ``nats consumer info --json`` write."""
+    """The files are those of ``nats stream info --json`` and ``nats consumer info --json``."""
     with js_sync.connect(server.url) as nc:
         handle = nc.jetstream().get_stream(stream)
         consumer = handle.create_consumer(ConsumerConfig(durable_name="C", max_deliver=3))

@@ -21,7 +21,7 @@ Write = Callable[..., str]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes the one file of a folder and returns the folder."""
+    """Write the only file of a folder, and return the folder."""
 
     def into(**lists: list[dict[str, Any]]) -> str:
         (tmp_path / "all.yaml").write_text(yaml.safe_dump(lists))

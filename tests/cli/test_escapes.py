@@ -1,4 +1,4 @@
-"""No text of a server, publisher or file reaches a terminal with its control characters."""
+"""No text of a server, publisher or file reaches a terminal with control characters."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parents[1] / "models" / "golden"
 
 @pytest.fixture
 def meanwhile(server: NatsServer) -> Callable[..., None]:
-    """Does something again and again while a command listens, until the test ends."""
+    """Repeat an action while a command listens, until the test ends."""
 
     def act(stream: str, stop: threading.Event) -> None:
         with js_sync.connect(server.url) as nc:

@@ -1,4 +1,4 @@
-"""Commands that run on and on, when their server goes away and comes back."""
+"""Long-running commands whose server goes down and comes back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twinstream.testing import NatsServer
 
 
 def away_and_back(server: NatsServer, back: Callable[[], None]) -> AbstractContextManager[None]:
-    """Kill the server at the first look, start it when that was seen; `back` ends the command."""
+    """Kill the server at the first check, and restart it later; `back` then ends the command."""
     seen: list[bool] = []
 
     def looked(found: bool) -> None:

@@ -24,7 +24,7 @@ def locks(server: NatsServer, stream: str) -> Iterator[js_sync.Coordination]:
 
 
 def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own: it starts others and takes signals."""
+    """Run the command in its own process, because it starts processes and receives signals."""
     command = [sys.executable, "-m", "twinstream", "lock", *arguments]
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
     return subprocess.run(
@@ -70,7 +70,7 @@ def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordin
 def ending(
     server: NatsServer, locks: js_sync.Coordination, script: str
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Return a run under the lock, and its command, which ignores Ctrl-C."""
+    """Return a command that runs under the lock and ignores Ctrl-C, and the process of `lock`."""
     arguments = ["a", "--stream", locks.stream, "--ttl", "2", "--", "sh", "-c"]
     with subprocess.Popen(
         [

@@ -1,4 +1,4 @@
-"""How the command shows the log of the SDK."""
+"""How the command prints the log of the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a whole: help, version, and how failures look."""
+"""The command as a whole: help, version, and the format of errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_help_lists_every_subcommand(arguments: list[str]) -> None:
 
 
 def subcommands(group: click.Group = twinstream, *path: str) -> Iterator[list[str]]:
-    """All there are, groups included."""
+    """Return all subcommands, including those of groups."""
     with click.Context(group) as context:
         for name in group.list_commands(context):
             yield [*path, name]

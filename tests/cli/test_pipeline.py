@@ -1,4 +1,4 @@
-"""``twinstream pipeline``: what needs no Spark, on tables that are written here by hand."""
+"""``twinstream pipeline`` without Spark, on tables that the tests write."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
 
 
 def write(folder: Path, batch: int, seqs: list[int], times: list[int]) -> None:
-    """Write rows of messages; ``times`` are those of all, in microseconds."""
+    """Write rows of messages; ``times`` are their times in microseconds."""
     folder.mkdir(parents=True)
     own = [times[seq - 1] for seq in seqs]
     rows = {
@@ -109,7 +109,7 @@ def test_verify_names_a_file_that_is_damaged(run: Run, config: Path, damage: str
 def test_what_was_lost_is_a_gap_where_losses_are_allowed(
     run: Run, config: Path, server: NatsServer, stream: str, allowed: bool
 ) -> None:
-    """Limits of the stream removed messages before they were landed, and the pipeline went on."""
+    """Limits of the stream removed messages before they were landed, and the pipeline continued."""
     journal = Folders(config.parent / "lake").source("orders").journal
     first, _, last = journal.read_text().splitlines(True)
     journal.write_text(first + last)
@@ -210,7 +210,7 @@ def test_a_mistake_in_the_file_is_wrong_usage(run: Run, config: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Counts elements and notes what a page would load."""
+    """A parser that counts elements and records what a page would load."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Standard input that never ends, and readers of standard output that leave early."""
+"""Standard input that does not end, and readers of standard output that exit early."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def filled(server: NatsServer, stream: str, count: int) -> None:
 def publishing(
     server: NatsServer, stream: str, *options: str, stderr: int = subprocess.PIPE
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Run ``pub`` on a pipe as its standard input, which stays open."""
+    """Run ``pub`` with a pipe as its standard input, which stays open."""
     command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", *options]
     with subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""What the screen shows: strangers' text as it is, doing nothing to it, and numbers in words."""
+"""Output: text of other clients is printed unchanged and without effect; numbers with nouns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ESCAPE = "\x1b[31m"
 
 @pytest.fixture
 def odd(server: NatsServer, stream: str) -> str:
-    """A stream whose every text would mean something to the library that prints it."""
+    """A stream whose texts contain markup and escapes that a console would interpret."""
     name = f"{stream}[red]"
     config = StreamConfig(
         name=name, subjects=[f"{name}.*"], description=MARKUP + ESCAPE, metadata={"[/a]": "[/b]"}
@@ -56,7 +56,7 @@ def test_headers_are_whole_and_harmless(run: Run, odd: str) -> None:
 
 
 def test_names_of_headers_are_harmless(run: Run, server: NatsServer, stream: str) -> None:
-    """Other clients, unlike this one, send names with any characters."""
+    """Other clients may send header names with any characters."""
     block = f"NATS/1.0\r\nA{ESCAPE}: b\r\n\r\n".encode()
     publish_raw(server.port, f"{stream}.a", OddMessage(block, b""))
     for shown in (run("get", stream), run("consume", stream, "--count", "1")):

@@ -1,4 +1,4 @@
-"""``twinstream size``, held against what a real server counts."""
+"""``twinstream size``, compared with the sizes that a real server reports."""
 
 from __future__ import annotations
 

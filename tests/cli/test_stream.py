@@ -69,7 +69,7 @@ def test_info_shows_how_far_copies_are_behind(
 
 
 def shown_in_time(run: Run, stream: str, pattern: str) -> None:
-    """Look at a stream until it is shown like this."""
+    """Show a stream repeatedly until the output contains this text."""
     deadline = time.monotonic() + 30
     while not re.search(pattern, re.sub(" +\n", "\n", run("stream", "info", stream).stdout)):
         assert time.monotonic() < deadline, run("stream", "info", stream).stdout

@@ -1,4 +1,4 @@
-"""The options for the server that commands share: TLS, keys, and errors without them."""
+"""The common options for the server: TLS, keys, and errors."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def test_a_folder_behind_many_links_has_the_first_of_its_names(run: Run, tmp_pat
 def test_a_folder_that_cannot_be_read_is_an_error(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Permissions do not apply to root, but the length of a path does."""
+    """Permissions do not apply to root, so the path is too long instead."""
     (tmp_path / "a.yaml").write_text("name: A\nsubjects: [a]\nmax_msgs: 5\n")
     monkeypatch.chdir(tmp_path)
     part = "d" * 250

@@ -1,4 +1,4 @@
-"""Settings of the property tests: the same cases in every run, and no clock that judges them."""
+"""Settings of the property tests: the same cases in every run, and no deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes as a server writes them, for the pure tests."""
+"""Bytes as a server writes them, for tests without a server."""
 
 from __future__ import annotations
 

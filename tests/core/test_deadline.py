@@ -1,4 +1,4 @@
-"""Deadlines, and the durations that make them."""
+"""Deadlines, and the durations that they are made from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from twinstream.errors import BadArgument
 def test_durations_are_limited_to_the_range_of_the_servers_clock(
     ask: Callable[[int], object],
 ) -> None:
-    """It would be over at once there: a lock free for others, a message removed."""
+    """For a longer duration, a server would at once free a lock, or remove a message."""
     ask(3_000_000_000)
     with pytest.raises(BadArgument, match="at most 100 years"):
         ask(8_000_000_000)

@@ -1,4 +1,4 @@
-"""Numbers as they come over the wire."""
+"""Parsing numbers of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of errors, and the class for each code of the server."""
+"""The tree of errors, and the class for each error code of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any text from a server or publisher is handled without errors of Python."""
+"""Any text from a server or publisher is handled without an exception of Python itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEEP = b"[" * 100_000
 
 
 def direct(time: str, seq: str = "1", stream: str = "S") -> Frame:
-    """Return the answer to a direct get."""
+    """Return the response to a direct get."""
     block = (
         f"NATS/1.0\r\nNats-Stream: {stream}\r\nNats-Subject: a\r\nNats-Sequence: {seq}\r\n"
         f"Nats-Time-Stamp: {time}\r\n\r\n"
@@ -58,7 +58,7 @@ def page(time: bytes) -> StoredPage:
 
 
 def letter(headers: str) -> StreamMessage:
-    """Return a dead letter with these headers of the message that it was."""
+    """Return a dead letter of a message with these headers."""
     words = {"Stream": "S", "Consumer": "c", "Cause": "x", "Reason": "y", "Headers": headers}
     numbers = {"Sequence": "1", "Deliveries": "1", "Failed-At": "2024-01-01T00:00:00Z"}
     return stored(**{f"Dead-{name}": value for name, value in (words | numbers).items()})

@@ -1,4 +1,4 @@
-"""What a scripted server answers where the answer does not matter."""
+"""Responses of a scripted server for requests whose response does not matter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONSUMER: dict[str, Any] = {
 
 
 def describe(peer: FakePeer, **settings: Any) -> None:
-    """Answer a request for the stream S, which has these settings."""
+    """Answer the info request for the stream S, which has these settings."""
     config = {"name": "S", "subjects": ["a"], **settings}
     times = {"first_ts": "0001-01-01T00:00:00Z", "last_ts": "0001-01-01T00:00:00Z"}
     counts = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)

@@ -1,4 +1,4 @@
-"""Host names with the addresses that a test wants, and an address that answers nothing."""
+"""Host names with addresses that a test chooses, and an address that does not answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["full", "replacing", "resolving"]
 
 @contextmanager
 def full() -> Iterator[tuple[str, int]]:
-    """An address that neither takes a connection nor refuses one: its backlog is full."""
+    """An address that neither accepts a connection nor refuses one: its backlog is full."""
     with socket.socket() as listener, ExitStack() as waiting:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -28,7 +28,7 @@ def full() -> Iterator[tuple[str, int]]:
 def replacing(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[Callable[[], Any], str], Any]
 ) -> None:
-    """Let `answer` find the addresses of host names; it gets what the system would call, too."""
+    """Let `answer` resolve host names; it receives the system's function, too."""
     resolve = socket.getaddrinfo
 
     def resolved(host: str, *args: Any, **kwargs: Any) -> Any:
@@ -38,7 +38,7 @@ def replacing(
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, **names: list[int]) -> list[str]:
-    """Let host names resolve to ports of 127.0.0.1; return the names that are asked for."""
+    """Resolve host names to ports of 127.0.0.1; return the list of the resolved names."""
     asked: list[str] = []
 
     def answer(resolve: Callable[[], Any], host: str) -> Any:

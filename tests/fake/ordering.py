@@ -1,4 +1,4 @@
-"""What a scripted server does for an ordered read: a stream, its consumers, what they deliver."""
+"""A scripted server for ordered reads: a stream, its consumers, and their deliveries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["beat", "create", "deliver", "leave", "stream_info"]
 
 
 def stream_info(last_seq: int, keeps: int = -1) -> dict[str, Any]:
-    """Return the answer to STREAM.INFO of a stream that keeps so many messages of each subject."""
+    """Return the STREAM.INFO of a stream that keeps `keeps` messages of each subject."""
     times = {"first_ts": "0001-01-01T00:00:00Z", "last_ts": "0001-01-01T00:00:00Z"}
     counts = dict.fromkeys(("messages", "bytes", "first_seq", "consumer_count"), 0)
     return {
@@ -23,7 +23,7 @@ def stream_info(last_seq: int, keeps: int = -1) -> dict[str, Any]:
 
 
 def create(peer: FakePeer, last_seq: int = 0, keeps: int = -1) -> dict[str, Any]:
-    """Answer until the next consumer is created; return its configuration."""
+    """Answer requests until the next consumer is created; return its configuration."""
     peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(last_seq, keeps))
     request = peer.expect(r"CONSUMER\.CREATE\.S")
     config: dict[str, Any] = request.json["config"]
@@ -32,18 +32,18 @@ def create(peer: FakePeer, last_seq: int = 0, keeps: int = -1) -> dict[str, Any]
 
 
 def deliver(peer: FakePeer, pull: Operation, consumer_seq: int, seq: int) -> None:
-    """Answer a pull with a message of the stream."""
+    """Answer a pull request with a message of the stream."""
     stream, consumer = pull.subject.split(".")[-2:]
     reply = f"$JS.ACK.{stream}.{consumer}.1.{seq}.{consumer_seq}.1700000000000000000.0"
     peer.message(pull.reply, b"%d" % seq, subject="s.a", reply=reply)
 
 
 def beat(peer: FakePeer, pull: Operation, sent: int, looked: int) -> None:
-    """Send an idle heartbeat: so many messages were sent, and the stream was looked through."""
+    """Send an idle heartbeat with the number of sent messages and the last scanned sequence."""
     peer.status(pull, 100, "Idle Heartbeat", Nats_Last_Consumer=sent, Nats_Last_Stream=looked)
 
 
 def leave(peer: FakePeer, name: str) -> None:
-    """Answer the deletion of the consumer that is left, and see the client go."""
+    """Answer the deletion of the consumer, and wait until the client leaves."""
     peer.answer(peer.expect(rf"CONSUMER\.DELETE\.S\.{name} \S+ 0"), {"success": True})
     peer.until_left()

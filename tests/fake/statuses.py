@@ -1,4 +1,4 @@
-"""Every status that ends a pull, and what becomes of it: one table for all tests.
+"""Every status that ends a pull request, and its effect: one table for all tests.
 
 Source: nats-server 2.2 to 2.15 and ADR-37.
 """

@@ -1,7 +1,8 @@
-"""A scripted server with a consumer of its own: it owes every message until it is acknowledged.
+"""A scripted server with one consumer, which delivers each message until it is acknowledged.
 
-One message goes out at a time, each after the client has read the one before, so that a client
-wakes up as often as can be. There is no ack_wait: what a client loses stays lost, and shows.
+One message is sent at a time, after the client has read the previous one, so that a client wakes up
+as often as possible. There is no ack_wait: a message that the client loses is not redelivered, so
+the test notices the loss.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["Stock"]
 
 
 class Stock:
-    """Messages by stream sequence, the pulls that wait for them, and what was said of them."""
+    """Messages by stream sequence, the waiting pull requests, and the acknowledgements."""
 
     def __init__(self, seqs: Iterable[int]) -> None:
         self.waiting = deque(seqs)

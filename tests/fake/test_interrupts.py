@@ -1,7 +1,7 @@
-"""An interrupt (Ctrl-C) between any two steps of the blocking twin: the connection stays usable.
+"""Ctrl-C between any two steps of the blocking twin: the connection stays usable.
 
-An interpreter lets a signal's handler run where a function begins and where one of its own
-returns. A profiler stands at the same places, and raises at one after the other.
+The interpreter runs a signal handler where a function begins and where one of its calls returns. A
+profiler is called at the same places, and raises at each of them in turn.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SESSION = (
 
 
 def interrupted_at(work: Callable[[], object], point: int, files: tuple[str, ...] = SEAM) -> bool:
-    """Run work with an interrupt at one of its points, counted from 1; tell whether it came."""
+    """Run work with an interrupt at one of its points, from 1; return whether it occurred."""
     passed = 0
 
     def profile(frame: FrameType, event: str, _: object) -> None:
@@ -94,7 +94,7 @@ def test_a_connection_is_usable_after_an_interrupt_at_any_point(server: NatsServ
 
 
 def flushed(connection: js.Connection, timeout: float) -> None:
-    """Return when a connection works, which it may have to be made anew for."""
+    """Return once a connection works, which may require a reconnect."""
     for _ in range(100):
         with suppress(js.ConnectionLost):
             connection.flush(timeout)

@@ -1,4 +1,4 @@
-"""Iterations that another thread closes, drains or feeds between two statements of their owner."""
+"""Iterations that another thread closes, drains or feeds between two statements of the caller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Left(Exception):
 
 
 def delivering(peer: FakePeer) -> None:
-    """Deliver some messages, and reach `given back` when all came back."""
+    """Deliver some messages, and reach `given back` when all of them were returned with naks."""
     peer.handshake()
     pull = peer.expect_pull()
     for seq in range(1, COUNT + 1):
@@ -61,7 +61,7 @@ def opened(connection):
 
 
 def pulled(consumer):
-    """Return an iteration that has pulled, and did not wait."""
+    """Return an iteration that has sent a pull request and has not waited."""
 
     def leave():
         raise Left
@@ -132,12 +132,12 @@ def test_an_iteration_that_is_closed_before_it_waits_ends():
 
 
 def given_up(messages):
-    """Have an iteration give up what it holds, as it does when nobody takes anything for long."""
+    """Make an iteration release its messages, as it does if the program takes none for long."""
     held_of(messages).give_up()
 
 
 def pulled_anew(peer: FakePeer) -> None:
-    """Deliver one message through each of two mailboxes."""
+    """Deliver one message for each of two pull requests, each with its own mailbox."""
     peer.handshake()
     peer.deliver(peer.expect_pull(), 1)
     peer.fence()
@@ -206,7 +206,7 @@ def test_two_threads_returning_at_the_same_time_use_one_mailbox():
 
 
 def test_closing_waits_for_a_mailbox_that_is_being_given_up(tuned):
-    """What is on its way meanwhile is given back."""
+    """A message that arrives meanwhile is returned to the server."""
 
     def script(peer: FakePeer) -> None:
         peer.stop_answering()
@@ -253,7 +253,7 @@ def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more():
 
 
 def test_draining_waits_for_what_is_on_its_way(tuned):
-    """Also for an iteration that comes back for more meanwhile."""
+    """This also holds for another thread that iterates meanwhile."""
 
     def script(peer: FakePeer) -> None:
         peer.stop_answering()
@@ -320,7 +320,7 @@ def test_streams_requested_by_others_disturb_no_search():
             return [self._subject]
 
     class Asked:
-        """The API, for which the subject of each stream is its name in small letters."""
+        """The API. The subject of each stream is its name in lower case."""
 
         transport = SimpleNamespace(epoch=0)
 
@@ -367,7 +367,7 @@ def test_events_requested_after_the_end_end():
 
 
 def test_refusal_before_the_write_returns_belongs_to_the_message():
-    """Of fast ingest: another thread reads the refusal while the first one is still writing."""
+    """With fast ingest, another thread reads the refusal while the first one is still writing."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -377,7 +377,7 @@ def test_refusal_before_the_write_returns_belongs_to_the_message():
         peer.until_left(timeout=30)
 
     class Slow:
-        """A transport that returns from its write when the refusal was read."""
+        """A transport whose write returns after the refusal was read."""
 
         def __getattr__(self, name):
             return getattr(session, name)
@@ -422,7 +422,7 @@ def test_outstanding_count_may_be_read_by_others():
 
 
 def test_subscriptions_created_concurrently_are_all_drained():
-    """Another thread subscribes while those that have ended are sorted out."""
+    """Another thread subscribes while ended subscriptions are removed."""
     look = js.Subscription.is_closed.fget.__code__
     made, meanwhile = [], []
 
@@ -442,7 +442,7 @@ def test_subscriptions_created_concurrently_are_all_drained():
 
 
 def test_the_end_of_the_events_of_a_connection_stays_the_end():
-    """Another caller takes the last one while the first has an earlier one in its hands."""
+    """Another thread takes the last event while the first thread processes an earlier event."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

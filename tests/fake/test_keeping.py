@@ -1,4 +1,4 @@
-"""Sockets that keep the interpreter: as others are, but for who runs meanwhile."""
+"""Sockets that do not release the interpreter lock behave like other sockets."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_closed_one_is_not_that_of_the_next_file():
 
 
 def kept(sock, far):
-    """Tell whether a thread that may run got no turn while bytes went to and fro."""
+    """Return whether a runnable thread got no turn while bytes were sent and received."""
     held, ran = threading.Lock(), threading.Event()
 
     def run():

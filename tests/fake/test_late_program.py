@@ -1,4 +1,4 @@
-"""A program that comes back to its connection late finds what came meanwhile."""
+"""A program that uses its connection late finds the responses that arrived meanwhile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinstream.testing import FakePeer, FakeServer
 
 
 def test_response_in_time_is_read_after_the_deadline():
-    """With nobody to read meanwhile: the keeper does, where the machine lets it."""
+    """No thread waits for the response; the background thread reads it where that is possible."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -1,7 +1,7 @@
-"""What two threads do to one link at the same time, made to happen at the worst moment.
+"""Two threads that use one connection at the same time, forced into the worst order.
 
-In each scenario one thread is stopped between two of its statements, by a hook in its way, until
-another one has done what only threads can do there.
+In each scenario, a hook stops one thread between two of its statements until another thread has
+done something that only a concurrent thread can do.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def whole(peer: FakePeer) -> None:
 
 @contextmanager
 def reconnected(*scripts, meanwhile, **options):
-    """A connection whose second link calls `meanwhile` before the first SUB is written.
+    """Yield a connection that calls `meanwhile` in a reconnect, before the first SUB is written.
 
-    It has one subscription, which is given to `meanwhile`, too.
+    The connection has one subscription, which is passed to `meanwhile`, too.
     """
     once, news = [], []
     with FakeServer(broken, *scripts) as server, ExitStack() as stack:
@@ -139,7 +139,7 @@ def test_connection_closed_during_a_reconnect_stays_closed():
 
 
 def test_first_pong_of_a_connection_answers_no_later_ping():
-    """A flush that begins as soon as there is a link waits for a PONG of its own."""
+    """A flush that begins right after the reconnect waits for the PONG of its own PING."""
     flushed = []
 
     def second(peer: FakePeer) -> None:
@@ -189,7 +189,7 @@ def test_flag_for_a_connection_is_not_cleared_while_others_wait():
 
 
 def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
-    """Whoever saw a link may get to write when it is gone."""
+    """A thread may check the connection, and write after it was lost."""
 
     def second(peer: FakePeer) -> None:
         peer.wait_for("go on")
@@ -262,7 +262,7 @@ def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next():
 
 
 def test_end_of_a_connection_is_reported_before_the_next_begins():
-    """The keeper looks by itself, too, whether its PING was answered."""
+    """The background thread also checks whether its PING was answered."""
     epochs = []
 
     def first(peer: FakePeer) -> None:
@@ -334,7 +334,7 @@ def test_a_socket_that_another_thread_closes_is_not_waited_for():
 
 @contextmanager
 def linked(kind):
-    """A link over a socket of that kind, and its far end."""
+    """Yield a link over a socket of this kind, and the socket of the peer."""
     near, far = socket.socketpair()
     link = Link(lambda data: None, lambda error: None)
     far.setblocking(False)
@@ -345,7 +345,7 @@ def linked(kind):
 
 
 def test_the_addresses_of_a_name_share_the_time_for_connecting(monkeypatch):
-    """Together they take no longer than one of them, though none of them answers."""
+    """None of them answers. Together they take no longer than one address."""
     with ExitStack() as stack:
         addresses = [stack.enter_context(full()) for _ in range(3)]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
@@ -426,7 +426,7 @@ def test_nothing_is_sent_in_the_clear_during_a_reconnect():
 
 
 def test_response_read_by_another_thread_arrives_in_time():
-    """At the deadline another thread has it, and had no time yet to hand it on."""
+    """At the deadline, another thread has read the response but has not passed it on yet."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -460,7 +460,7 @@ def test_response_read_by_another_thread_arrives_in_time():
 
 
 def test_a_signal_handler_wakes_the_thread_that_it_interrupts():
-    """The main thread reads for all, and what it waits for happens in its own handler."""
+    """The main thread reads for all threads, and its signal handler causes the awaited event."""
     signal = pytest.importorskip("signal")
 
     def script(peer: FakePeer) -> None:

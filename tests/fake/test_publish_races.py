@@ -1,4 +1,4 @@
-"""What the receiver does to a request while its owner is between two statements."""
+"""Responses that the reading thread processes between two statements of the publishing thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSAL = {"error": {"code": 400, "err_code": 10077, "description": "no"}}
 
 
 def answering(*answers):
-    """Return a script that answers messages so; the last one when it is told to."""
+    """Return a script that answers messages with `answers`; the last one when the test says so."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -43,7 +43,7 @@ def stored(seq=1):
 
 
 def test_a_publisher_closes_after_a_failure_was_noted():
-    """The receiver has the refusal, and has not told the publisher yet."""
+    """The reading thread has the refusal, and has not passed it to the publisher yet."""
     with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         publisher.send("orders")
@@ -119,7 +119,7 @@ def test_closing_publisher_waits_for_admitted_senders():
 
 
 def test_both_waiters_for_one_message_are_woken():
-    """Each finds no flag yet, and makes one."""
+    """Each of them finds no signal yet, and creates one."""
     both = threading.Barrier(2)
 
     def slowly(_):
@@ -162,7 +162,7 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
 
 
 def inboxes_refused(connection):
-    """Refuse each inbox before whoever opens it has it in his hands."""
+    """Refuse each inbox before the thread that subscribes to it continues."""
 
     def refused(box):
         refuse(connection, f'Permissions Violation for Subscription to "{box.subject.decode()}"')
@@ -201,7 +201,7 @@ def test_refusal_of_a_shared_inbox_reaches_all_requests(way):
 
 
 def test_refusal_of_an_inbox_reaches_the_first_request():
-    """The refusal comes before whoever opens the inbox has it in his hands."""
+    """The refusal arrives before the thread that subscribes to the inbox continues."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -214,7 +214,7 @@ def test_refusal_of_an_inbox_reaches_the_first_request():
 
 
 def test_oldest_message_is_found_while_another_thread_takes_responses():
-    """Without the GIL the table of what is under way may change in the middle of a look at it."""
+    """Without the GIL, the table of messages in flight may change during an iteration over it."""
 
     class Changing(dict):
         looks = 0
@@ -241,6 +241,6 @@ def test_oldest_message_is_found_while_another_thread_takes_responses():
 
 
 def test_two_threads_never_give_a_message_its_first_dict():
-    """What that can do is told at `UnderWay`."""
+    """The reason is described at `UnderWay`."""
     entry = _pipeline.under_way(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
     assert not hasattr(entry, "__dict__")

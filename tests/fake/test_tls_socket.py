@@ -1,4 +1,4 @@
-"""TLS on a socket that never waits, against a peer of the standard library."""
+"""TLS on a non-blocking socket, with a peer from the standard library."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client_context(certificates):
 
 @contextmanager
 def pair(certificates, context=None, client=None, first=b"", kind=socket.socket):
-    """A TlsSocket and its peer, who says something at once perhaps."""
+    """Yield a TlsSocket and its peer, which may send something at once."""
     near, far = socket.socketpair()
     near = kind(fileno=near.detach())
     near.setblocking(False)
@@ -61,7 +61,7 @@ def pair(certificates, context=None, client=None, first=b"", kind=socket.socket)
 
 
 def received(sock, size):
-    """Return so many bytes, polling as a link does."""
+    """Return `count` bytes, polling as a link does."""
     got = b""
     while len(got) < size:
         assert select.select([sock], [], [], PATIENCE)[0]
@@ -125,7 +125,7 @@ def test_what_the_peer_did_not_take_is_sent_once_it_does(certificates):
 
 
 def sent_to(sock, rest):
-    """Send until the peer takes no more; return what is left."""
+    """Send until the peer accepts no more; return the rest."""
     try:
         while rest:
             rest = rest[sock.send(rest) :]
@@ -218,7 +218,7 @@ def test_a_handshake_ends_in_time_and_with_its_peer(certificates):
 
 
 def test_a_signal_within_a_call_may_close_it(certificates):
-    """Its handler runs in the thread that is within the call."""
+    """The signal handler runs in the thread that is within the call."""
     handlers = []
 
     class Interrupted(socket.socket):

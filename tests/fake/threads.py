@@ -1,4 +1,4 @@
-"""Work in a second thread, and waiting for what should never happen."""
+"""Work in a second thread, and waits for events that must not occur."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A_WHILE = 0.3
 
 
 def in_time(condition: Callable[[], Any], patience: float = A_WHILE) -> bool:
-    """Tell whether a condition comes true within a while."""
+    """Return whether a condition becomes true within a while."""
     try:
         return bool(eventually(condition, patience=patience))
     except AssertionError:
@@ -26,7 +26,7 @@ def in_time(condition: Callable[[], Any], patience: float = A_WHILE) -> bool:
 
 @contextmanager
 def beside(work: Callable[[], Any]) -> Iterator[list[Any]]:
-    """Run work in a thread, which ends with the block; yields what it returned or raised."""
+    """Run work in a thread that ends with the block; yield a list of its result or error."""
     came: list[Any] = []
 
     def run() -> None:

@@ -1,7 +1,7 @@
-"""Record what real servers answer and announce: one golden file for each.
+"""Record the responses and events of real servers: one golden file for each.
 
-``python tests/models/capture.py`` runs every request against a server of each known line, alone
-and in a cluster of three, and writes ``golden/<version>/<topology>/<name>.json``. Tests read these
+``python tests/models/capture.py`` runs every request against a server of each known line, alone and
+in a cluster of three, and writes ``golden/<version>/<topology>/<name>.json``. Tests read these
 files without a server.
 """
 
@@ -37,7 +37,7 @@ no_auth_user: app
 
 
 class Recorder:
-    """Sends requests and keeps the answers and events."""
+    """Send requests, and store the responses and events."""
 
     def __init__(self, app: Client, system: Client, prefix: str, folder: Path) -> None:
         self.app = app
@@ -47,7 +47,7 @@ class Recorder:
         self.seen: dict[str, int] = {}
 
     def keep(self, name: str, text: bytes) -> None:
-        """Write one golden; text that is not JSON is none of ours."""
+        """Write one golden file; text that is not JSON is ignored."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -57,7 +57,7 @@ class Recorder:
         path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     async def event(self, message: Any) -> None:
-        """Keep the first two events of each kind."""
+        """Store the first two events of each kind."""
         value = json.loads(message.data)
         kind = value["type"].rpartition(".")[2]
         self.seen[kind] = self.seen.get(kind, 0) + 1
@@ -67,7 +67,7 @@ class Recorder:
     async def ask(
         self, name: str, subject: str, body: Any = None, *, system: bool = False
     ) -> dict[str, Any]:
-        """Send a request and keep its answer; silence leaves no golden."""
+        """Send a request and store its response. Without a response, no file is written."""
         nc = self.system if system else self.app
         data = b"" if body is None else json.dumps(body).encode()
         try:
@@ -81,7 +81,7 @@ class Recorder:
     async def publish(
         self, name: str, subject: str, data: bytes = b"x", **headers: str
     ) -> dict[str, Any]:
-        """Publish with an acknowledgement and keep it."""
+        """Publish a message, and store its acknowledgement."""
         named = {key.replace("_", "-"): value for key, value in headers.items()} or None
         try:
             reply = await self.app.request(subject, data, timeout=4, headers=named)
@@ -92,7 +92,7 @@ class Recorder:
 
 
 async def ready(rec: Recorder) -> None:
-    """Wait until the account answers; a cluster needs a leader first."""
+    """Wait until the account answers. In a cluster, this requires a leader."""
     for _ in range(100):
         try:
             reply = await rec.app.request(f"{rec.prefix}.INFO", b"", timeout=1)
@@ -104,7 +104,7 @@ async def ready(rec: Recorder) -> None:
 
 
 async def streams(rec: Recorder, replicas: int) -> None:
-    """Make, change, read and list streams."""
+    """Create, change, read and list streams."""
     await rec.ask("stream-names-empty", "STREAM.NAMES")
     await rec.ask("stream-list-empty", "STREAM.LIST")
     base = {"name": "ORDERS", "subjects": ["orders.>"], "num_replicas": replicas}
@@ -192,7 +192,7 @@ async def messages(rec: Recorder) -> None:
 
 
 async def new_features(rec: Recorder) -> None:
-    """Counters, batches and schedules; servers that lack them answer with errors."""
+    """Use counters, batches and schedules. Servers without them respond with errors."""
     counter = {"name": "COUNT", "subjects": ["count.>"], "allow_msg_counter": True}
     await rec.ask("stream-create-counter", "STREAM.CREATE.COUNT", counter)
     await rec.publish("puback-counter", "count.a", b"", Nats_Incr="+5")
@@ -219,7 +219,7 @@ async def new_features(rec: Recorder) -> None:
 
 
 async def fast_batch(rec: Recorder) -> None:
-    """Run a fast batch and keep each kind of answer."""
+    """Run a fast batch and store each kind of response."""
     inbox = rec.app.new_inbox()
     kinds: dict[str, bytes] = {}
 
@@ -239,7 +239,7 @@ async def fast_batch(rec: Recorder) -> None:
 
 
 async def consumers(rec: Recorder, replicas: int) -> None:
-    """Make consumers of every kind and read them."""
+    """Create consumers of every kind and read them."""
     create = "CONSUMER.CREATE.ORDERS"
     configs: dict[str, dict[str, Any]] = {
         "pull": {"durable_name": "pull", "ack_policy": "explicit", "sample_freq": "100"},
@@ -307,7 +307,7 @@ async def consumers(rec: Recorder, replicas: int) -> None:
 
 
 async def deliveries(rec: Recorder) -> None:
-    """Acknowledge in every way, so that servers have something to announce."""
+    """Acknowledge in every way, so that servers publish advisories."""
     for payload in (b"", b'-NAK {"delay": 1000000}', b"+TERM broken", b"+WPI"):
         for message in await pull(rec, "pull", {"batch": 1, "expires": SECOND}):
             await rec.app.publish(message.reply, payload)
@@ -328,7 +328,7 @@ async def deliveries(rec: Recorder) -> None:
 
 
 async def pull(rec: Recorder, consumer: str, body: dict[str, Any]) -> list[Any]:
-    """Return the messages that a pull request brings within its time."""
+    """Return the first message that a pull request receives in time, as a list."""
     inbox = rec.app.new_inbox()
     waiting = await rec.app.subscribe(inbox)
     subject = f"{rec.prefix}.CONSUMER.MSG.NEXT.ORDERS.{consumer}"
@@ -343,7 +343,7 @@ async def pull(rec: Recorder, consumer: str, body: dict[str, Any]) -> list[Any]:
 
 
 async def snapshot(rec: Recorder) -> None:
-    """Take a copy of a stream and bring it back under another server's eyes."""
+    """Take a snapshot of a stream, delete the stream, and restore it."""
     inbox = rec.app.new_inbox()
     chunks: list[bytes] = []
     done = asyncio.Event()
@@ -375,7 +375,7 @@ async def snapshot(rec: Recorder) -> None:
 
 
 async def ends(rec: Recorder) -> None:
-    """Purge, remove, and what only the system account may ask."""
+    """Purge, delete, and send requests that only the system account may send."""
     await rec.ask("stream-purge", "STREAM.PURGE.ORDERS", {"filter": "orders.1"})
     await rec.ask("stream-purge-bad", "STREAM.PURGE.ORDERS", {"keep": 1, "seq": 1})
     await rec.ask("account-info", "INFO")
@@ -392,7 +392,7 @@ async def ends(rec: Recorder) -> None:
 
 
 async def until(ready: Callable[[], bool], seconds: float) -> None:
-    """Wait for a condition, or go on without it."""
+    """Wait for a condition, for at most `seconds`."""
     for _ in range(int(seconds * 50)):
         if ready():
             return
@@ -400,7 +400,7 @@ async def until(ready: Callable[[], bool], seconds: float) -> None:
 
 
 async def record(url: str, prefix: str, folder: Path, replicas: int) -> None:
-    """Run all requests against one server and keep what comes back."""
+    """Run all requests against one server and store the responses."""
     app = await nats.connect(url, user="app", password="app")
     system = await nats.connect(url, user="sys", password="sys")
     rec = Recorder(app, system, prefix, folder)
@@ -427,7 +427,7 @@ async def _ignore(message: Any) -> None:
 
 @contextmanager
 def cluster(version: str) -> Iterator[list[NatsServer]]:
-    """Start three servers that know each other."""
+    """Start three servers of one cluster."""
     ports = free_ports(3)
     routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Random configs, most of them nearly right: valid bases with a few members changed."""
+"""Random configs, most of them nearly valid: valid bases with a few changed members."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ FLAGS = [
 
 
 class Maker:
-    """Makes configs from a seed; the same seed makes the same ones."""
+    """A generator of configs. The same seed gives the same configs."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -179,7 +179,7 @@ class Maker:
 
 
 class StreamMaker(Maker):
-    """Makes stream configs."""
+    """A generator of stream configs."""
 
     def config(self) -> dict[str, Any]:
         """Return the next config."""
@@ -220,7 +220,7 @@ class StreamMaker(Maker):
             config[key] = value()
 
     def changes(self) -> dict[str, Any]:
-        """Return a maker of values for each member."""
+        """Return a generator of values for each member."""
         return {
             "name": lambda: self.pick(["S1"] * 5 + NAMES),
             "description": self.text,
@@ -338,10 +338,10 @@ FILTERS = [
 
 
 class ConsumerMaker(Maker):
-    """Makes consumer configs and the stream each is for."""
+    """A generator of consumer configs, each with its stream."""
 
     def config(self) -> tuple[str, dict[str, Any]]:
-        """Return the name of a parent and the next config."""
+        """Return the name of a stream and the next config."""
         config: dict[str, Any] = self.pick(
             [
                 {"durable_name": "C1", "ack_policy": "explicit"},
@@ -378,7 +378,7 @@ class ConsumerMaker(Maker):
             config[key] = value()
 
     def changes(self) -> dict[str, Any]:
-        """Return a maker of values for each member."""
+        """Return a generator of values for each member."""
         group = ["g", "", "a b", "x" * 16, "x" * 17, "a/b=_-", "a+b", "ü"]
         return {
             "name": lambda: self.pick(["C1", "C1", "C2", "", "a b", "ü", "a*", "a\x0b"]),

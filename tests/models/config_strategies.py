@@ -1,7 +1,7 @@
 """Configs drawn by hypothesis from the spec: any member, any value of its kind.
 
-Mutations (``config_makers``) stay close to what is valid and near known limits; these know nothing
-but the shapes, and so reach letters, numbers and combinations that nobody thought of.
+Mutations (``config_makers``) stay close to valid configs and near known limits. These strategies
+know only the shapes, so they reach unexpected characters, numbers and combinations.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def stream() -> SearchStrategy[dict[str, Any]]:
 
 
 def consumer() -> SearchStrategy[tuple[str, dict[str, Any]]]:
-    """Return the name of a parent and a consumer config."""
+    """Return the name of a stream and a consumer config."""
     base = st.sampled_from(
         [
             {"name": "C1"},
@@ -126,7 +126,7 @@ STRATEGIES = {"stream": stream, "consumer": consumer}
 
 
 def drawn(kind: str, count: int, start: int) -> list[Any]:
-    """Return ``count`` configs; the same ``start`` draws the same ones."""
+    """Return ``count`` configs; the same ``start`` gives the same configs."""
     found: list[Any] = []
     if not count:
         return found

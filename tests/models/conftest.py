@@ -1,4 +1,4 @@
-"""Makes the helpers beside the tests importable."""
+"""Make the helper modules in this folder importable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Ask a real server what it thinks of random configs, and compare with the rules.
+"""Compare the rules with the responses of a real server to random configs.
 
 ``python tests/models/differential.py [kind...] [--count N] [--seed S] [--server V]`` prints the
-share of agreement and each kind of disagreement with an example; the same seed makes the same
+share of agreement and each kind of disagreement with an example. The same seed gives the same
 configs.
 """
 
@@ -52,7 +52,7 @@ Step: TypeAlias = tuple[dict[str, Any], list[str]]
 
 @dataclass
 class Verdict:
-    """What one side says: an error code, 0 for fine."""
+    """The result of one side: an error code, or 0 for a valid config."""
 
     code: int
     why: str = ""
@@ -61,7 +61,7 @@ class Verdict:
 
 @dataclass
 class Tally:
-    """Agreement so far."""
+    """The numbers of agreements and disagreements."""
 
     total: int = 0
     accepted: int = 0
@@ -100,7 +100,7 @@ class Tally:
             self.odd.setdefault(key, []).append(config)
 
     def stored(self, config: Any, ours: Callable[[], Model], theirs: Verdict) -> None:
-        """Compare what the server stored with what we say it would."""
+        """Compare the config that the server stored with the expected one."""
         if theirs.code:
             return
         try:
@@ -120,7 +120,7 @@ class Tally:
                 self.differ.setdefault((key, str(pair)[:150]), []).append(config)
 
     def planned(self, config: Any, plan: Callable[[], Plan], theirs: Verdict) -> None:
-        """A plan for what has just been made must be to do nothing."""
+        """Check that the plan for a config that was just created contains no change."""
         bare = config[1] if isinstance(config, list) else config
         if theirs.code or known_stored(bare, theirs.config):
             return
@@ -152,12 +152,12 @@ class Tally:
 
 
 def shown(config: Any) -> str:
-    """Return a config as text, with long runs of one letter cut."""
+    """Return a config as text, with long runs of one character shortened."""
     return re.sub(r"(.)\1{60,}", lambda run: f"{run[1]}*{len(run[0])}", json.dumps(config))[:900]
 
 
 def lanes_config() -> str:
-    """Return the server configuration with one account a lane."""
+    """Return a server configuration with one account for each parallel run."""
     accounts = "\n".join(
         f"  A{n}: {{ jetstream: enabled, users: [{{user: u{n}, password: p}}] }}"
         for n in range(LANES)
@@ -166,7 +166,7 @@ def lanes_config() -> str:
 
 
 async def ask(nc: Any, subject: str, body: Any) -> dict[str, Any]:
-    """Send one API request; silence is an answer of its own."""
+    """Send one API request; a missing response is returned as an error, too."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode() if body != "" else b""
     try:
         reply = await nc.request(subject, data, timeout=5)
@@ -176,7 +176,7 @@ async def ask(nc: Any, subject: str, body: Any) -> dict[str, Any]:
 
 
 def theirs(answer: dict[str, Any]) -> Verdict:
-    """Return the server's verdict."""
+    """Return the result of the server."""
     error = answer.get("error")
     if error:
         return Verdict(error.get("err_code") or error["code"], error.get("description", ""))
@@ -184,7 +184,7 @@ def theirs(answer: dict[str, Any]) -> Verdict:
 
 
 def first(problems: list[Any]) -> Verdict:
-    """Return the verdict of the rules."""
+    """Return the result of the rules."""
     for problem in problems:
         if not problem.needs_server:
             return Verdict(problem.err_code, f"{problem.rule} {problem}")
@@ -192,19 +192,19 @@ def first(problems: list[Any]) -> Verdict:
 
 
 def member(config: dict[str, Any], name: str) -> Any:
-    """Return a member as the server reads it: keys fold, the last one wins, null is nothing."""
+    """Return a member as the server reads it: keys without case, the last one that is not null."""
     found = (config[key] for key in reversed(config) if key.lower() == name)
     return next((value for value in found if value is not None), None)
 
 
 def token(name: Any) -> str:
-    """Return a name if it can stand in a subject, else one that can."""
+    """Return a name if it is valid in a subject, else a valid one."""
     usable = isinstance(name, str) and name and not set(name) & set(" \t\r\n\f.*>")
     return name if usable else "TOKEN"
 
 
 def our_stream(config: dict[str, Any], version: str) -> Verdict:
-    """Judge a stream; what the lone server of the test cannot do is known here."""
+    """Return the result of the rules for a stream, adjusted to a server without a cluster."""
     verdict = first(validate_stream(config, version))
     name = member(config, "name")
     if token(name) != name and isinstance(name, (str, type(None))) and verdict.code != 10025:
@@ -236,7 +236,7 @@ async def stream_lane(url: str, lane: int, configs: list[Any], version: str, tal
 
 
 def route(config: dict[str, Any]) -> str:
-    """Return the end of the subject that a client would send this consumer to."""
+    """Return the end of the subject to which a client would send this consumer."""
     name = member(config, "name") or member(config, "durable_name")
     if not isinstance(name, str) or not name:
         return ""
@@ -252,7 +252,7 @@ def route(config: dict[str, Any]) -> str:
 def our_consumer(
     parent: str, config: dict[str, Any], version: str, *, pedantic: bool = False
 ) -> Verdict:
-    """Judge a consumer; what the lone server of the test cannot do is known here."""
+    """Return the result of the rules for a consumer, adjusted to a server without a cluster."""
     verdict = first(validate_consumer(config, PARENTS[parent], version, pedantic=pedantic))
     replicas = member(config, "num_replicas")
     durable = member(config, "durable_name")
@@ -295,7 +295,7 @@ async def consumer_lane(
 async def stream_update_lane(
     url: str, lane: int, configs: list[Any], version: str, tally: Tally
 ) -> None:
-    """Make a stream, change it some times, remove it, for one config after the other."""
+    """For one config after the other, create a stream, change it some times, and remove it."""
     nc = await nats.connect(url, user=f"u{lane}", password="p")
     for origin in ORIGINS:
         body = {"name": origin, "subjects": [f"origin.{origin}"], "storage": "memory"}
@@ -325,7 +325,7 @@ async def stream_update_lane(
 
 
 def changed(config: dict[str, Any], step: Step, name: str) -> dict[str, Any]:
-    """Return a config with some members changed and others taken away."""
+    """Return a config with some members changed and others removed."""
     given, removed = step
     kept = {key: value for key, value in config.items() if key not in removed}
     return {**kept, **given, "name": name}
@@ -337,12 +337,12 @@ def two_names(changed: dict[str, Any]) -> bool:
 
 
 def is_late(verdict: Verdict) -> bool:
-    """Whether a verdict comes from comparing the two configs, or is fine."""
+    """Whether a config is valid, or the error comes from the comparison of old and new config."""
     return not verdict.code or verdict.why.startswith("U-")
 
 
 async def create(nc: Any, name: str, body: Any) -> dict[str, Any]:
-    """Make a stream; the files of the one before may still be on their way out."""
+    """Create a stream. Repeat the request while files of the previous stream still exist."""
     while True:
         answer = await ask(nc, f"$JS.API.STREAM.CREATE.{name}", body)
         if "creating store" not in theirs(answer).why:
@@ -352,7 +352,7 @@ async def create(nc: Any, name: str, body: Any) -> dict[str, Any]:
 async def consumer_update_lane(
     url: str, lane: int, configs: list[Any], version: str, tally: Tally
 ) -> None:
-    """Make a consumer, change it some times, remove it, for one config after the other."""
+    """For one config after the other, create a consumer, change it some times, and remove it."""
     nc = await nats.connect(url, user=f"u{lane}", password="p")
     for name, parent in PARENTS.items():
         await ask(nc, f"$JS.API.STREAM.CREATE.{name}", parent)
@@ -400,7 +400,7 @@ async def pull_lane(url: str, lane: int, requests: list[Any], version: str, tall
 
 
 def filtered(config: dict[str, Any]) -> str:
-    """Return the filter that goes into the subject, with its dot."""
+    """Return the filter that is part of the subject, with its dot."""
     return route({**config, "name": "C1"}).removeprefix(".C1")
 
 
@@ -433,14 +433,14 @@ MAKERS: dict[str, type[StreamMaker | ConsumerMaker | PullMaker]] = {
 
 
 def changes(maker: StreamMaker | ConsumerMaker, config: Any) -> Any:
-    """Return a config and what is to be done with it, step by step."""
+    """Return a config and the steps that change it."""
     mine = config if isinstance(config, tuple) else (config,)
     steps = [step_from(maker, mine[-1]) for _ in range(maker.random.choice([1, 1, 2, 3]))]
     return (*mine, steps)
 
 
 def step_from(maker: StreamMaker | ConsumerMaker, config: dict[str, Any]) -> Step:
-    """Return some members to change, and some of ``config`` to take away."""
+    """Return some members to change, and the names of members of ``config`` to remove."""
     given: dict[str, Any] = {}
     for _ in range(maker.random.choice([0, 1, 1, 2, 3])):
         maker.change(given)
@@ -450,7 +450,7 @@ def step_from(maker: StreamMaker | ConsumerMaker, config: dict[str, Any]) -> Ste
 
 
 def configs_of(kind: str, count: int, seed: int) -> list[Any]:
-    """Return ``count`` cases: half mutations of good configs, half drawn from the spec."""
+    """Return ``count`` cases: half are mutations of valid configs, half are drawn from the spec."""
     maker = MAKERS[kind.partition("-")[0]](seed)
     mutated = count if kind == "pull" else count - count // 2
     configs: list[Any] = [maker.config() for _ in range(mutated)]
@@ -461,7 +461,7 @@ def configs_of(kind: str, count: int, seed: int) -> list[Any]:
 
 
 async def compare(kind: str, count: int, seed: int, server: NatsServer) -> Tally:
-    """Try ``count`` random configs on a server made with ``lanes_config``."""
+    """Try ``count`` random configs on a server with the configuration ``lanes_config``."""
     configs = configs_of(kind, count, seed)
     if server.version < "2.12.4":
         # These crash on a source that is null.
@@ -475,7 +475,7 @@ async def compare(kind: str, count: int, seed: int, server: NatsServer) -> Tally
 
 
 def main() -> int:
-    """Run from the command line; return 1 where somebody disagrees without an explanation."""
+    """Run from the command line; return 1 if there is an unexplained disagreement."""
     parser = argparse.ArgumentParser(description="Compare the rules with real servers.")
     parser.add_argument("kind", nargs="*", help=f"of {', '.join(LANES_OF)}; all when left out")
     parser.add_argument("--count", type=int, default=2000, help="configs a kind and server")

@@ -1,4 +1,4 @@
-"""The recorded answers and events, for tests."""
+"""The recorded responses and events, for tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def paths() -> list[Path]:
 
 @cache
 def load(path: Path) -> Any:
-    """Return what a golden file holds."""
+    """Return the content of a golden file."""
     return json.loads(path.read_text())
 
 
 def read(members: dict[str, Any]) -> Model:
-    """Decode an answer or event the way the SDK does."""
+    """Decode a response or event like the SDK."""
     if "type" in members:
         return decode(members)
     return decode(members, PublishResponse)
@@ -35,7 +35,7 @@ WORDS = {"retention", "discard", "storage", "compression", "ack_policy", "delive
 
 
 def strange(value: Any) -> Any:
-    """Return ``value`` as a server of the far future might send it."""
+    """Return ``value`` with unknown members and values, as a future server might send it."""
     if isinstance(value, list):
         return [strange(item) for item in value]
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Where rules and server differ on purpose, by name and with the reason.
+"""Intended differences between the rules and the server, by name and with the reason.
 
-The differential tests leave out what a function here recognises, and count it.
+The differential tests count the configs that a function here recognises, and do not compare them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KNOWN: dict[str, tuple[str, Callable[[int, int, Any], bool]]] = {
 
 
 def known(ours: int, theirs: int, configs: Any) -> str | None:
-    """Return the name of the difference, None for one that nobody explained."""
+    """Return the name of the difference, or None if it is unexplained."""
     for name, (_, applies) in KNOWN.items():
         if applies(ours, theirs, configs):
             return name
@@ -74,7 +74,7 @@ KNOWN_STORED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def known_stored(config: Any, stored: Any) -> str | None:
-    """Return the name of a difference in what is stored, None for one that nobody explained."""
+    """Return the name of a difference in the stored config, or None if it is unexplained."""
     for name, (_, applies) in KNOWN_STORED.items():
         if applies(config, stored):
             return name

@@ -1,8 +1,8 @@
-"""Random pull requests, and what a real server makes of them.
+"""Random pull requests, and the responses of a real server.
 
-A request that is fine may wait for messages for ever. So each one is followed by one that the
-server surely refuses; requests of a consumer are answered in order, and silence until then is
-consent.
+A valid request may wait for messages forever. So each request is followed by a request that the
+server certainly refuses. The requests of a consumer are answered in order: if the first response
+belongs to the second request, the server has accepted the first one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BROKEN = ["{", '{"batch": 1} {"batch": 2}', '{"batch": 1,}', '{"batch": 1} x', 
 
 
 class PullMaker(Maker):
-    """Makes pull requests and the name of the consumer each is for."""
+    """A generator of pull requests, each with the name of its consumer."""
 
     def config(self) -> tuple[str, str]:
         """Return a consumer's name and the body of a request."""
@@ -75,18 +75,18 @@ _MEMBERS: dict[str, list[Any]] = {
 
 
 def available(version: str) -> list[str]:
-    """Return the consumers that a server of ``version`` can have."""
+    """Return the consumers that a server of ``version`` supports."""
     return [name for name in CONSUMERS if name != "prioritized" or version >= "2.12"]
 
 
 class Puller:
-    """Sends pull requests on one connection and reads what comes of each."""
+    """Send pull requests on one connection, and read the responses."""
 
     def __init__(self, nc: Any) -> None:
         self.nc = nc
 
     async def status(self, consumer: str, body: str | bytes) -> tuple[int, str]:
-        """Return the status that refuses a request, 0 where it was taken, and its words."""
+        """Return the status that refuses a request, with its text; 0 if it was accepted."""
         inbox = self.nc.new_inbox()
         replies = await self.nc.subscribe(f"{inbox}.*")
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM['name']}.{consumer}"
@@ -107,7 +107,7 @@ class Puller:
 
 
 async def open_puller(url: str, user: str, version: str) -> Puller:
-    """Connect and make the stream and consumers that the requests are for."""
+    """Connect, and create the stream and the consumers for the requests."""
     nc = await nats.connect(url, user=user, password="p")
     await nc.request(f"$JS.API.STREAM.CREATE.{STREAM['name']}", json.dumps(STREAM).encode())
     for name in available(version):

@@ -1,4 +1,4 @@
-"""Whatever is thrown at it, validation answers with problems and places, never a traceback."""
+"""For any input, the validation returns problems with locations, and never raises."""
 
 from __future__ import annotations
 

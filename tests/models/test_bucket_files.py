@@ -1,4 +1,4 @@
-"""Buckets in files: judged as their streams, and reported at their own settings."""
+"""Buckets in files: validated as their streams, with problems at the settings of the bucket."""
 
 from __future__ import annotations
 

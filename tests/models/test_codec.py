@@ -1,4 +1,4 @@
-"""Reading and writing: nothing lost, nothing guessed, every fault named."""
+"""Decoding and encoding: no information is lost or guessed, and every error is located."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MAX_DELIVER: dict[str, Any] = {
 
 
 def values(kind: str) -> st.SearchStrategy[Any]:
-    """Return what may stand for a kind of member in JSON."""
+    """Return the JSON values that a kind of member may have."""
     if kind.startswith("["):
         return st.lists(values(kind[1:-1]), max_size=3)
     if kind.startswith("{"):
@@ -315,7 +315,7 @@ def test_records_are_frozen_and_compare_by_value() -> None:
 
 
 def test_moving_stream_reports_its_target() -> None:
-    """As 2.15.1 answers while a stream leaves its server."""
+    """The response is that of 2.15.1 while a stream moves to another server."""
     cluster = {
         "name": "test",
         "replicas": [{"name": "n1", "current": True, "active": 0, "peer": "rRRil12C"}],

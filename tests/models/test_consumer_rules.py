@@ -1,4 +1,4 @@
-"""Each consumer rule by an example: rule, code, place and words."""
+"""Each consumer rule by an example: rule, code, location and message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules and a real server agree on random configs, to the error code."""
+"""The rules and a real server agree on random configs, including the error code."""
 
 from __future__ import annotations
 

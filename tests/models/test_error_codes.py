@@ -1,4 +1,4 @@
-"""The named error codes are those that servers answer with."""
+"""The named error codes are those with which servers respond."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ no_auth_user: a
 
 
 def codes_of(entry: Any) -> set[int]:
-    """Return the codes of a rule, or of rules tried together."""
+    """Return the codes of a rule, or of several rules."""
     if isinstance(entry, ForEach):
         return set().union(*map(codes_of, entry.rules))
     rule = entry.rule if isinstance(entry, NeedsServer) else entry
@@ -55,7 +55,7 @@ def test_the_code_of_every_rule_has_a_name() -> None:
 
 
 def errors(path: Path) -> list[dict[str, Any]]:
-    """Return the error that a golden file holds, if it does."""
+    """Return the error in a golden file, if there is one."""
     error = goldens.load(path).get("error")
     return [error] if isinstance(error, dict) and "err_code" in error else []
 
@@ -92,7 +92,7 @@ def test_a_server_sends_the_status(
 async def refused(
     url: str, config: dict[str, Any], subject: str, headers: dict[str, str] | None
 ) -> dict[str, Any]:
-    """Make the stream S, send something to ``subject`` and return the error that comes back."""
+    """Create the stream S, send something to ``subject``, and return the error."""
     nc = await nats.connect(url)
     await nc.request("$JS.API.STREAM.CREATE.S", json.dumps({"name": "S", **config}).encode())
     data = b"" if subject.startswith("$JS") else b"x" * 2000

@@ -1,4 +1,4 @@
-"""What the package offers, and what importing it costs."""
+"""The public names of the package, and the cost of importing it."""
 
 from __future__ import annotations
 

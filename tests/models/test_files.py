@@ -1,4 +1,4 @@
-"""Files of configs: what they hold, and where each fault is."""
+"""Files of configs: their contents, and the location of each problem."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_faults_stand_where_they_are_in_json() -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
 def test_lines_are_counted_as_editors_do(name: str, end: str) -> None:
-    """YAML itself takes U+0085 and U+2028 for ends of lines, too."""
+    """YAML itself also treats U+0085 and U+2028 as ends of lines."""
     text = '{ "description": "\x85 \u2028",@  "name": "S", "subjects": ["a"],@  "max_age": 5 }'
     [found] = load_configs(name, text=text.replace("@", end).encode()).errors
     assert (found.line, found.column) == (3, 14)
@@ -100,7 +100,7 @@ def test_kinds_are_distinguished(text: str, kinds: list[str]) -> None:
 
 @pytest.mark.parametrize("version", sorted(one.name for one in goldens.FOLDER.iterdir()))
 def test_what_a_server_answered_is_fine(version: str) -> None:
-    """What ``nats stream info --json`` and ``nats consumer info --json`` write."""
+    """The texts are those of ``nats stream info --json`` and ``nats consumer info --json``."""
     paths = sorted((goldens.FOLDER / version).glob("*/*-info*.json"))
     paths = [path for path in paths if "config" in goldens.load(path)]
     found = load_configs(paths, server=version)

@@ -1,4 +1,4 @@
-"""What real servers sent can be read and written back."""
+"""Recorded responses of real servers can be decoded and encoded again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ in_each_folder = pytest.mark.parametrize(
 
 
 def parts(model: Model) -> Iterator[Model]:
-    """Yield a record and all records inside."""
+    """Yield a record and all records within it."""
     yield model
     for field in attrs.fields(type(model)):
         value = getattr(model, field.name)
@@ -43,7 +43,7 @@ def test_responses_are_encoded_as_received(folder: Path) -> None:
 
 @in_each_folder
 def test_a_newer_server_loses_nothing(folder: Path) -> None:
-    """Members that nobody knows yet survive in every record, words in every enumeration."""
+    """Unknown members survive in every record, and unknown values in every enumeration."""
     for path in sorted(folder.glob("*.json")):
         members = goldens.strange(goldens.load(path))
         assert encode(goldens.read(members)) == members, path
@@ -65,7 +65,7 @@ def test_every_member_of_the_newest_server_has_a_field(topology: str) -> None:
 
 
 def test_goldens_cover_the_spec() -> None:
-    """Nearly every answer and event was seen; the rest needs failing disks or dying peers."""
+    """Nearly every response and event is recorded; the rest needs failing disks or peers."""
     seen = {type(goldens.read(goldens.load(path))).__name__ for path in goldens.paths()}
     from twinstream.models._index import TYPES
 

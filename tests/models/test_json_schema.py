@@ -1,4 +1,4 @@
-"""The document for other tools: valid by the draft, true to real answers, strict in files."""
+"""The JSON Schema document: valid by the draft, consistent with responses, strict for files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def validator(name: str | None = None) -> jsonschema.Draft202012Validator:
 
 @pytest.fixture(scope="module")
 def files() -> jsonschema.Draft202012Validator:
-    """Validates a file of configs."""
+    """A validator for a file of configs."""
     return validator()
 
 
@@ -129,7 +129,7 @@ def test_plain_documents_have_keywords_of_the_draft_alone() -> None:
 
 
 def test_required_members_are_described_in_the_same_schema() -> None:
-    """Validators that are strict, such as Ajv, do not look for it behind a reference."""
+    """Strict validators, such as Ajv, do not find required members behind a reference."""
     for schema in objects(json_schema()):
         if isinstance(schema.get("required"), list):
             assert schema["type"] == "object"

@@ -1,4 +1,4 @@
-"""What is legal but surprising."""
+"""Warnings about valid but rarely intended settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Configs with many subjects, filters and sources, for which comparing each with each is too slow.
+"""Configs with many subjects, filters and sources, too many to compare all pairs.
 
-Each of these took more than a minute.
+Each of these took more than a minute before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Relations among many subjects are the same as if each was compared with each."""
+"""Relations among many subjects are the same as if all pairs were compared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compared(
     apart: bool = False,
     later: bool = False,
 ) -> dict[int, int]:
-    """Return the first related ones, as plainly as possible."""
+    """Return the first related subject for each subject, by comparing all pairs."""
     found: dict[int, int] = {}
     for index, one in enumerate(ones):
         for at, other in enumerate(others):
@@ -38,7 +38,7 @@ def compared(
 
 @pytest.fixture(autouse=True, scope="module", params=[1, 4, 4096])
 def always_sets(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Make sets even of few subjects, of so many bits each."""
+    """Use sets even for few subjects, with this number of bits each."""
     with pytest.MonkeyPatch.context() as patch:
         tuned = tuner(patch, __name__)
         tuned("compared pairs", -1)

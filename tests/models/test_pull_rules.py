@@ -1,4 +1,4 @@
-"""Pull requests, judged offline and by a real server."""
+"""Pull requests, validated offline and by a real server."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def _ask_all(url: str) -> None:
 
 
 async def _status(nc: Any, consumer: str, data: bytes) -> int:
-    """Return the status that a pull request is answered with, 0 for silence."""
+    """Return the status that refuses a pull request, or 0 without a response."""
     try:
         reply = await nc.request(f"$JS.API.CONSUMER.MSG.NEXT.PULLRULES.{consumer}", data, timeout=2)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Records behave as attrs' own frozen classes do; each test runs on both makers."""
+"""Records behave like the frozen classes of attrs; each test runs with both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twinstream.models._index import MODULES
 
 
 class Maker(NamedTuple):
-    """What makes a class: attrs, or the module under test."""
+    """The functions that make a class: those of attrs, or of the module under test."""
 
     frozen: Any
     field: Any
@@ -39,7 +39,7 @@ def doubled(value: int | str) -> int:
 
 
 class Classes:
-    """The same classes, made by one maker."""
+    """The same classes, made with one of the makers."""
 
     def __init__(self, name: str) -> None:
         make = self.make = MAKERS[name]

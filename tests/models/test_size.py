@@ -1,4 +1,4 @@
-"""The room that messages take, against what a real server reports."""
+"""The calculated size of messages, compared with a real server."""
 
 from __future__ import annotations
 

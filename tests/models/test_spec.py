@@ -1,4 +1,4 @@
-"""The schema folder obeys its dialect."""
+"""The schema folder follows its own dialect of JSON Schema."""
 
 from __future__ import annotations
 

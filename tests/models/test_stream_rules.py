@@ -1,4 +1,4 @@
-"""Each stream rule by an example: rule, code, place and words."""
+"""Each stream rule by an example: rule, code, location and message."""
 
 from __future__ import annotations
 

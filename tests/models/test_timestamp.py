@@ -1,4 +1,4 @@
-"""Times keep every nanosecond and their spelling."""
+"""Timestamps keep every nanosecond and their original text."""
 
 from __future__ import annotations
 

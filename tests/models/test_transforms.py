@@ -1,4 +1,4 @@
-"""Subjects as transforms make them, and partitions: by hand, and beside a real server."""
+"""Subject transforms and partitions: by examples, and compared with a real server."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_server_agrees_on_hundreds_of_subjects(
 
 
 def subject_for(source: str, draw: random.Random) -> str:
-    """Return a subject that matches; letters beyond ASCII where nothing cuts them."""
+    """Return a matching subject, with non-ASCII characters unless the transform cuts texts."""
     makers: dict[str, Callable[[], str]] = {
         "*": lambda: token(draw),
         ">": lambda: ".".join([token(draw) + "ü日", *(token(draw) for _ in range(2))]),

@@ -1,4 +1,4 @@
-"""Type checkers take what is right and find what is wrong in a user's program."""
+"""Type checkers accept correct programs of users and find the errors in wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes: what the server would refuse, store, and what has to be done."""
+"""Updates: what the server would refuse and store, and the planned action."""
 
 from __future__ import annotations
 

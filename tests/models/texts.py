@@ -1,4 +1,4 @@
-"""Bodies of requests for a stream S, and the codes of all that is wrong with them."""
+"""Bodies of requests for a stream S, and the expected error codes of invalid ones."""
 
 from __future__ import annotations
 

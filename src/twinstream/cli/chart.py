@@ -1,6 +1,6 @@
 """Charts as inline SVG: stacked areas over time, and horizontal bars.
 
-The colours are CSS variables of the page, such as ``--first`` and ``--line``. So a chart follows
+The colours are CSS variables of the page, such as ``--first`` and ``--line``, so that a chart has
 the light or dark colours of the page.
 """
 
@@ -27,7 +27,7 @@ class Series:
 
 @frozen
 class Bar:
-    """A bar of a chart, with a name at its left and a note at the right of its value."""
+    """A bar of a chart: its name is at the left, its value at its end, its note at the right."""
 
     name: str
     value: float
@@ -107,7 +107,10 @@ def legend(names: Sequence[str]) -> str:
 
 
 def nice_ceiling(value: float) -> float:
-    """Return the lowest number not below ``value`` of the form 1, 2, 2.5 or 5 times 10**n."""
+    """Return the lowest number of the form 1, 2, 2.5 or 5 times 10**n that is not below ``value``.
+
+    Return 1.0 if ``value`` is not positive.
+    """
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -115,7 +118,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def axis_label(value: float) -> str:
-    """Return the label of a grid line. Lines with different values have different labels."""
+    """Return the label of a grid line: an integer with commas, or a number with up to 6 digits."""
     return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 

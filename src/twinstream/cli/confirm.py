@@ -29,7 +29,7 @@ yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, hel
 def sure(question: str, *, yes: bool) -> None:
     """Ask the question on standard error, unless ``yes``.
 
-    If the answer is not "yes", the command ends with exit code 1.
+    If the answer is not "yes", or standard input has ended, the command ends with exit code 1.
     """
     if yes:
         return

@@ -18,7 +18,7 @@ SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
 
 
 class Finite(click.FloatRange):
-    """The type of an option for a number within a range that is neither `nan` nor `inf`."""
+    """The type of an option for a finite number (neither `nan` nor `inf`) within a range."""
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -46,7 +46,10 @@ class Life(click.IntRange):
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:
-    """Return a positive duration such as `1h30m` in seconds. Used as a callback of click."""
+    """Convert a positive duration such as `1h30m` to seconds. This is a callback for click.
+
+    Raises `click.BadParameter` for other text.
+    """
     found = parse_go_duration(text)
     if found is None or found <= 0:
         raise click.BadParameter(f"{text!r} is not a duration, such as 90s, 30m or 1h30m")

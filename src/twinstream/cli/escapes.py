@@ -11,7 +11,7 @@ import json
 import re
 from typing import Final
 
-# Text that needs no escapes. Most text matches this pattern, which is fast to check.
+# ASCII text that needs no escapes. Most text matches this pattern, which is fast to check.
 _ASCII_TEXT: Final = re.compile(r"[\t\n -~]*")
 
 
@@ -33,6 +33,6 @@ def json_line(value: object) -> str:
 
 
 def _escape(character: str) -> str:
-    """Return the JSON escape for a character. The json module does not escape DEL."""
+    """Return the JSON escape for a character. The json module escapes all of them except DEL."""
     number = ord(character)
     return json.dumps(character)[1:-1] if number != 0x7F else "\\u007f"

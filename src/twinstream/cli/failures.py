@@ -1,6 +1,6 @@
-"""Errors of commands: one line on standard error, exit code 1 (3 if an object does not exist).
+"""Errors of commands: a message on standard error, exit code 1 (3 if an object does not exist).
 
-With `--json` the line is a JSON document.
+With `--json` the message is a JSON document on one line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Failure(click.ClickException):
         self, message: str, *, kind: str | None = None, err_code: int | None = None
     ) -> None:
         super().__init__(message)
-        # These describe an error that is not `__cause__`, for example one of another process.
+        # `kind` and `err_code` describe an error that is not `__cause__`, for example an error of
+        # another process.
         self._kind = kind
         self._err_code = err_code
         # Read the flag now: when click calls `show`, the context has ended.
@@ -59,7 +60,11 @@ def _json_asked() -> bool:
 
 
 def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:
-    """Return a failure as a JSON object. Its ``kind`` is the class name of ``cause``."""
+    """Return a failure as a JSON object.
+
+    Its ``kind`` is the class name of ``cause``. Its ``err_code`` is the error code of the server.
+    Both members are null if there is no cause.
+    """
     return {
         "error": message,
         "kind": None if cause is None else type(cause).__name__,
@@ -71,7 +76,8 @@ def failure_as_json(message: str, cause: BaseException | None) -> dict[str, obje
 def reported() -> Generator[None]:
     """Within the block, convert errors that a user can act on to :class:`Failure`.
 
-    Other errors are raised unchanged.
+    A closed standard output ends the command with exit code 0. Ctrl-C becomes a :class:`Failure`
+    with `--json`. Other errors are raised unchanged.
     """
     try:
         yield
@@ -112,7 +118,7 @@ def arguments_judged() -> Generator[None]:
 def needs_its_reader(work: str) -> Generator[None]:
     """Within the block, convert a closed standard output to a failure.
 
-    `work` describes the end of the command's work, for the message.
+    `work` completes the message "standard output was closed before ...".
     """
     try:
         yield
@@ -133,7 +139,7 @@ def _drop_unwritten() -> None:
 
 
 def _discard_output() -> None:
-    """Redirect further output to the null device."""
+    """Redirect standard output to the null device."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

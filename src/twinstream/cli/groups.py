@@ -124,7 +124,7 @@ ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
 class LazyGroup(click.Group):
     """A group that imports a subcommand from ``module:attribute`` on first use.
 
-    An error of the SDK that a subcommand raises is printed as one line to standard error.
+    Errors that a user can act on are printed to standard error without a traceback.
     """
 
     targets: dict[str, str]
@@ -139,7 +139,7 @@ class LazyGroup(click.Group):
         return sorted(self.targets)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the subcommand ``cmd_name``; None if there is none."""
+        """Import and return the subcommand ``cmd_name``; return None if it does not exist."""
         target = self.targets.get(cmd_name)
         if target is None:
             return None
@@ -159,7 +159,10 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Record whether the arguments contain `--json`, for errors before click parses them."""
+        """Record whether the arguments contain `--json`.
+
+        Errors that occur before click parses the option are then printed as JSON, too.
+        """
         ctx.meta[JSON_ASKED] = asks_for_json(args)
         return super().parse_args(ctx, args)
 
@@ -170,15 +173,15 @@ class LazyGroup(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Parse the arguments. Errors are reported like those of subcommands.
+        """Parse the arguments, and report errors as `invoke` does.
 
-        ``--help`` prints its output during this call.
+        ``--help`` prints its output during this call, so writing to standard output can fail.
         """
         with reported():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand, and report an error of the SDK as one line."""
+        """Run the subcommand, and report errors that a user can act on without a traceback."""
         with reported():
             return super().invoke(ctx)
 

@@ -12,16 +12,16 @@ from types import FrameType
 
 
 def asks_for_json(words: Iterable[str]) -> bool:
-    """Whether a command line contains `--json`.
+    """Whether a command line contains `--json`, not counting arguments after `--`.
 
-    Used for errors and interrupts before click has parsed the options.
+    This is used for errors and interrupts that occur before click has parsed the options.
     """
     return "--json" in takewhile(lambda word: word != "--", words)
 
 
 @contextmanager
 def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
-    """Yield an event that Ctrl-C or SIGTERM sets. A second Ctrl-C raises `KeyboardInterrupt`.
+    """Yield an event that Ctrl-C or SIGTERM sets. A later Ctrl-C raises `KeyboardInterrupt`.
 
     `finishing` describes the work that the command finishes before it exits. It is printed if
     standard error is a terminal.
@@ -47,8 +47,8 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
 def ended_as_by_ctrl_c() -> Generator[None]:
     """Within the block, SIGTERM and SIGHUP raise `SystemExit`, so that `finally` blocks run.
 
-    A second signal kills the process immediately. A signal that was ignored before, for example
-    because of nohup, stays ignored.
+    A second signal of the same kind kills the process immediately. A signal that was ignored
+    before, for example because of nohup, stays ignored. A signal with another handler keeps it.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The entry point of the ``twinstream`` command and its table of subcommands."""
+"""The entry point of the ``twinstream`` command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command. If click or rich is missing, print how to install the extra ``cli``."""
+    """Run the command.
+
+    If click or rich is missing, print how to install the extra ``cli``, and exit with 1.
+    """
     try:
         from twinstream.cli.groups import twinstream
     except KeyboardInterrupt:  # before the handler of the command is active
@@ -28,7 +31,7 @@ def main() -> None:
 
 
 def _interrupted() -> str:
-    """Return the message for an interrupt during the imports, in the format of the command."""
+    """Return the message for an interrupt during the imports; JSON if `--json` is given."""
     from twinstream.cli.interrupts import asks_for_json
 
     as_json = '{"error":"interrupted","kind":"KeyboardInterrupt","err_code":null}'

@@ -9,7 +9,10 @@ from twinstream.models.files import FileProblem
 
 
 def print_problems(console: Console, problems: list[FileProblem], indent: str = "") -> None:
-    """Print each problem on one line: ``file:line:column: path: sentence (err_code) hint``."""
+    """Print each problem on one line: ``file:line:column: path: sentence (err_code) hint``.
+
+    Problems that only a server can decide are marked.
+    """
     for found in problems:
         problem = found.problem
         line = Text(f"{indent}{found.file}:{found.line}:{found.column}: ", style="bold")

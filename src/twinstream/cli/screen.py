@@ -35,7 +35,7 @@ class _Screen(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Escape all printed text, also that of `Text`, progress bars and live displays."""
+        """Escape all printed text, also the text of `Text`, progress bars and live displays."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -68,7 +68,7 @@ def results(*, markup: bool = False) -> Console:
 def _write_anything(stream: TextIO) -> None:
     """Let a stream write lone surrogates as escapes instead of raising an error.
 
-    JSON files and file names can contain lone surrogates. JSON parsers decode the escapes.
+    JSON files and file names can contain lone surrogates. JSON parsers can decode the escapes.
     """
     if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="backslashreplace")
@@ -86,13 +86,13 @@ def print_json(value: object) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Print lines to standard output unchanged, bypassing the console."""
+    """Print lines to standard output unchanged: without wrapping, and without escapes."""
     _write_anything(sys.stdout)
     click.echo("\n".join(lines))
 
 
 def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
-    """Return a table with few lines; the columns in ``numbers`` are right-aligned."""
+    """Return a table without borders; the columns in ``numbers`` are right-aligned."""
     from rich import box
 
     table = Table(

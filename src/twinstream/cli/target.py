@@ -49,7 +49,7 @@ class Target:
     def connect(self, *, keep_trying: bool = False) -> Connection:
         """Open a connection, which the caller must close.
 
-        With ``keep_trying``, the connection tries to reconnect without a limit.
+        With ``keep_trying``, the number of attempts to reconnect is unlimited.
         """
         import js_sync
 
@@ -195,7 +195,7 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
-    ctx.meta[JSON_ASKED] = as_json  # `Failure` uses this format, too
+    ctx.meta[JSON_ASKED] = as_json  # `Failure` reads it, and then prints errors as JSON
     return as_json
 
 

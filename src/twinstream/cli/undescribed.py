@@ -1,4 +1,4 @@
-"""Streams and consumers in a list for which the server returned a name but no info."""
+"""Streams and consumers that the server listed by name, but without their info."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def undescribed(listing: Listing[Any]) -> dict[str, str]:
-    """Return the reason why there is no info, by the name of the stream or consumer."""
+    """Return the names of the streams or consumers without info, each with the reason."""
     silent = dict.fromkeys(listing.missing, "its leader does not answer")
     return {**silent, **{name: f"offline: {why}" for name, why in listing.offline.items()}}
 

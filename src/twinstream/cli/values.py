@@ -12,7 +12,7 @@ _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def as_text(value: object) -> str:
-    """Return one setting as text; empty if it is not set."""
+    """Return the value of one setting as text; an empty string if it is not set."""
     match value:
         case None | "":
             return ""

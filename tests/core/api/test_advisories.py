@@ -1,4 +1,4 @@
-"""Events: their subjects, and decoding any contents."""
+"""Events: their subjects, and decoding of any content."""
 
 from __future__ import annotations
 

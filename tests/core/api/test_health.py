@@ -1,4 +1,4 @@
-"""Findings: each kind from figures that servers send, and none where all is well."""
+"""Findings: each kind from the figures of a server, and none if there is no problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose answer STREAM.INFO is."""
+"""Which replica answered STREAM.INFO: the leader, or another one."""
 
 from __future__ import annotations
 

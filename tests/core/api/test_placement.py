@@ -1,4 +1,4 @@
-"""Bodies of requests to step down."""
+"""Bodies of step-down requests."""
 
 from __future__ import annotations
 

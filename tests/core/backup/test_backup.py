@@ -1,4 +1,4 @@
-"""Archives in pieces: frames of S2, chunks of a snapshot."""
+"""Archives in pieces: frames of S2, and chunks of a snapshot."""
 
 from __future__ import annotations
 

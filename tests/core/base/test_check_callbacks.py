@@ -1,4 +1,4 @@
-"""Callbacks."""
+"""Validation of user callbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that are imported when they are first used."""
+"""Names that are imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which the addresses of a name are tried."""
+"""The order in which the addresses of a host name are tried."""
 
 from __future__ import annotations
 

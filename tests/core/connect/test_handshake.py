@@ -1,4 +1,4 @@
-"""INFO, CONNECT, credentials and options: what is read, what is sent, and what is never shown."""
+"""INFO, CONNECT, credentials and options: what is read and sent, and that no secret is shown."""
 
 from __future__ import annotations
 

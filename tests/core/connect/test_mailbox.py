@@ -1,4 +1,4 @@
-"""Where frames wait for their owner."""
+"""Mailboxes, which buffer frames until their owner takes them."""
 
 from __future__ import annotations
 

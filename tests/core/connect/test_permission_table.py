@@ -1,4 +1,4 @@
-"""Permissions: what the table says, rendered for a domain, a prefix and an inbox."""
+"""Permissions: the entries of the table, for a domain, a prefix and an inbox prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses, the pool and the pauses between rounds."""
+"""Addresses, the server pool, and the pauses between rounds."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_invalid_host_label_is_refused() -> None:
 
 
 def test_many_announced_servers_cost_little_and_are_bounded() -> None:
-    """Each is compared with a few others at most; of 20,000 a thousand are taken."""
+    """Each address is compared with a few others at most. Of 20,000 addresses, 1,000 are kept."""
     compared = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:
@@ -288,7 +288,7 @@ def test_a_connection_that_breaks_at_once_counts_as_a_failed_round() -> None:
 
 
 def test_servers_are_found_while_others_are_put_in_order() -> None:
-    """The order is set when a connection is made; other threads may read another one."""
+    """A thread sorts the servers after a new connection, while another one adds servers."""
 
     class Good:
         def __ne__(self, other: object) -> bool:

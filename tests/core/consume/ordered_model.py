@@ -1,7 +1,8 @@
-"""A small model of a stream that compacts itself, and of the consumers of ordered reads.
+"""A small model of a stream that removes old messages, and of the consumers of ordered reads.
 
-The consumers do what those of servers 2.11 to 2.15 do. With `last_per_subject`, on a stream that
-keeps more than one message of each subject, they walk through a list that is made with them.
+The consumers behave like those of servers 2.11 to 2.15. With `last_per_subject`, on a stream that
+keeps more than one message of each subject, a consumer delivers a list that the server makes when
+it creates the consumer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["ModelConsumer", "ModelStream", "info_of"]
 
 
 def info_of(config: ConsumerConfig, *, before: int = 0, pending: int = 0) -> ConsumerInfo:
-    """Return what the server says of a consumer that begins after the sequence `before`."""
+    """Return the info of a consumer that begins after the sequence `before`."""
     members: dict[str, Any] = {
         "stream_name": "S",
         "name": config.name,
@@ -33,7 +34,7 @@ def info_of(config: ConsumerConfig, *, before: int = 0, pending: int = 0) -> Con
 
 
 class ModelStream:
-    """Messages as subjects by sequence; at most `keeps` of each subject, 0 is no limit."""
+    """Subjects of messages by sequence; at most `keeps` messages of a subject, 0 for no limit."""
 
     def __init__(self, keeps: int = 0, subjects: str = "", day: int = 1) -> None:
         self.keeps = keeps
@@ -57,7 +58,7 @@ class ModelStream:
         self.messages.pop(seq, None)
 
     def last_per_subject(self, up_to: int) -> list[int]:
-        """Return the last sequence of each subject that a replica has, which is behind perhaps."""
+        """Return the last sequence of each subject on a replica that has messages up to `up_to`."""
         return sorted({each: seq for seq, each in self.messages.items() if seq <= up_to}.values())
 
     def info(self) -> StreamInfo:
@@ -110,7 +111,7 @@ class ModelConsumer:
         self.info = info_of(config, before=self._next - 1)
 
     def step(self) -> Metadata | None:
-        """Look for the next message; None where there is none, or a listed one was removed."""
+        """Deliver the next message; None if there is none, or if a listed one was removed."""
         if self._list:
             seq = self._list.pop(0)
             self._next = seq + 1 if self._list else self._resume

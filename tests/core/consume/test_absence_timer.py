@@ -1,4 +1,4 @@
-"""Uncertainty whether a consumer was deleted, for a limited time."""
+"""The limited time for which a client waits for a consumer that may be deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fetch returns."""
+"""Batches, the results of fetches."""
 
 from __future__ import annotations
 

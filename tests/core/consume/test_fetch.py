@@ -1,4 +1,4 @@
-"""One fetch: every status in every state, silence, a lost link, and sizes."""
+"""One fetch: every status in every state, silence, a lost connection, and sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_status_with_nothing_in_hand(code: int, text: str, empty: Any, some: A
 
 @CASES
 def test_a_status_after_a_message(code: int, text: str, empty: Any, some: Any) -> None:
-    """What arrived is never lost to an error: it is handed over with the server's words."""
+    """An error discards no received messages: they are returned with the text of the status."""
     fetch = fetching(max_bytes=1000)
     assert fetch.take(delivery(1))
     fetch.take(status_frame(code, text))
@@ -102,7 +102,7 @@ def test_bytes_are_counted_without_the_pin() -> None:
 
 
 def test_more_bytes_than_requested_leave_the_inbox_unclean() -> None:
-    """The server counts otherwise, and may go on."""
+    """The server may count fewer bytes than the client, and send further messages."""
     fetch = fetching(10, max_bytes=2 * frame_size(delivery(1)) - 1)
     fetch.take(delivery(1))
     fetch.take(delivery(2))
@@ -110,7 +110,7 @@ def test_more_bytes_than_requested_leave_the_inbox_unclean() -> None:
 
 
 def test_sizes_are_the_servers() -> None:
-    """Stored subject, reply, header block and payload; neither the inbox nor the framing."""
+    """Stored subject, reply, header block and payload count; inbox and framing do not."""
     head = b"NATS/1.0\r\nA: b\r\n\r\n"
     frame = (b"orders.new", b"$JS.ACK.x", len(head), head + b"payload" + b"\r\n")
     assert frame_size(frame) == len("orders.new") + len("$JS.ACK.x") + len(head) + len("payload")

@@ -1,4 +1,4 @@
-"""The reply subject of a delivery, and the words that answer it."""
+"""The reply subject of a delivery, and the payloads of acknowledgements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ordered reads: which consumer comes next, what is handed over, and what a heartbeat proves."""
+"""Ordered reads: the next consumer, the returned messages, and what a heartbeat proves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twinstream.models import ConsumerConfig, DeliverPolicy
 
 
 def read_all(stream: ModelStream, config: ConsumerConfig, losses: list[int]) -> list[int]:
-    """Read with a consumer that loses the message at each of these places, then with another."""
+    """Read with one consumer after another. Each loses the message at its index in `losses`."""
     read = OrderedRead(config, "x")
     seen: list[int] = []
     places = iter(losses)
@@ -288,7 +288,7 @@ def test_heartbeat_ends_a_snapshot_if_its_last_messages_were_removed() -> None:
 
 
 def test_after_the_snapshot_every_message_is_due() -> None:
-    """However many messages of it were overwritten before they came."""
+    """This holds even if messages of the snapshot were overwritten before their delivery."""
     stream = ModelStream(1, "aabbcc")
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
     consumer = begun(read, stream)
@@ -315,7 +315,7 @@ def test_snapshot_of_a_stream_with_one_message_per_subject_continues_at_the_posi
 
 
 def test_repeated_snapshot_is_valid_for_the_snapshot_only() -> None:
-    """What was stored and overwritten since the read began is in none of its messages."""
+    """A message that was stored and overwritten since the read began is in neither snapshot."""
     stream = ModelStream(2, "abc")
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
     begun(read, stream)

@@ -1,8 +1,8 @@
-"""Ordered reads against a model of a stream that compacts itself, over random histories.
+"""Ordered reads against a model of a stream that removes old messages, with random histories.
 
-Messages are stored, overwritten, purged and lost on the way. Consumers are lost at any moment and
-created on replicas that are behind. Whatever happened: each message is handed over once and in
-order, and every one that still exists and is wanted comes.
+Messages are stored, overwritten, purged and lost in transit. Consumers are lost at any time and
+created on replicas that lag behind. In each history, every message is returned at most once and in
+order, and every wanted message that still exists is returned.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POLICIES = st.sampled_from(
 
 
 class OrderedMachine(RuleBasedStateMachine):
-    """The owner of an ordered read, the connection and the server in one."""
+    """The caller of an ordered read, its connection, and the server."""
 
     @initialize(
         policy=POLICIES,
@@ -192,7 +192,7 @@ class OrderedMachine(RuleBasedStateMachine):
         assert self.read.scanned >= self.stream.last_seq
 
     def due(self) -> list[int]:
-        """Return what exists and must have come."""
+        """Return the existing messages that must have been returned."""
         if self.policy != DeliverPolicy.LAST_PER_SUBJECT:
             return [seq for seq in self.stream.messages if seq > self.first_after]
         after = [seq for seq in self.stream.messages if seq > self.dividing_seq]

@@ -1,4 +1,4 @@
-"""Priorities, as pull requests carry them."""
+"""Priorities in pull requests."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def status(code: int, text: str, token: bytes = b"1", **headers: object) -> Stat
 
 
 class Bench:
-    """An engine, its clock, and what it did."""
+    """A pull engine with a simulated clock, and a record of its actions."""
 
     def __init__(self, max_messages: int | None = 10, **options: Any) -> None:
         numbers = count(1)
@@ -268,7 +268,7 @@ def test_an_end_with_nothing_delivered(code: int, text: str, wanted: Then, error
 
 @CASES
 def test_an_end_after_messages(code: int, text: str, wanted: Then, error: Any) -> None:
-    """After progress nothing that means 'ask again' waits; a refusal never ends what worked."""
+    """After progress, a repeatable status causes no pause, and a refusal ends nothing."""
     bench = Bench()
     bench.poll()
     bench.arrived(3)
@@ -313,7 +313,7 @@ def test_a_probe_without_responders_lets_the_engine_pull_again() -> None:
 
 @CASES
 def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: Then, error: Any) -> None:
-    """A server that ends every request at once gets few of them in a simulated minute."""
+    """A server that ends every request at once receives few requests in a simulated minute."""
     bench = Bench()
     sent = len(bench.pulls())
     while bench.now < 60.0:
@@ -412,7 +412,7 @@ def test_a_big_message_behind_a_full_buffer_is_no_trouble() -> None:
 
 
 def two_requests() -> Bench:
-    """Ten requested, six arrived, three handed over; then six more requested."""
+    """Ten messages requested, six received, three taken; then three more requested."""
     bench = Bench(threshold_messages=9)
     bench.poll()
     bench.arrived(6)
@@ -572,7 +572,7 @@ def test_a_link_that_broke_unnoticed_voids_too() -> None:
 
 
 def kept(engine: PullEngine) -> int:
-    """Return how much the containers of an engine hold."""
+    """Return the number of items in the containers of an engine."""
     parts = [*gc.get_referents(engine), *gc.get_referents(*gc.get_referents(engine))]
     own = {id(part): part for part in parts if isinstance(part, dict | set | list | deque)}
     return sum(map(len, own.values()))

@@ -1,8 +1,8 @@
-"""The pull engine against a little model of a server, over random histories.
+"""The pull engine against a small model of a server, with random histories.
 
-The model serves requests round robin as the real one does: a message may come from any of them, a
-full request ends without a word, a lost one too. Whatever happened, the engine must come back to
-a request that is open on the server, with books that agree.
+The model serves requests in turn, as the real server does: a message may belong to any of them. A
+completed request ends without a status, and so does a lost one. After each history, the engine must
+have a request that is open on the server, and its counts must be correct.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEARTBEAT = 15.0
 
 
 class Request:
-    """What the server knows of a pull."""
+    """The state of a pull request on the server."""
 
     def __init__(self, pull: SendPull, now: float) -> None:
         self.token = pull.token
@@ -45,7 +45,7 @@ class Request:
 
 
 class ModelServer:
-    """Requests in a queue, messages in stock, and frames on the way to the client."""
+    """A server with a queue of requests, stored messages, and frames in flight to the client."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -97,7 +97,7 @@ class ModelServer:
 
 
 class Pulling(RuleBasedStateMachine):
-    """Facts in any order."""
+    """A state machine with events in any order."""
 
     @initialize(
         limit=st.sampled_from([1, 2, 3, 10]),
@@ -169,7 +169,7 @@ class Pulling(RuleBasedStateMachine):
 
     @rule()
     def pass_on(self) -> None:
-        """Hand over awaited messages before the engine is notified, as far as it allows that."""
+        """Return an awaited message before the engine is notified, if the engine permits it."""
         wire = self.server.wire
         if wire and isinstance(wire[0], int) and self.engine.may_pass():
             size = wire.popleft()
@@ -237,7 +237,7 @@ class Pulling(RuleBasedStateMachine):
         assert engine.open_requests <= (self.most or self.most_bytes or 0)
 
     def teardown(self) -> None:
-        """Any history ends with a request that is open on the server."""
+        """Every history ends with a request that is open on the server."""
         server = self.server
         if not server.connected:
             self.a_new_link_is_made()

@@ -1,4 +1,4 @@
-"""Limits of pulls: what is refused before it is sent, defaults, and the JSON."""
+"""Limits of pull requests: what is refused before it is sent, defaults, and the JSON."""
 
 from __future__ import annotations
 

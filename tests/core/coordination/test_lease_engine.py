@@ -1,4 +1,4 @@
-"""What a lease does in each state, step by step; random histories are in test_lease_machine."""
+"""The actions of a lease in each state. Random histories are in test_lease_machine."""
 
 from __future__ import annotations
 

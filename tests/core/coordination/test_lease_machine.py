@@ -1,11 +1,11 @@
-"""Leases against a little model of a server and a network, over random histories.
+"""Leases against a small model of a server and a network, with random histories.
 
-The model has a true time. The server's clock and those of the holders differ from it: they run
-faster or slower by a little, and the server's clock jumps when another machine becomes the leader.
-Requests and answers are slow or lost, clients are paused between any two steps and do not know it,
-what runs out is removed late, and looks may be answered by a leader that was deposed. Whatever
-happens: no two believe at the same true time, tokens only grow from holder to holder, and when the
-trouble ends somebody gets the slot.
+The model has a true time. The server's clock and the clocks of the holders differ from it: they run
+slightly faster or slower, and the server's clock jumps when another machine becomes the leader.
+Requests and responses are slow or lost. Clients are paused between any two steps and do not notice
+it. Expired records are removed late, and reads may be answered by a former leader. In each history,
+no two clients consider themselves the holder at the same true time, tokens increase from holder to
+holder, and after the failures a waiting client gets the slot.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Stored:
 
 
 class ModelServer:
-    """One slot with compare-and-set, a TTL, and a clock of its own."""
+    """One slot with compare-and-set and a TTL, measured by the server's own clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -111,7 +111,7 @@ def record(tenure: str, put: Put, seq: int) -> SlotRecord:
 
 @define(eq=False)
 class Letter:
-    """A request or its answer, on the way."""
+    """A request or its response in flight."""
 
     client: Client
     engine: LeaseEngine
@@ -121,7 +121,7 @@ class Letter:
 
 
 class Client:
-    """One engine at a time, and the task that works for it, with a clock of its own."""
+    """A client with its own clock, and at most one engine at a time."""
 
     def __init__(self, name: str, rate: float, offset: float) -> None:
         self.name = name
@@ -143,7 +143,7 @@ class Client:
         return self.engine is not None and self.engine.believes(self.clock(now))
 
     def work(self, now: float) -> Letter | None:
-        """Do what is due; return the request to send, if there is one."""
+        """Do what is due; return the request to send, or None."""
         clock = self.clock(now)
         if self.waits_for is not None and now >= self.gives_up_at and self.engine is not None:
             self.waits_for = None
@@ -170,7 +170,7 @@ class Client:
             self.engine.ask_again(clock)
 
     def hear(self, letter: Letter, now: float) -> None:
-        """Process a response, unless no caller waits for it any more."""
+        """Process a response, unless the client no longer waits for it."""
         if self.waits_for is not letter or letter.answer is None:
             return
         self.waits_for = None
@@ -195,7 +195,7 @@ class Client:
 
 
 class Leasing(RuleBasedStateMachine):
-    """Trouble begins and ends, and time passes."""
+    """A state machine in which failures begin and end, and time passes."""
 
     @initialize(rates=st.tuples(*[st.sampled_from([1 - DRIFT, 1.0, 1 + DRIFT])] * 3))
     def begin(self, rates: tuple[float, ...]) -> None:
@@ -231,7 +231,7 @@ class Leasing(RuleBasedStateMachine):
         good_for: float,
         skews: tuple[float, float],
     ) -> None:
-        """Get or keep the slot over a bad link, then hear nothing more while others want it."""
+        """Hold the slot over a bad network, then lose all requests while others want the slot."""
         who = self.clients[client]
         others = [each for each in self.clients if each is not who]
         if alone:
@@ -300,7 +300,7 @@ class Leasing(RuleBasedStateMachine):
         self.check()
 
     def turn(self, client: Client) -> None:
-        """Let a client do all that can be done in this instant."""
+        """Let a client do everything that it can do without a passage of time."""
         while True:
             self.deliver()
             letter = client.work(self.server.now)

@@ -1,4 +1,4 @@
-"""How configurations differ."""
+"""Differences between configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error of an attempt means, and when the attempts of one write end."""
+"""The meaning of an error of an attempt, and when the attempts of a write end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings of a stream give which promise."""
+"""Which settings of a stream give which guarantee."""
 
 from __future__ import annotations
 

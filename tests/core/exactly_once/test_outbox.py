@@ -1,4 +1,4 @@
-"""In which order events go, and which errors are their own."""
+"""The order in which events are sent, and which errors belong to an event."""
 
 from __future__ import annotations
 

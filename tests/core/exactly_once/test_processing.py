@@ -1,4 +1,4 @@
-"""Identities of results, and what a consumer must promise."""
+"""Message ids of results, and the settings that a consumer needs."""
 
 from __future__ import annotations
 

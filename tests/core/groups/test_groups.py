@@ -1,4 +1,4 @@
-"""Partitioned consumer groups without a server: layout, validation, partitions, filters, loop."""
+"""Partitioned consumer groups without a server: layout, validation, partitions, filters, states."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_partitions_are_those_that_other_clients_compute(
 
 
 def model(most: int, members: list[str], member: str) -> tuple[int, ...]:
-    """Return the partitions of a member, by the rule in its plainest form."""
+    """Return the partitions of a member, by a simple form of the rule."""
     names = sorted(set(members))[:most]
     run = most // len(names)
     owners = [
@@ -579,7 +579,7 @@ FACTS = some.lists(
 
 @given(FACTS)
 def test_a_member_always_ends_up_with_its_partitions(facts: list[tuple[str, Any]]) -> None:
-    """After any facts: what is consumed is what the configuration says, as soon as it may be."""
+    """After any events, the member consumes the configured partitions as soon as possible."""
     membership, now, config = Membership(ELASTIC, "a", elastic(12), 1.0), 0.0, elastic(12)
 
     def settle(step: Any) -> None:

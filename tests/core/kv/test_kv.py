@@ -1,4 +1,4 @@
-"""Key-value buckets without a server: names, settings, codecs, entries, the end of the state."""
+"""Key-value buckets without a server: names, settings, codecs, entries, initial values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log: a row for each report, levels, values, limited repeats, nothing where it is off."""
+"""The log: a row for each report, levels, values, limited repeats, no cost if disabled."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ SAMPLES: tuple[object, ...] = (
 
 
 def reported() -> Iterator[tuple[str, type]]:
-    """Yield the classes that callbacks of the SDK receive, with where that is written."""
+    """Yield the classes that callbacks of the SDK receive, each with its place in the source."""
     for folder in ("js_async", "twinstream/spark/pipeline"):
         for path in sorted((SOURCE / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):

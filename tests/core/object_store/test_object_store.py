@@ -1,4 +1,4 @@
-"""Object stores: names and subjects, settings, descriptions, digests, and content in chunks."""
+"""Object stores: names and subjects, settings, descriptions, digests, and chunks."""
 
 from __future__ import annotations
 

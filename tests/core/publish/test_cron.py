@@ -1,4 +1,4 @@
-"""Cron patterns: what they allow, when they fire, and what the server would refuse."""
+"""Cron patterns: their syntax, when they fire, and which of them the server would refuse."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ NUMBERS = {0: (0, 59), 1: (0, 59), 2: (0, 23), 3: (1, 31), 4: (1, 12), 5: (0, 6)
 
 @st.composite
 def fields(draw: st.DrawFn, place: int) -> tuple[str, set[int], bool]:
-    """A field, the values that it allows, and whether it is a star."""
+    """Return a field, its permitted values, and whether it is a star."""
     low, high = NUMBERS[place]
     kind = draw(st.sampled_from(("star", "list", "range", "step", "from")))
     every = range(low, high + 1)
@@ -151,7 +151,7 @@ def fields(draw: st.DrawFn, place: int) -> tuple[str, set[int], bool]:
 
 
 def slow_next(allowed: list[tuple[str, set[int], bool]], after: datetime) -> datetime | None:
-    """Return the first fitting second, found by counting days, then hours and so on."""
+    """Return the first matching second: count days, then hours and so on."""
     second, minute, hour, day, month, week = allowed
     for days in range(366 * 5):
         date = after.date() + timedelta(days=days)

@@ -1,4 +1,4 @@
-"""What the answers to a fast batch say of each of its messages."""
+"""Which outcome the responses to a fast batch give to each message."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def end(count: int, seq: int = 100, stream: str = "S", name: str = "b1") -> dict
 
 
 def fates(batch: FastBatch) -> str:
-    """Return the first letter of each message's fate."""
+    """Return the first letter of the outcome of each message."""
     return "".join(batch.fate(number).name[0] for number in range(1, batch.sent + 1))
 
 

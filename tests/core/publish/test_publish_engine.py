@@ -1,4 +1,4 @@
-"""What the publish engine decides: a table of failures, and whole courses of events."""
+"""The decisions of the publish engine: a table of failures, and sequences of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promises of a publish, and what comes back."""
+"""The conditions of a publish request, and its response."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_promises_are_headers(members: dict[str, Any], wanted: list[tuple[str, s
 
 
 class Table:
-    """Like the tables of some libraries: comparing it gives no truth."""
+    """An object like the tables of some libraries: a comparison with it has no truth value."""
 
     def __eq__(self, other: object) -> bool:
         raise ValueError("the truth value is ambiguous")

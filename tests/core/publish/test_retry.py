@@ -1,4 +1,4 @@
-"""When a publish is sent again, and how much may be under way."""
+"""When a publish is sent again, and how much may be in flight."""
 
 from __future__ import annotations
 

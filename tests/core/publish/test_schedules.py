@@ -1,4 +1,4 @@
-"""Schedules: made, read, foretold, and what servers of which age take."""
+"""Schedules: creating and reading them, their next times, and the support of server versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages in bulk have the same messages as pages from frames, for any split of the bytes."""
+"""Pages that are parsed in bulk have the same messages as pages parsed by frame, for any split."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def hmsg(subject: bytes, reply: bytes, headers: bytes, payload: bytes, sid: byte
 
 
 def direct(rows: list[Row], start: int = 1) -> bytes:
-    """Return the answer of a direct get batch, its end included."""
+    """Return the response to a batched direct get, with its end."""
     frames: list[bytes] = []
     for seq, (subject, stored, payload) in enumerate(rows, start):
         headers = (
@@ -58,7 +58,7 @@ def direct(rows: list[Row], start: int = 1) -> bytes:
 
 
 def pull(rows: list[Row], start: int = 1, left: int = 0) -> bytes:
-    """Return the deliveries of a pull."""
+    """Return the deliveries for a pull request."""
     frames: list[bytes] = []
     for seq, (subject, stored, payload) in enumerate(rows, start):
         place = (seq, seq + 4, 1795320858353227968 + seq, left + len(rows) + start - 1 - seq)
@@ -72,7 +72,7 @@ def pull(rows: list[Row], start: int = 1, left: int = 0) -> bytes:
 
 
 class Session:
-    """What a session does with bytes, and what a page source does with the outcome."""
+    """A simulation of a session that receives bytes, and of a page source that takes the result."""
 
     def __init__(self, answer: DirectAnswer | PullAnswer, bulk: BulkAnswer | None) -> None:
         self.frames: deque[Frame] = deque()
@@ -98,7 +98,7 @@ class Session:
 
 
 class Reading:
-    """One page, read from bytes in pieces; ``bulk`` or frame by frame."""
+    """One page, parsed from bytes in pieces: in bulk with ``bulk``, otherwise frame by frame."""
 
     def __init__(self, data: bytes, cuts: list[int], *, by_pull: int = 0, bulk: bool) -> None:
         self.page = StoredPage()
@@ -128,7 +128,7 @@ class Reading:
 
 
 def same(data: bytes, cuts: list[int], by_pull: int = 0) -> Reading:
-    """Read both ways and return the one in bulk."""
+    """Parse in both ways, compare the results, and return the reading in bulk."""
     fast = Reading(data, cuts, by_pull=by_pull, bulk=True)
     assert fast.outcome() == Reading(data, cuts, by_pull=by_pull, bulk=False).outcome()
     return fast

@@ -1,4 +1,4 @@
-"""The decisions of a range read: tables of answers in, kept sequences out."""
+"""The decisions of a range read that gets its pages from a replica that lags behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinstream.errors import BadAnswer
 
 
 class Replica:
-    """A stream as a leader knows it, and a replica that lags behind by some messages."""
+    """A stream as its leader knows it, and a replica that lags behind by some messages."""
 
     def __init__(self, seqs: Iterable[int], lags: Iterable[int] = ()) -> None:
         self.seqs = sorted(seqs)

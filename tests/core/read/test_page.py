@@ -1,4 +1,4 @@
-"""Pages of stored messages, and where a read of a range stands after them."""
+"""Pages of stored messages, and the position of a range read after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading without consumers: requests, answers, pages, snapshots."""
+"""Reading without consumers: requests, responses, pages, snapshots."""
 
 from __future__ import annotations
 
@@ -366,7 +366,7 @@ def test_an_answer_for_many_subjects() -> None:
 
 
 def test_headers_that_begin_like_a_status_are_a_messages() -> None:
-    """Servers before 2.12 store them as their publisher wrote them."""
+    """Servers before 2.12 store headers as their publisher wrote them."""
     subject, _, size, body = answer(2, stored="A: b", pending=0)
     line = b" 404 Message Not Found"
     frame = (subject, b"", size + len(line), body[:8] + line + body[8:])

@@ -1,4 +1,4 @@
-"""Acknowledgements that are cut out of a read: the same as the parser and the reader would find."""
+"""Acknowledgements that are taken from a read in bulk: the result equals that of the parser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ack(number: int, seq: int, stream: bytes = b"S") -> bytes:
 
 
 class Listener:
-    """Reads what arrives as a pipeline does, with a cutter or without."""
+    """A reader of bytes, as a pipeline reads them, with or without the bulk path."""
 
     def __init__(self, cuts: bool) -> None:
         self.acks: list[tuple[bytes, PubAck]] = []

@@ -1,4 +1,4 @@
-"""Headers: a multi-map that loses nothing, its bytes, and inline statuses."""
+"""Headers: a multi-map without loss, its bytes, and inline statuses."""
 
 from __future__ import annotations
 

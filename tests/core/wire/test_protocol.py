@@ -34,7 +34,7 @@ VALUES = st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=3)
 
 
 class Piece:
-    """Bytes of one server operation, and what must come out for them."""
+    """The bytes of one server operation, and the expected frame or event."""
 
     def __init__(
         self, data: bytes, *, frame: tuple[bytes, Frame] | None = None, event: Event | None = None
@@ -74,7 +74,7 @@ def pieces(draw: st.DrawFn) -> Piece:
 
 
 class Reading:
-    """A parser with sinks that remember."""
+    """A parser that records its frames and events."""
 
     def __init__(self) -> None:
         self.frames: dict[bytes, list[Frame]] = defaultdict(list)
@@ -190,7 +190,7 @@ def test_an_info_of_a_big_cluster_is_read() -> None:
 
 
 def test_a_big_payload_is_joined_once() -> None:
-    """A payload in many pieces is looked at when its head came and when it is complete."""
+    """A payload in many pieces is processed when its head has arrived, and when it is complete."""
     looks: list[bytes] = []
     payload = bytes(range(256)) * 16384
     stream = msg(b"big", b"1", payload)
@@ -295,7 +295,7 @@ def test_commands_on_the_wire() -> None:
 def test_what_is_written_is_read_back(
     subject: bytes, reply: bytes, payload: bytes, head: bytes
 ) -> None:
-    """A server sends a message as it was published, with the subscription's id put in."""
+    """A server sends a message as it was published, with the sid of the subscription added."""
     written = protocol.publish_command(subject, reply, head, payload)
     word, rest = written.split(b" ", 1)
     sent = word.replace(b"PUB", b"MSG") + b" " + rest.replace(subject, subject + b" 1", 1)

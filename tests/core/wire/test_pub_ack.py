@@ -1,4 +1,4 @@
-"""Reading acknowledgements, quickly where they look alike."""
+"""Parsing acknowledgements, with a fast path for similar ones."""
 
 from __future__ import annotations
 

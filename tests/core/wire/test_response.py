@@ -1,4 +1,4 @@
-"""Answers of the JetStream API."""
+"""Responses of the JetStream API."""
 
 from __future__ import annotations
 

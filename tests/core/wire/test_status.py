@@ -1,4 +1,4 @@
-"""The table of statuses: every text that a server sends, and those that none sends yet."""
+"""The table of statuses: every text that a server sends, and texts of future servers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_message_is_no_status() -> None:
 
 @pytest.mark.parametrize("line", [" 409 Consumer Deleted", " 503", " 404 No Messages"])
 def test_a_publisher_cannot_forge_a_status(line: str) -> None:
-    """Anybody may publish a header block that begins as a status does; it stays a message."""
+    """Any client may publish a header block that begins like a status. It stays a message."""
     head = block(line)
     reply = delivery(1)[1]
     assert not is_status((b"orders.new", reply, len(head), head + b"\r\n"))

@@ -1,4 +1,4 @@
-"""Names and subjects: what is refused before the socket, and the subjects of the API."""
+"""Names and subjects: what is refused before it is sent, and the subjects of the API."""
 
 from __future__ import annotations
 

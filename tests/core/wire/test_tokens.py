@@ -1,4 +1,4 @@
-"""Tokens: unique, in 62 digits."""
+"""Tokens: unique, written with 62 different characters."""
 
 from __future__ import annotations
 

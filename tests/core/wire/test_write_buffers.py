@@ -1,4 +1,4 @@
-"""Bytes on their way out: the same bytes, long pieces not copied."""
+"""Buffers for bytes to send: the bytes are unchanged, and long pieces are not copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: the advisories that become one, its subject, and its contents."""
+"""Dead letters: the advisories that lead to one, its subject, and its contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work: what may be taken when, when it is tried again, and what to ask of the server for that."""
+"""The work queue: which message may be handled when, retries, and how much to request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of a user, held against type checkers; each line marked with "wrong" must fail."""
+"""A user's program for type checkers. Each line marked with "wrong" must be an error."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ assert_type(validate_consumer({"name": "C"}, stream), list[Problem])
 
 
 def describe(event: Model) -> str:
-    """Tell what happened."""
+    """Return a text about an event."""
     match event:
         case MaxDeliver(stream=name, stream_seq=seq):
             return f"{name} gave up on {seq}"

@@ -1,1 +1,4 @@
-"""Commands that work on configuration files and need no server."""
+"""Commands for configuration files, permissions, subjects and sizes.
+
+Only `plan`, `apply` and `size --live` need a server.
+"""

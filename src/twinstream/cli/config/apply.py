@@ -70,13 +70,15 @@ def apply(
 def _apply(
     jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
 ) -> Failure | None:
-    """Carry out the steps that change something, and add each to ``done``.
+    """Ask the user, carry out the steps that change something, and add each to ``done``.
 
-    Return the failure of the first step that fails, or None.
+    Return the failure of the first step that fails, or a failure after Ctrl-C. Return None if all
+    steps succeed.
     """
     due = [step for step in steps if step.is_due]
     sure("Carry this out?", yes=yes or not due)
-    # Ctrl-C takes effect only between steps, not between a removal and the following creation.
+    # Ctrl-C takes effect only between steps. So it cannot end a re-creation between the removal of
+    # the old stream or consumer and the creation of the new one.
     with asked_to_stop("finishing the current step") as stop:
         for step in due:
             if stop.is_set():

@@ -63,7 +63,7 @@ def permissions(
     \b
     twinstream permissions consume ORDERS worker
     twinstream permissions consume ORDERS worker + publish 'invoices.>' --format json
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     from twinstream.errors import BadArgument
     from twinstream.permissions import permissions as permissions_for
 

@@ -20,7 +20,8 @@ Object = dict[str, object]
 def sarif_log(found: FileConfigs) -> Object:
     """Return a SARIF log of all problems and warnings.
 
-    If only a server can tell whether a rule is violated, the problem has the level "note".
+    Problems have the level "error", or "note" if only a server can decide whether a rule is
+    violated. Warnings have the level "warning".
     """
     results = [_result(level, problem) for level, problem in _by_level(found)]
     rules = sorted({problem.problem.rule for _, problem in _by_level(found)})
@@ -67,7 +68,10 @@ def _result(level: str, found: FileProblem) -> Object:
 
 
 def _uri(name: str) -> str:
-    """Return the name of a file as a URI, as SARIF requires; relative names stay relative."""
+    """Return the name of a file as a URI, as SARIF requires. Relative names stay relative.
+
+    The URI of standard input is "stdin".
+    """
     if name == STDIN_NAME:
         return "stdin"
     path = Path(name)

@@ -12,7 +12,11 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """The values of the options. None means the stream's value, or the default without a stream."""
+    """The values of the options.
+
+    None means the value of the existing stream. Without one, None means 1 for ``messages`` and
+    ``replicas``, and no limit for ``max_bytes``.
+    """
 
     messages: int | None
     max_bytes: int | None
@@ -40,10 +44,16 @@ class Estimate:
     """
 
     bytes_a_day: int | None = None
-    """The growth per day of an existing stream, between its first and its last message."""
+    """The average growth per day of an existing stream, from its first to its last message.
+
+    None without a stream, or if the two messages have the same time.
+    """
 
     bytes_at_max_age: int | None = None
-    """The size of an existing stream when its messages begin to expire because of ``max_age``."""
+    """The size that an existing stream reaches after ``max_age`` with this growth.
+
+    None without ``bytes_a_day`` or ``max_age``.
+    """
 
 
 def calculated(
@@ -87,7 +97,10 @@ def measured(info: StreamInfo, planned: Planned) -> Estimate:
 
 
 def _bytes_a_second(state: StreamState) -> float | None:
-    """Return the growth of a stream per second; None if all messages have the same time."""
+    """Return the growth of a stream per second.
+
+    Return None if the first and the last message have the same time, or if a time is missing.
+    """
     if state.first_ts is None or state.last_ts is None:
         return None
     span = (state.last_ts - state.first_ts).total_seconds()

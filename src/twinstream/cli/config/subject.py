@@ -32,7 +32,7 @@ def transform(
 
     \b
     twinstream subject transform 'orders.*' 'orders.{{partition(3,1)}}.$1' orders.7 orders.8
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     from twinstream.models import transform_subject
 
     with arguments_judged():
@@ -66,7 +66,7 @@ def partition(partitions: int, keys: tuple[str, ...], as_json: bool) -> None:
 
     \b
     twinstream subject partition 12 customer-7 customer-8
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     from twinstream.models import partition as partition_of
 
     found = [(key, partition_of(key, partitions)) for key in keys]

@@ -1,1 +1,1 @@
-"""`twinstream consumer`."""
+"""The subcommands of `twinstream consumer`."""

@@ -26,7 +26,7 @@ def consumer_table(consumers: list[ConsumerInfo]) -> Table:
 
 
 def filters(consumer: ConsumerInfo) -> str:
-    """Return the filter subjects of a consumer as text; `-` if it has no filter."""
+    """Return the filter subjects of a consumer as text; `-` if no filter is known."""
     config = consumer.config
     if config is None:
         return "-"

@@ -17,7 +17,7 @@ BROKEN: Final = "broken.yaml"
 
 
 def check_and_create(scene: Scene, jet: JetStream) -> None:
-    """Create the streams and the consumer of the valid files; print the problems of the invalid."""
+    """Create the streams and the consumer of the valid files, and show why `BROKEN` is invalid."""
     folder = scene.settings.examples
     found = load_configs([folder / name for name in GOOD])
     if found.errors:

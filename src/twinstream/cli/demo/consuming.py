@@ -18,7 +18,10 @@ _POLL: Final = 0.05
 
 
 def consume(scene: Scene, jet: JetStream) -> None:
-    """Run both workers until all events are settled and no message is pending on the server."""
+    """Run both workers until all events are settled and no message is pending on the server.
+
+    The wait for each of these conditions is limited. Step 6 reports what is missing.
+    """
     consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
     assert scene.consumer_config is not None, "the consumer has not been created"
     ledger = Ledger(scene.stored, max_deliver=scene.consumer_config.max_deliver or 1)
@@ -48,9 +51,9 @@ def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
 def _left(consumer: Consumer, crew: Crew) -> int:
     """Wait until no message is pending on the server, and return the number of pending messages.
 
-    The result is above 0 if the wait takes more than `_SETTLING` seconds. The workers continue to
-    pull during the wait, because the server reports that a message exceeded `max_deliver` only when
-    the message is due for another delivery.
+    The result is above 0 if the wait takes more than `_SETTLING` seconds, or if a worker failed.
+    The workers must continue to pull during the wait: the server settles a message that exceeded
+    `max_deliver` only when the message is due for another delivery.
     """
     deadline = time.monotonic() + _SETTLING
     while True:

@@ -33,6 +33,7 @@ class Ledger:
 
     An event is settled when it was acknowledged, terminated, or has failed ``max_deliver`` times.
     ``expected`` is the number of events. :attr:`complete` is set when all events are settled.
+    ``failures`` is the number of deliveries that a handler wanted again.
     """
 
     expected: int

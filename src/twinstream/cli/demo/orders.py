@@ -85,6 +85,6 @@ def _card(number: int) -> str:
 
 
 def _is_broken(number: int) -> bool:
-    # A broken event is never declined: the numbers of declined events are multiples of 50, and
-    # these are not.
+    # The numbers of broken events are not multiples of 50, unlike the numbers of events with the
+    # card "declined" or "retry". So no event fails for two reasons.
     return number % BROKEN_EVERY == 60

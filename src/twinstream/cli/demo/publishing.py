@@ -1,4 +1,4 @@
-"""Step 2: publish the order events, some of them twice. The stream stores each event once."""
+"""Step 2: publish the order events, every tenth event twice. The stream stores each event once."""
 
 from __future__ import annotations
 

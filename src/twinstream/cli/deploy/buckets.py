@@ -10,10 +10,10 @@ from twinstream.models.buckets.judging import bucket_plan, kept_members
 
 
 def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
-    """Return the config of a bucket's stream plus the existing settings that buckets do not have.
+    """Add the existing stream settings that a bucket config cannot contain to a bucket's stream.
 
-    So an update does not reset settings of other clients, such as the seal of an object store. The
-    configs of other streams and of consumers are returned unchanged.
+    The update then keeps settings that other clients have changed, such as the seal of an object
+    store. The configs of other streams and of consumers are returned unchanged.
     """
     bucket = config.bucket
     if bucket is None or bucket.kind == "stream" or bucket.kind == "consumer":

@@ -67,7 +67,10 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
 def _held_by_others(
     jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the subjects that steps need and that streams of the server capture, by stream."""
+    """Return the streams of the server that capture a subject which a step adds to its stream.
+
+    Each stream is returned with these subjects. The result is incomplete if a request fails.
+    """
     from js_sync import TwinstreamError
 
     found: dict[str, list[str]] = {}
@@ -132,7 +135,10 @@ class Parent:
     """The config of the stream: from its file, or from the server if no file contains it."""
 
     typed: StreamConfig | None
+    """The config as a model; None if the step of the stream is refused."""
+
     consumers: Mapping[str, ConsumerConfig]
+    """The consumers that then exist, by name; empty if the stream is created or re-created."""
 
 
 def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
@@ -167,7 +173,7 @@ def _consumer_step(
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
-    """Return a text that describes what is lost if a consumer of the stream is removed."""
+    """Return a text that describes what is lost if a consumer of the stream is re-created."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
         return "its position and the messages that all other consumers have acknowledged"
@@ -181,12 +187,12 @@ def _no_stream(config: FileConfig) -> Plan:
 
 
 def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
-    """Return the steps of streams in the order of execution, as far as subjects do not matter.
+    """Return the steps of streams in an order that ignores conflicts between their subjects.
 
     Changes precede creations, so that subjects can move to new streams. Origins precede streams
-    that copy them. Among the changes, streams that free storage precede streams that need more.
-    Among the creations, streams without `max_bytes` precede streams that reserve storage, because
-    the server requires one free byte for a stream without a reservation.
+    that copy them. Among the changes, streams that need no more storage precede streams that need
+    more. Among the creations, streams without `max_bytes` precede streams that reserve storage,
+    because the server requires one free byte for a stream without a reservation.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
@@ -194,7 +200,8 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     def rank(step: Step) -> tuple[int, int, bool, bool]:
         name, old = step.config.name, there.get(step.config.name)
         recreates = step.verb == "recreate"
-        # Such a re-creation has the rank of an update, because later steps may need the storage.
+        # A re-creation that frees storage has the rank of an update, because later steps may need
+        # the storage. A stream with origins must still follow them.
         frees = recreates and not depths[name] and frees_room(step, old)
         verb = "update" if frees else step.verb
         return first.index(verb), depths[name], needs_room(step, old) and not frees, recreates
@@ -203,7 +210,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
 
 
 def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return the number of streams in the longest chain of origins of each stream."""
+    """Return, for each stream, the number of origins in its longest chain of origins."""
     depths = dict.fromkeys(origins, 0)
     for _ in origins:  # a bounded loop, because streams may copy each other in a cycle
         deeper = {

@@ -38,7 +38,7 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     """
     files = configs_below(paths)
     found = load_configs(files, server=server)
-    # Ignore this rule: an existing stream may be sealed. The plan checks new streams.
+    # Ignore problems with `sealed`: an existing stream may be sealed. The plan checks new streams.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     configs = [stream_behind(one) for one in found.configs]
     problems = errors + list(_misfits(configs))
@@ -49,10 +49,10 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:
-    """Return the files in ``paths``, and the configuration files in its folders, each once.
+    """Return the files in ``paths``, and the configuration files in its folders.
 
-    Hidden files and ``*.schema.json`` in folders are skipped. Raises :class:`Failure` if there is
-    no file, or if a folder cannot be read.
+    Each file is returned once. Hidden files and ``*.schema.json`` in folders are skipped. Raises
+    :class:`Failure` if there is no file, or if a folder cannot be read.
     """
     files: dict[str, Path] = {}
     for file in (file for path in paths for file in _files(path)):
@@ -87,13 +87,19 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def _is_config(file: Path) -> bool:
-    """Whether ``file`` is a file or a broken link, and has the name of a configuration file."""
+    """Whether ``file`` has the name of a configuration file, and is a file or a broken link.
+
+    A broken link is reported when the file is read.
+    """
     named = file.suffix in SUFFIXES and not file.name.endswith(".schema.json")
     return named and (file.is_file() or not file.exists())
 
 
 def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
-    """Yield a problem for each valid configuration that `apply` cannot use."""
+    """Yield the problems because of which `apply` cannot use configurations.
+
+    The validation does not report these problems.
+    """
     seen: dict[tuple[str, str, str], FileConfig] = {}
     for one in configs:
         for spelling, usual in other_spellings(one):

@@ -61,9 +61,9 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
 def make_plan(
     jet: JetStream, server: str, paths: tuple[Path, ...], allowed: Allowed, *, as_json: bool
 ) -> tuple[list[Step], list[FileProblem]]:
-    """Read the files and compare them with the server. Exits with 1 if the files have problems.
+    """Read the files and compare them with the server. Exit with 1 if the files have problems.
 
-    Return the steps, and a warning for each setting that the server would drop.
+    Return the steps, and a warning for each setting that the server would silently drop.
     """
     try:
         parse_version(server)

@@ -1,11 +1,11 @@
 """Check that the server accepts a new stream before the old stream of that name is removed.
 
 A stream loses its messages if it is re-created. Some reasons to refuse the new stream are known
-only to the server: a cycle of origins, too few peers for its replicas, too little storage, or
-conflicting subjects. Two requests find them. The first request creates the stream under its own
-name: the server validates the whole config before it reports that the name is in use. The second
-request creates a trial stream with another name, because the server checks some limits only
-afterwards. The trial stream is removed at once.
+only to the server: conflicting subjects, a cycle of origins, too few peers for its replicas, or too
+little storage. The streams that capture the new subjects are requested first. The next request
+creates the stream under its own name: the server validates the whole config before it reports that
+the name is in use. The last request creates a trial stream with another name, because the server
+checks some limits only after the name. The trial stream is removed at once.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ def _check_room(jet: JetStream, old: StreamConfig, config: StreamConfig) -> None
 
 
 def _more_bytes(old: StreamConfig, new: StreamConfig) -> int | None:
-    """Return the number of bytes that the new stream reserves in addition to the old stream.
+    """Return the bytes that the new stream reserves in addition to the old stream, at least 1.
 
-    Return None if the removal of the old stream frees no bytes for the new one.
+    Return None if the new stream reserves no bytes, or if it cannot use bytes that the removal of
+    the old stream frees.
     """
     given, wanted = old.max_bytes or 0, new.max_bytes or 0
     same = (old.storage or "file", old.num_replicas or 1) == (
@@ -107,7 +108,7 @@ def _check_subjects(jet: JetStream, config: StreamConfig) -> None:
 def _trial(config: StreamConfig) -> StreamConfig:
     """Return the config of the trial stream: another name, and no relations to other streams.
 
-    The trial stream must not copy an origin, because this can remove messages from the origin.
+    The trial stream must not copy an origin, because copying can remove messages from the origin.
     """
     name = f"{(config.name or '')[:_NAME_MAX]}_probe_{secrets.token_hex(4)}"
     return evolve(

@@ -33,10 +33,16 @@ class Room:
     """The limit; a value below 1 means no limit."""
 
     there: int
+    """The current number."""
+
     whose: str
+    """What the limit belongs to, for the message: the account, or a stream."""
 
     def judged(self, step: Step) -> Step:
-        """Return the step and count its object, or return a refused copy at the limit."""
+        """Count the object that a step creates, and return the step; a refused copy at the limit.
+
+        Steps that create nothing are returned unchanged.
+        """
         if step.verb != "create":
             return step
         if 0 < self.most <= self.there:
@@ -57,11 +63,12 @@ class Reserve:
     storage: str
 
     def judged(self, step: Step, given: int) -> Step:
-        """Return the step and count its bytes, or return a refused copy if they are too many.
+        """Count the bytes that a step reserves, and return the step; a refused copy if too many.
 
         ``given`` is the number of bytes that the existing stream has reserved. The bytes of further
-        replicas are not counted, as in the server's account info. So in an account without tiers
-        the server may refuse a step that this check accepts, but not the reverse.
+        replicas are not counted, because the server's account info does not count them. So in an
+        account without tiers the server may refuse a step that this check accepts, but not the
+        reverse.
         """
         wanted = _set_aside(stream_config(step.config))
         new = step.verb != "update"
@@ -98,13 +105,17 @@ def frees_room(step: Step, old: StreamConfig | None) -> bool:
 
 @define
 class Reserves:
-    """The reserves of an account: one for each storage type, and for each tier if it has tiers."""
+    """A `Reserve` for each storage type of an account, and for each tier if there are tiers."""
 
     account: Account
     _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
 
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Return the step and count its bytes, or return a refused copy if they are too many."""
+        """Count the bytes that a step reserves, and return the step; a refused copy if too many.
+
+        ``old`` is the config of the existing stream. Steps that change nothing are returned
+        unchanged.
+        """
         if not step.is_due:
             return step
         new = stream_config(step.config)
@@ -112,10 +123,10 @@ class Reserves:
         before = reserve if old is None else self._of(old)
         if before is reserve:
             return self._without_note(reserve.judged(step, _set_aside(old)), new)
-        if step.verb == "update":  # the tier changes, which only the server can check
+        if step.verb == "update":  # the tier changes, and only the server checks the limit
             reserve.taken += _set_aside(new)
             judged = step
-        else:  # the storage or tier changes, so the old reservation does not count
+        else:  # the storage type or tier changes, so the old reservation frees nothing for the step
             judged = self._without_note(reserve.judged(step, 0), new)
         if judged.is_due:
             before.taken -= _set_aside(old)
@@ -129,8 +140,8 @@ class Reserves:
         return self._known[key]
 
     def _without_note(self, step: Step, stream: StreamConfig) -> Step:
-        """Return the step without the note `_BYTES_LEFT`, if the check was complete."""
-        # In an account without tiers, the reserved bytes of replicas are unknown.
+        """Return the step without the note `_BYTES_LEFT`, unless only the server can check it."""
+        # In an account without tiers, the account info omits the bytes of further replicas.
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
             return step
@@ -140,17 +151,20 @@ class Reserves:
 
 @frozen
 class Account:
-    """The usage and the limits of the account; empty if the user may not request them."""
+    """The usage and the limits of the account; empty if the request for them failed."""
 
     info: AccountInfo
 
     def for_streams(self, copies: int) -> Room:
-        """Return the limit and the number of streams with this number of replicas."""
+        """Return the limit and the number of streams in the tier for this number of replicas.
+
+        In an account without such a tier, both are those of the whole account.
+        """
         use = self._use(copies)
         return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
 
     def tier(self, stream: StreamConfig) -> str:
-        """Return the name of a stream's tier, such as `R3`; empty if the account has none."""
+        """Return the name of a stream's tier, such as `R3`; empty if there is no such tier."""
         name = f"R{stream.num_replicas or 1}"
         return name if name in (self.info.tiers or {}) else ""
 
@@ -182,7 +196,7 @@ class Account:
         return evolve(step, verb="refused", refusal=reason) if reason else step
 
     def _no_tier(self, step: Step) -> str:
-        if step.config.kind != "stream" or step.verb == "update":  # the stream may be in a tier
+        if step.config.kind != "stream" or step.verb == "update":  # the server checks an update
             return ""
         stream = stream_config(step.config)
         if not self.info.tiers or self.tier(stream):

@@ -96,7 +96,7 @@ def as_json(
     applied: bool,
     done: Container[Step] = (),
 ) -> dict[str, object]:
-    """Return a plan as a JSON object. Values have the form that they have in configurations."""
+    """Return a plan as a JSON object. Old and new values are written as in configuration files."""
     return {
         "server": server,
         "refused": any(step.verb == "refused" for step in steps),

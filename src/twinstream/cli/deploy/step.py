@@ -21,7 +21,7 @@ Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
 
 @frozen
 class Step:
-    """A step of a plan for one stream or consumer; buckets are streams."""
+    """A step of a plan for one stream or consumer. The step of a bucket is that of its stream."""
 
     config: FileConfig
     verb: Verb
@@ -64,7 +64,7 @@ class Allowed:
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
-    """Return the step for a config.
+    """Return the step for a config. It is refused if the models do not accept the config.
 
     Args:
         config: The config in the file.

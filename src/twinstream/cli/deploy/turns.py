@@ -2,8 +2,8 @@
 
 Two streams cannot capture the same subject, and two consumers of a work queue cannot have
 overlapping filters. So a step that needs a subject must follow the step in which the current holder
-releases the subject. Each step is placed as early as possible: a later place has no advantage,
-because the step needs its subjects in the end.
+releases the subject. Each step is placed as early as possible. A later place would have no
+advantage: no other step can get a subject that this step needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from twinstream.models._subjects import can_meet
 
 @frozen
 class Claim:
-    """The subjects that the stream or consumer ``name`` has after a step, and no other may have."""
+    """The subjects that only the stream or consumer ``name`` may have after a step."""
 
     step: Step
     name: str
@@ -37,9 +37,9 @@ class Holders:
     subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
 
     def rival(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the name of another holder of a subject of the claim, and the subject.
+        """Return the name of another stream or consumer that has a subject of the claim.
 
-        Return None if there is no such holder.
+        The second item of the result is this subject. Return None if no other has any of them.
         """
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
@@ -52,18 +52,19 @@ class Holders:
         return None
 
     def take(self, claim: Claim) -> None:
-        """Replace the subjects of the claim's holder by those of the claim."""
+        """Record that the stream or consumer of the claim now has the subjects of the claim."""
         self.subjects[claim.name] = claim.subjects
 
 
 def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
-    """Return the steps in an order in which each is possible, as close as possible to `claims`.
+    """Return the steps in an order in which each step is possible.
 
-    Steps that are possible in no order are refused, and are last in the list.
+    The order is as close as possible to the order of `claims`. Steps that are possible in no order
+    are refused, and are last in the list.
     """
     claims = list(claims)
     done: list[Step] = []
-    waiting: dict[str, list[Claim]] = {}  # by the name of the current holder of their subject
+    waiting: dict[str, list[Claim]] = {}  # by the stream or consumer that has their subject
     for claim in claims:
         ready = deque([claim])
         while ready:
@@ -93,7 +94,10 @@ def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
 
 
 def stream_claim(step: Step, holders: Holders) -> Claim:
-    """Return the claim of the step of a stream."""
+    """Return the claim of a stream's step.
+
+    A step that changes nothing keeps the current subjects.
+    """
     name = step.config.name
     if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
@@ -101,7 +105,10 @@ def stream_claim(step: Step, holders: Holders) -> Claim:
 
 
 def consumer_claim(step: Step, holders: Holders) -> Claim:
-    """Return the claim of the step of a consumer of a work queue."""
+    """Return the claim of the step of a work queue's consumer.
+
+    A step that changes nothing keeps the current filters.
+    """
     name = step.config.name
     if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
@@ -109,7 +116,10 @@ def consumer_claim(step: Step, holders: Holders) -> Claim:
 
 
 def subjects_of(config: StreamConfig) -> Sequence[str]:
-    """Return the subjects of a stream. The default is its name, or none if it copies streams."""
+    """Return the subjects of a stream.
+
+    The default is the name of the stream; a mirror and a stream with sources have no default.
+    """
     default = [] if config.mirror or config.sources else [config.name or ""]
     return config.subjects or default
 

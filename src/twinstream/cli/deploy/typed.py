@@ -1,7 +1,8 @@
 """Convert the config of a step to a typed model.
 
-The server accepts some values that models do not, such as a null in the metadata. A plan reports
-them before any step is carried out, because `apply` changes nothing if one step is refused.
+The server accepts some values that models do not accept, such as a null in the metadata. A plan
+reports such values before any step is carried out, because `apply` must change nothing if one step
+is refused.
 """
 
 from __future__ import annotations

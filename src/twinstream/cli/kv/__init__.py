@@ -1,1 +1,1 @@
-"""`twinstream kv`."""
+"""The subcommands of `twinstream kv`."""

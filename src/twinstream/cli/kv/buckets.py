@@ -57,7 +57,7 @@ def _settings(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
-    """Return the configuration of a bucket from the options."""
+    """Return the bucket configuration that the options describe. Raise a usage error if invalid."""
     with arguments_judged():
         return KeyValueConfig(
             bucket=bucket,
@@ -123,7 +123,7 @@ def add(target: Target, bucket: str, as_json: bool, **given: Any) -> None:
 
     \b
     twinstream kv add prices --history 5 --marker-ttl 5m
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     config = _config(bucket, given)
     with target.connect() as nc:
         made = target.jetstream(nc).create_key_value(config)

@@ -18,7 +18,7 @@ __all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show
 
 
 class KeyMissing(Failure):
-    """The key has no value. The exit code is 3, so that scripts can check it."""
+    """The key has no value or no revisions. The exit code is 3, so that scripts can check it."""
 
     exit_code = 3
 
@@ -59,7 +59,7 @@ def show_entries(entries: list[Entry[bytes]]) -> None:
 
 
 def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
-    """Return the settings and the size of a bucket as a JSON object."""
+    """Return the settings, the size and the last revision of a bucket as a JSON object."""
     return {
         "config": encode(status.config),
         "values": status.values,
@@ -69,7 +69,7 @@ def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
 
 
 def show_bucket(status: KeyValueStatus) -> None:
-    """Print the settings and the size of a bucket."""
+    """Print the settings, the size and the last revision of a bucket."""
     table = plain_table("bucket", status.bucket)
     table.show_header = True
     for name, value in encode(status.config).items():

@@ -1,1 +1,1 @@
-"""`twinstream lock`."""
+"""The subcommands of `twinstream lock`."""

@@ -26,11 +26,11 @@ _LOOK: Final = 0.05
 
 
 class _NotFound(Failure):
-    exit_code = 127  # as a shell exits
+    exit_code = 127  # the exit code of a shell for a command that does not exist
 
 
 class _NotRunnable(Failure):
-    exit_code = 126
+    exit_code = 126  # the exit code of a shell for a command that cannot be run
 
 
 @click.command(short_help="Run a command while holding a lock.")
@@ -67,7 +67,7 @@ def run(
 
     \b
     twinstream lock nightly --wait 0 -- ./backup.sh --all
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     from twinstream.errors import StreamNotFound
 
     with target.connect() as nc:
@@ -110,10 +110,10 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
 
 
 def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait for the command. Send it SIGTERM if the lock is lost or a stop is requested.
+    """Wait for the command. Send it SIGTERM if the lock is lost or `asked` is set.
 
-    While the lock is held, the command may take any time to exit. After the lock is lost, it is
-    killed unless it exits within `grace` seconds.
+    While the lock is held, the command may take any time to exit. After the lock is lost, the
+    command is killed unless it exits within `grace` seconds.
     """
     while process.poll() is None and lease.is_held and not asked.is_set():
         _pause(process)
@@ -146,7 +146,8 @@ def _in_front() -> Generator[_Front]:
     """Yield a function that makes a process group the foreground group of the terminal.
 
     Only the foreground group can read from the terminal and receives Ctrl-C. At the end of the
-    block, the group of this process becomes the foreground group again.
+    block, the group of this process becomes the foreground group again. SIGTTOU is ignored within
+    the block: otherwise it would stop this process when it changes the foreground group.
     """
     front = _Front(sys.stdin.fileno() if _is_terminal() else None)
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -165,7 +166,7 @@ def _is_terminal() -> bool:
 
 
 class _Front:
-    """A function that makes a process group the foreground group; no-op without a terminal."""
+    """A function that makes a process group the foreground group of a terminal, if there is one."""
 
     def __init__(self, terminal: int | None) -> None:
         self._terminal = terminal

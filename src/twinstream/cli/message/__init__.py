@@ -1,1 +1,1 @@
-"""`twinstream pub`, `consume` and `get`."""
+"""The commands `twinstream pub`, `consume` and `get`."""

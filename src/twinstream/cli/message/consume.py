@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _TURN: Final = 0.5
 """The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon."""
 _SHORTEST: Final = 0.05
+"""The minimum seconds of a wait for a message."""
 _PLAIN: Final[dict[str, DeliverPolicyWord]] = {"all": "all", "new": "new", "last": "last"}
 
 
@@ -47,7 +48,7 @@ class Start:
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
-    """Return the start position in an option's value. A callback of click."""
+    """Return the value of `--from` as a start position. This is a callback for click."""
     if text in _PLAIN:
         return Start(policy=_PLAIN[text])
     where = moment(text, or_else="all, new, last, ")
@@ -114,7 +115,7 @@ def consume(
     twinstream consume ORDERS --from last --wait 1
     twinstream consume ORDERS --from 2026-01-31T08:00:00Z
     twinstream consume ORDERS worker --create --count 10 --json
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     if consumer is None and (create or group):
         raise click.UsageError(
             f"--{'create' if create else 'group'} needs the name of the CONSUMER"
@@ -193,7 +194,7 @@ def _bound(
 
 
 def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) -> None:
-    """Raise a failure if `--from` or `--subject` differs from the existing consumer."""
+    """Raise a failure if a given `--from` or `--subject` differs from the existing consumer."""
     config = consumer.cached_info.config if consumer.cached_info is not None else None
     if config is None:
         return
@@ -245,9 +246,13 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
 def _next(
     source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
 ) -> Message | None:
-    """Return the next message, or None after ``wait`` seconds or when ``stop`` is set."""
+    """Return the next message, or None after ``wait`` seconds or when ``stop`` is set.
+
+    After ``stop``, messages that were delivered before are still returned.
+    """
     deadline = None if wait is None else time.monotonic() + wait
-    # Print delivered messages even after a stop: to return them would use one of their deliveries.
+    # A message that is returned to the server has used up one of its deliveries. So messages that
+    # were delivered before the stop are printed.
     while source.at_hand or not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
         message = source.take(max(min(left, _TURN), _SHORTEST), most)

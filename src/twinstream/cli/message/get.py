@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
-    """Return an option's value as a sequence or time; None stays None. A callback of click."""
+    """Return the value of `--from` or `--to` as a sequence or a time; None if it is not given.
+
+    This is a callback for click.
+    """
     return None if text is None else moment(text)
 
 
@@ -67,7 +70,7 @@ def get(
     twinstream get ORDERS --last orders.new
     twinstream get ORDERS --each --subject 'orders.*.state'
     twinstream get ORDERS --from 2026-01-31T08:00:00Z --to 2026-01-31T09:00:00Z
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     ways = [seq is not None, last is not None, each, start is not None or end is not None]
     if sum(ways) > 1:
         raise click.UsageError("give one of --seq, --last, --each, or --from and --to")
@@ -82,7 +85,8 @@ def get(
         elif each:
             found = source.snapshot(subjects or None, timeout=target.timeout).values()
         else:
-            # The range uses resources on the server, so close it even if the loop ends early.
+            # Reading a range uses resources on the server. The stack ends the read even if
+            # `--count` ends the loop early.
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:

@@ -21,13 +21,14 @@ _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 """The maximum bytes of a batch.
 
-A server disconnects a client with 64 MiB of unread data; a batch must be far smaller.
+The server disconnects a client that leaves 64 MiB of data unread, so a batch must be far smaller.
 """
 _GLANCE: Final = 0.05
 """The maximum seconds for a batch.
 
-If `max_ack_pending` is reached, for example because of other clients, the server does not complete
-a request. The received messages of the batch are processed only when the request ends.
+Received messages are processed only when the request ends. If `max_ack_pending` is reached, for
+example because of other clients, the server does not complete the request, and only this timeout
+ends it.
 """
 _BEGINNING: Final = 1.0
 """The minimum seconds for the first wait of an ordered read, which also creates a consumer."""
@@ -61,9 +62,10 @@ class MessageSource(Protocol):
 
 @define
 class Durable:
-    """The messages of a durable consumer. After a lost connection, the server redelivers them.
+    """The messages of a durable consumer.
 
-    Messages are fetched in batches, which is ten times as fast as single messages.
+    After a lost connection, the server redelivers the messages that were not acknowledged. Messages
+    are fetched in batches where possible, which is ten times as fast as single messages.
     """
 
     consumer: Consumer
@@ -124,15 +126,16 @@ class Durable:
     def _batch(self) -> int:
         config = self._config
         if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
-            # If a message is returned to the server, it is lost with ack_policy none, and has used
-            # one of its deliveries with max_deliver. So do not buffer messages.
+            # `give_back` would lose a buffered message with ack_policy none, and would use up one
+            # of its deliveries with max_deliver. So do not buffer messages of such a consumer, or
+            # of a consumer whose config is unknown.
             return 1
         # The server never completes a request for more than max_ack_pending messages.
         bounds = (_BATCH, config.max_batch or 0, config.max_ack_pending or 0)
         return min(bound for bound in bounds if bound > 0)
 
     def give_back(self) -> None:
-        """Return the buffered messages to the server with naks."""
+        """Return the buffered messages to the server with naks, unless the connection is lost."""
         from twinstream.core.error_details.transient import LOST_RESPONSE
 
         with suppress(*LOST_RESPONSE):
@@ -144,7 +147,7 @@ class Durable:
                     message.nak()
 
     def done(self, message: Message) -> None:
-        """Remove a printed message from the buffer, and acknowledge it if required."""
+        """Remove a printed message from the buffer, and acknowledge it if `acknowledge` is set."""
         from twinstream.core.error_details.transient import LOST_RESPONSE
 
         self._ready.popleft()
@@ -180,7 +183,7 @@ class InOrder:
         try:
             return self.messages.next(timeout if self._begun else max(timeout, _BEGINNING))
         except RequestTimeout as error:
-            self.trouble = error.__cause__  # the consumer could not be created
+            self.trouble = error.__cause__  # the reason why no consumer could be created, or None
             return None
         except JetStreamError as error:
             if error.err_code != PULL_REQUIRES_ACK:

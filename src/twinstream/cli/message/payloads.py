@@ -43,7 +43,7 @@ class Draft:
         return filled
 
     def message_id_of(self, number: int) -> str | None:
-        """Return the id for duplicate detection of message ``number``."""
+        """Return the message id of message ``number`` for duplicate detection; None without one."""
         return self.message_id and self.message_id.replace(PLACEHOLDER, str(number))
 
 
@@ -82,7 +82,8 @@ def payloads(
     """Yield the payload of each message, with ``{n}`` replaced.
 
     Without ``data`` and ``files`` (or with ``-``), standard input is read until it ends or ``stop``
-    is set. It is split at the separator while it is read. All payloads are yielded ``count`` times.
+    is set. With a separator and a ``count`` of 1, its payloads are yielded while it is read.
+    Otherwise all data is read first, and all payloads are yielded ``count`` times.
     """
     if data is not None and data != "-":
         sources = [argument(data)]
@@ -105,8 +106,8 @@ def argument(data: str) -> bytes:
 def standard_input(stop: threading.Event) -> Iterator[bytes]:
     """Yield the data of standard input until it ends or ``stop`` is set.
 
-    Python resumes a blocking read after a signal handler, so Ctrl-C would not end it. This function
-    waits for input with a time limit instead, and checks ``stop`` in between.
+    Python resumes a blocking read after a signal handler, so Ctrl-C would not end the read. This
+    function waits for input with a time limit instead, and checks ``stop`` after each wait.
     """
     try:
         number = sys.stdin.fileno()
@@ -128,7 +129,11 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 
 
 def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
-    """Yield each part between separators as soon as it has arrived, as the data may be endless."""
+    """Yield each part between separators as soon as it has arrived: the data may be endless.
+
+    Carriage returns at the end of a line are removed. An empty part after the last separator is
+    not yielded.
+    """
     ending = b"\r" if separator == b"\n" else b""
     rest: list[bytes] = []
     for piece in pieces:
@@ -143,7 +148,10 @@ def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
 
 
 def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
-    """Yield at most ``rate`` parts per second, until ``asked`` is set; None means no limit."""
+    """Yield at most ``rate`` parts per second until ``asked`` is set.
+
+    If ``rate`` is None, yield all parts without a pause; the caller checks ``asked``.
+    """
     if rate is None:
         yield from parts
         return

@@ -112,7 +112,7 @@ def pub(
     twinstream pub orders.new '{"id": {n}}' --count 1000 --msg-id 'order-{n}'
     journalctl -o cat | twinstream pub logs.host1 --lines
     twinstream pub orders.7 '{"state": "paid"}' --last-subject-seq 12
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     if data not in (None, "-") and files:
         raise click.UsageError("give the data once: as DATA or with --file")
     separator = _separator(lines=lines, nul=nul)

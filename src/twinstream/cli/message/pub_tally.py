@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @define
 class Tally:
-    """The number of messages with each outcome."""
+    """The number of messages with each outcome, the last `PubAck`, and the first error."""
 
     stored: int = 0
     duplicates: int = 0
@@ -45,7 +45,10 @@ class Tally:
             self.stored += 1
 
     def show(self, console: Console) -> None:
-        """Print a summary on one line."""
+        """Print a summary of the stored messages on one line.
+
+        If no message was sent, print a note to standard error. If all failed, print nothing.
+        """
         if self.last is None:
             if not self.failed:
                 print("nothing to publish: standard input was empty", file=sys.stderr)

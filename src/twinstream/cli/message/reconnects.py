@@ -19,7 +19,7 @@ _PAUSE: Final = 0.2
 _LEADERLESS: Final = 20.0
 """The seconds for which errors are tolerated while the server has no leader.
 
-Servers start an election up to 9 s after the loss of a leader.
+Servers may start an election as late as 9 s after the loss of a leader.
 """
 
 
@@ -48,7 +48,7 @@ class LinkWatch:
 
 
 class Patience:
-    """A guard for requests that tolerates errors until a reconnect and a leader election end."""
+    """A guard for requests that tolerates errors during a reconnect or a leader election."""
 
     def __init__(
         self, nc: Connection, stop: Event, clock: Callable[[], float] = time.monotonic
@@ -62,10 +62,10 @@ class Patience:
 
     @contextmanager
     def tried(self) -> Generator[None]:
-        """Suppress an error of the block and wait briefly.
+        """Suppress the error of the block if a request got no response, and wait briefly.
 
-        Raise the error if the errors last for more than `_LEADERLESS` seconds while the connection
-        is up.
+        Raise the error if requests have failed for more than `_LEADERLESS` seconds while the
+        connection was up. Raise other errors unchanged.
         """
         from twinstream.core.error_details.transient import NO_RESPONSE
 

@@ -31,7 +31,10 @@ def moment(text: str, *, or_else: str = "") -> int | datetime:
 
 
 def _time(text: str) -> datetime | None:
-    """Return the time in `text`, or None; with nanoseconds if it is in the format of the server."""
+    """Parse a time in the server's format, with nanoseconds, or in another ISO 8601 format.
+
+    Return None for other text.
+    """
     for read in (Timestamp.parse, datetime.fromisoformat):
         with suppress(ValueError):
             return read(text)

@@ -1,1 +1,1 @@
-"""`twinstream object`."""
+"""The subcommands of `twinstream object`."""

@@ -1,4 +1,7 @@
-"""``twinstream object put``, ``get``, ``del``, ``info``, ``ls`` and ``watch``: manage objects."""
+"""``twinstream object put``, ``get``, ``del``, ``info``, ``ls`` and ``watch``.
+
+They work on objects; ``del``, ``info`` and ``ls`` also on whole object stores.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ def put(
     \b
     twinstream object put FILES report.pdf --yes
     tar c src | twinstream object put FILES - --name src.tar --yes
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     from js_sync import ObjectMeta
 
     is_input = file == "-"

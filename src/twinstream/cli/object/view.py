@@ -16,14 +16,14 @@ __all__ = ["info_members", "kind_of", "show_info", "show_infos", "show_status", 
 
 
 def status_members(status: ObjectStoreStatus) -> dict[str, Any]:
-    """Return the settings and the status of a store as a JSON object."""
+    """Return the settings and the size of a store, and whether it is sealed, as a JSON object."""
     from twinstream.models import encode
 
     return {**encode(status.config), "size": status.size, "sealed": status.is_sealed}
 
 
 def show_status(status: ObjectStoreStatus) -> None:
-    """Print the settings and the status of a store."""
+    """Print the settings and the size of a store, and whether it is sealed."""
     from twinstream.models import encode
 
     shown = {**encode(status.config), "size": in_bytes(status.size), "sealed": status.is_sealed}
@@ -40,7 +40,7 @@ def info_members(info: ObjectInfo) -> dict[str, Any]:
 
 
 def kind_of(info: ObjectInfo) -> str:
-    """Return "deleted", "unreadable" or the target of a link; empty for a plain object."""
+    """Return "deleted", "unreadable" or "link to ..."; an empty string for a plain object."""
     if info.deleted:
         return "deleted"
     if info.unknown.get("error"):

@@ -56,9 +56,10 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def load(file: Path, server: str | None) -> PipelineConfig:
-    """Return the content of a pipeline's file. An error in it is a usage error (exit code 2).
+    """Return the content of a pipeline's file. An error in the file is a usage error (exit code 2).
 
-    `server` replaces the address of the server in the file, unless it is None.
+    `server` replaces the address of the server in the file. Without either, the address is taken
+    from an environment variable. Raises `Failure` if a package for Spark is not installed.
     """
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
@@ -94,9 +95,9 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
 def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession]:
     """Start Spark with the settings of the file, and stop it at the end of the block.
 
-    Spark prints tracebacks for each failure. Without ``verbose`` they are written to a file, and
-    the name of the file is printed if the command fails. The command reports the failure in one
-    line. A Spark session that the process already has is not stopped.
+    Spark prints a traceback for each failure, although the command reports failures itself. So
+    without ``verbose``, the output of Spark's processes is written to a file, whose name is printed
+    if the command fails. A Spark session that the process already has is used, and not stopped.
     """
     from pyspark.sql import SparkSession
 
@@ -128,12 +129,15 @@ def _stop(spark: SparkSession) -> None:
     try:
         spark.stop()
     except Exception as error:
-        if not spark_is_gone(error):  # the command has already reported that Spark crashed
+        if not spark_is_gone(error):  # if Spark crashed, the error of the block reports it
             raise
 
 
 def parse_size(text: str, option: str) -> int:
-    """Return a size such as 512k, 128m or 1g in bytes. A usage error names ``option``."""
+    """Convert a size such as 512k, 128m or 1g to bytes.
+
+    The usage error for other text names ``option``.
+    """
     units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in units else (text, "")
     if not number.isascii() or not number.isdigit() or not int(number):
@@ -143,7 +147,10 @@ def parse_size(text: str, option: str) -> int:
 
 
 def parse_seconds(text: str, option: str) -> float:
-    """Return a duration such as 30s, 15m, 2h or 7d in seconds. A usage error names ``option``."""
+    """Convert a duration such as 30s, 15m, 2h or 7d to seconds.
+
+    The usage error for other text names ``option``.
+    """
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.isascii() or not number.isdigit():

@@ -118,7 +118,10 @@ def _charts(batches: Sequence[_Batch], sources: Sequence[str]) -> str:
 
 @frozen
 class _Axis:
-    """The time axis of a chart, divided into `COLUMNS` equal intervals."""
+    """The time axis of a chart, divided into `COLUMNS` intervals of ``step`` seconds.
+
+    The labels are in ``unit``, which is ``factor`` seconds long.
+    """
 
     begin: datetime
     step: float
@@ -158,7 +161,7 @@ class _Axis:
     def peaks(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
         """Return the largest backlog of each source in each interval.
 
-        An interval without a batch has the value of the interval before.
+        An interval without a batch has the value of the interval before; 0 before the first batch.
         """
         found: dict[str, dict[int, float]] = {source: {} for source in sources}
         for batch in batches:

@@ -60,7 +60,7 @@ def run(
     \b
     twinstream pipeline run --config orders.toml --once
     twinstream pipeline run --config orders.toml --every 60s
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     if once and every:
         raise click.UsageError("give --once or --every, not both")
     if every:

@@ -1,7 +1,7 @@
 """Write the standard error of Spark's processes to a file instead of the terminal.
 
 Java and its Python processes print a traceback for each failure, even if a second attempt succeeds.
-The command reports failures itself, in one line.
+The command reports failures itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["SparkWords"]
 class SparkWords:
     """A temporary file for the output of Spark's processes, which only this user can read.
 
-    The file is kept if the command fails.
+    The file is kept if the command fails and the file contains more than one line.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class SparkWords:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         os.close(self._number)
-        # Java prints one line when it starts with some options, so a single line is no failure.
+        # Java prints one line when it starts with some options. A single line explains no failure.
         if isinstance(error, Exception) and self._file.read_bytes().count(b"\n") > 1:
             click.echo(f"What Spark's processes printed is in {self._file}", err=True)
         else:

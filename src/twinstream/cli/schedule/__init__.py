@@ -1,1 +1,1 @@
-"""`twinstream schedule`."""
+"""The subcommands of `twinstream schedule`."""

@@ -77,7 +77,7 @@ def add(
     twinstream schedule add ORDERS orders.timers.7 orders.remind --in 1h '{"order": 7}'
     twinstream schedule add ORDERS orders.timers.day orders.daily --cron '0 30 9 * * mon-fri' \\
         --time-zone Europe/Berlin
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     if data is not None and file is not None:
         raise click.UsageError("give the data once: as DATA or with --file")
     payload = file.read_bytes() if file is not None else argument(data or "")
@@ -133,7 +133,7 @@ def chosen(
 
 
 def moment(text: str, option: str) -> datetime:
-    """Return a time with a time zone. A usage error names ``option``."""
+    """Parse an ISO 8601 time with a time zone. The usage error for other text names ``option``."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
@@ -149,7 +149,7 @@ def moment(text: str, option: str) -> datetime:
 
 
 def duration(text: str, option: str) -> timedelta:
-    """Return a duration such as 1h30m, or 0s. A usage error names ``option``."""
+    """Parse a duration such as 1h30m or 0s. The usage error for other text names ``option``."""
     from twinstream.models import Duration
     from twinstream.models.go_duration import parse_go_duration
 

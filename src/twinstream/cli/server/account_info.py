@@ -16,7 +16,7 @@ from twinstream.cli.values import in_bytes
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24
-# A bar is red from this fraction of the limit on.
+# The fraction of the limit from which on a bar is red.
 _NEARLY_FULL: Final = 0.9
 
 
@@ -68,7 +68,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
 def _add(
     table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], str]
 ) -> None:
-    # In account info, the server omits zeros and writes -1 for no limit.
+    # The server omits a usage of zero, and reports -1 for no limit.
     count = used or 0
     if limit is None or limit < 0:
         table.add_row(name, shown(count), "none", "")

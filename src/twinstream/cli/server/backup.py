@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _LONGEST = 3600.0
-"""Seconds that the server may take to build a restored stream."""
+"""The maximum seconds for the server to build a restored stream, or to verify messages first."""
 
 
 @click.command(short_help="Copy a stream into a folder.")
@@ -62,7 +62,7 @@ def backup(
     \b
     twinstream backup ORDERS backups/orders
     twinstream restore backups/orders
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     with _connected(target, shown=not as_json) as (nc, display):
         task = display.add_task(f"back up {stream}", total=None)
 
@@ -125,7 +125,10 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
 
 @contextmanager
 def _connected(target: Target, *, shown: bool) -> Generator[tuple[Connection, Progress]]:
-    """Yield a connection and a progress display. After a signal, the SDK undoes the transfer."""
+    """Yield a connection and a progress display.
+
+    A signal raises an error within the block, so that the SDK removes an incomplete transfer.
+    """
     with (
         ended_as_by_ctrl_c(),
         target.connect() as nc,

@@ -9,7 +9,10 @@ from twinstream.models import ClusterInfo, PeerInfo
 
 
 def add_cluster(table: Table, cluster: ClusterInfo) -> None:
-    """Add a row for the leader and for each follower of a stream or consumer."""
+    """Add a row for the leader and for each follower of a stream or consumer.
+
+    A further row shows the new servers while the stream or consumer moves.
+    """
     table.add_row("leader", cluster.leader or "none now")
     for peer in cluster.replicas or ():
         table.add_row("follower", f"{peer.name}, {_condition(peer)}")

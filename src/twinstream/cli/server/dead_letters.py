@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _TURN: Final = 0.5
 """The maximum seconds of a wait for failures, so that Ctrl-C takes effect soon."""
 _SHOWN: Final = 60
+"""The maximum number of characters of a reason in the list of dead letters."""
 
 _OPTIONS: Final = (
     click.argument("stream"),
@@ -52,7 +53,11 @@ def opened(
     failures: str | None,
     keep_trying: bool = False,
 ) -> Generator[tuple[Connection, DeadLetters]]:
-    """Connect, and yield the connection and the `DeadLetters` of a stream."""
+    """Connect, and yield the connection and the `DeadLetters` of a stream.
+
+    If the stream of the dead letters does not exist, an error within the block becomes a `Failure`
+    that describes how to create it.
+    """
     from twinstream.errors import StreamNotFound
 
     with target.connect(keep_trying=keep_trying) as nc:
@@ -221,7 +226,7 @@ def replay(
     \b
     twinstream dlq replay ORDERS 3 4
     twinstream dlq replay ORDERS --all --yes
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     if bool(numbers) + everything + bool(reset) != 1:
         raise click.UsageError("name the letters by number, or give --all, or --by-reset")
     with opened(target, stream, consumer, letters, None) as (_, dead):
@@ -310,7 +315,8 @@ def _each(
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter as a JSON object.
 
-    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``.
+    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``. If the
+    letter lacks the message or a part of it, ``gone`` has the reason, and the payload is omitted.
     """
     shown: dict[str, Any] = {
         "letter": letter.seq,

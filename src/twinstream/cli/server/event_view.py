@@ -43,8 +43,9 @@ _DONE = {"create": "created", "modify": "changed", "delete": "deleted"}
 def as_json(event: Event) -> dict[str, object]:
     """Return an event as a JSON object.
 
-    Besides its members and its subject, the object can contain `missed`, the number of events that
-    were dropped before it, and `reconnected`. An unreadable event has `problem` and `raw`.
+    The object contains the members of the event and its subject. `missed` is the number of events
+    that were dropped before this event. `reconnected` is true if the connection was lost before
+    this event. An unreadable event has `problem` and `raw`. Other events lack these members.
     """
     about: dict[str, object] = {"subject": event.subject, **encode(event.record)}
     if event.problem:
@@ -57,7 +58,7 @@ def as_json(event: Event) -> dict[str, object]:
 
 
 def describe(record: Model) -> str:
-    """Return a sentence that describes an event; JSON for an unknown type of event."""
+    """Return a sentence that describes an event; its members as JSON if its type is unknown."""
     return _of_message(record) or _of_asset(record) or _of_group(record) or _of_server(record)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _TURN: Final = 0.25
 """The maximum seconds of a wait for an event, so that Ctrl-C takes effect soon."""
+# The kinds of events that are printed in red.
 _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quorum_lost",
                 "server_out_of_space", "api_limit_reached", "stream_batch_abandoned"}  # fmt: skip
 
@@ -70,7 +71,7 @@ def events(
     \b
     twinstream events --stream ORDERS
     twinstream events --kind max_deliver --kind terminated --json
-    """  # noqa: D301, D205  # click wants the character, and joins the lines
+    """  # noqa: D301, D205  # click needs the backspace, and joins the lines
     if table and as_json:
         raise click.UsageError("give --table or --json, not both")
     shown = 0
@@ -105,7 +106,7 @@ def events(
 
 @contextmanager
 def _board() -> Generator[Callable[[Event], None]]:
-    """Yield a function that enters an event into a table, which is updated in place."""
+    """Yield a function that counts an event in a table on the terminal, and updates the table."""
     board = Board()
     with Live(console=results(), auto_refresh=False) as live:
 

@@ -1,1 +1,1 @@
-"""`twinstream stream`."""
+"""The subcommands of `twinstream stream`."""

@@ -71,7 +71,7 @@ def _show_state(console: Console, described: StreamInfo) -> None:
 
 
 def _origin(origin: StreamSourceInfo) -> str:
-    """Return a text with the lag of a mirror or source, and its error if there is one."""
+    """Return a text with the name and the lag of an origin, and its error if there is one."""
     of = f"{origin.name} {origin.filter_subject}" if origin.filter_subject else str(origin.name)
     parts = [of, f"{origin.lag or 0:,} behind"]
     seconds = origin.active.total_seconds() if origin.active is not None else -1

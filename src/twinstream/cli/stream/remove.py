@@ -53,7 +53,7 @@ def purge(
 
     \b
     twinstream stream purge ORDERS --subject 'orders.eu.>' --keep 100
-    """  # noqa: D301  # click wants the character
+    """  # noqa: D301  # click needs the backspace character
     if before is not None and keep is not None:
         raise click.UsageError("give --before or --keep, not both")
     with target.connect() as nc:

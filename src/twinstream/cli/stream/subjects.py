@@ -53,11 +53,11 @@ def subjects(
 
 
 def _print_all(found: list[tuple[str, int]]) -> None:
-    """Print the table without rich, which takes about 20 seconds for a million subjects."""
+    """Print the table without rich. Rich would take about 20 seconds for a million subjects."""
     rows = [(harmless(subject), f"{count:,}") for subject, count in found]
     widest = max(cell_len(text) for text, _ in (("subject", ""), *rows))
     wide = max(len(count) for _, count in (("", "messages"), *rows))
-    # Pad to the display width, which is not the number of characters for some subjects.
+    # Pad to the display width, because some characters are wider than one column.
     lines = (f"{text}{' ' * (widest - cell_len(text))}   {count:>{wide}}" for text, count in rows)
     head = f"{'subject':<{widest}}   {'messages':>{wide}}"
     write_lines(chain((head, "─" * (widest + 3 + wide)), lines))
