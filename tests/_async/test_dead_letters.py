@@ -426,6 +426,27 @@ async def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         assert await all_of(letters) == []
 
 
+@pytest.mark.since("2.14")
+async def test_letters_whose_message_was_removed_survive_a_reset(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 4)
+        consumer = await worker_of(stream)
+        letters = jet.dead_letters(name)
+        await letters.prepare()
+        for message in await consumer.fetch(4):
+            await message.term("bad")
+        await collected(letters, 4)
+        for seq in (1, 3):
+            await stream.delete_message(seq)
+        assert await letters.replay_by_reset("c") == 2
+        assert sorted(letter.stream_seq for letter in await all_of(letters)) == [1, 3]
+        with pytest.raises(js.BadArgument, match="use replay for the 2"):
+            await letters.replay_by_reset("c")
+        for letter in await all_of(letters):
+            await letters.replay(letter)
+        assert await all_of(letters) == []
+
+
 async def test_collecting_again_and_again_leaves_nothing_behind(server, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)

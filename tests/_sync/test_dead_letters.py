@@ -427,6 +427,27 @@ def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
         assert all_of(letters) == []
 
 
+@pytest.mark.since("2.14")
+def test_letters_whose_message_was_removed_survive_a_reset(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 4)
+        consumer = worker_of(stream)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        for message in consumer.fetch(4):
+            message.term("bad")
+        collected(letters, 4)
+        for seq in (1, 3):
+            stream.delete_message(seq)
+        assert letters.replay_by_reset("c") == 2
+        assert sorted(letter.stream_seq for letter in all_of(letters)) == [1, 3]
+        with pytest.raises(js.BadArgument, match="use replay for the 2"):
+            letters.replay_by_reset("c")
+        for letter in all_of(letters):
+            letters.replay(letter)
+        assert all_of(letters) == []
+
+
 def test_collecting_again_and_again_leaves_nothing_behind(server, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)

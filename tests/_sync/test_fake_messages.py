@@ -403,6 +403,34 @@ def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
             assert len(reports) == 1
 
 
+def test_a_failed_iterator_ends_after_its_buffered_messages():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        for seq in (1, 2, 3):
+            peer.deliver(pull, seq, b"fine")
+        peer.status(pull, 409, "Consumer Deleted")
+        peer.fence()
+        peer.reach("sent")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            messages, _ = iterating(connection)
+            with messages:
+                seqs = [(messages.next(5)).metadata.stream_seq]
+
+                def is_sent():
+                    return server.reached("sent")
+
+                eventually(is_sent)
+                while not messages.is_ended:
+                    seqs.append((messages.next(5)).metadata.stream_seq)
+                assert seqs == [1, 2, 3]
+                with pytest.raises(js.ConsumerDeleted):
+                    messages.next(5)
+
+
 def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
     """The same applies to repeated pull requests without responders."""
     at = []

@@ -74,7 +74,7 @@ def test_a_file_is_sent_as_it_is(run: Run, server: NatsServer, stream: str, tmp_
 def test_empty_input_by_lines_publishes_nothing_with_a_note(run: Run, stream: str) -> None:
     result = run("pub", f"{stream}.a", "--lines", input="")
     assert result.exit_code == 0
-    assert "empty" in result.stderr
+    assert "there was no input" in result.stderr
 
 
 def test_a_subject_without_a_stream_fails_with_the_reason(run: Run) -> None:

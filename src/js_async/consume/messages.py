@@ -103,14 +103,14 @@ class Messages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the iterator is closed, failed, drained with an empty buffer, or at `stop_after`.
+        """Whether the iterator is closed, at `stop_after`, or empty and gets no more messages.
 
-        `next` then raises `IterationEnded`, or the error that ended the iterator. If messages were
-        buffered when the iterator failed, `next` returns them before it raises the error.
+        After a failure or `drain`, the iterator first returns the messages that are buffered.
+        `next` of an ended iterator raises `IterationEnded`, or the error with which it failed.
         """
-        if self._closed or self._decisions.error is not None:
+        if self._closed:
             return True
-        if self._drained:
+        if self._drained or self._decisions.error is not None:
             return not self.buffered
         engine = self._engine
         return engine is not None and engine.still_wanted == self._unsettled(engine)

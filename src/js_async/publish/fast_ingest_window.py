@@ -358,7 +358,10 @@ class Ingest:
         """Set the outcome of each message that the server has processed."""
         batch, flight = self._batch, self._flight
         while flight and flight[0].number <= batch.passed:
-            self._judge(batch, flight.popleft())
+            if not self._judge(batch, flight[0]):
+                # The batch has failed, and `_renew` will send the message again.
+                return
+            flight.popleft()
 
     async def _renew(self) -> None:
         """Start a new batch. It first sends the messages that the last batch did not store.

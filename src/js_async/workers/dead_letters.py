@@ -432,11 +432,19 @@ class DeadLetters(Owned, WorksBeside):
             stream = Stream(self._api, letter.stream, None)
             if (await stream.info()).config.retention != RetentionPolicy.WORKQUEUE:
                 return
-            found = await stream.get_message(letter.stream_seq)
-            if found.subject == letter.subject and found.time == letter.stored_at:
+            if await self._has_original(letter):
                 await stream.delete_message(letter.stream_seq)
         except (StreamNotFound, MessageNotFound):
             return
+
+    async def _has_original(self, letter: DeadLetter) -> bool:
+        """Return whether the message of a dead letter is still in its stream."""
+        try:
+            found = await Stream(self._api, letter.stream, None).get_message(letter.stream_seq)
+        except (StreamNotFound, MessageNotFound):
+            return False
+        # A stream that was re-created may have another message with this sequence.
+        return found.subject == letter.subject and found.time == letter.stored_at
 
     async def discard(self, letter: DeadLetter) -> None:
         """Remove a dead letter. Does nothing if it does not exist."""
@@ -449,19 +457,24 @@ class DeadLetters(Owned, WorksBeside):
         """Restart a consumer at its first dead letter; return the sequence (server 2.14).
 
         The consumer receives all messages from this sequence on again, even if they were
-        acknowledged. Deliveries are counted from 1. The call removes the dead letters of the
-        consumer that contain their whole message, and starts at the lowest sequence of these.
-        Raises `BadArgument` if there are no such dead letters.
+        acknowledged. Deliveries are counted from 1. The call starts at the first dead letter whose
+        message the stream still has, and removes all dead letters of the consumer whose message the
+        stream has. The others stay, because they are the only copy of their message.
+
+        Raises `BadArgument` if the stream has the message of none of these dead letters.
         """
-        found = [letter async for letter in self.letters() if letter.consumer == consumer]
-        present = [letter.stream_seq for letter in found if not letter.gone]
+        letters = [letter async for letter in self.letters() if letter.consumer == consumer]
+        present = [letter for letter in letters if await self._has_original(letter)]
         if not present:
-            raise BadArgument(f"no dead letter of consumer {consumer} has its message")
-        await consumer_admin.reset(self._api, self._names.stream, consumer, min(present))
-        for letter in found:
-            if not letter.gone:
-                await self.discard(letter)
-        return min(present)
+            raise BadArgument(
+                f"stream {self._names.stream} has the message of no dead letter of consumer"
+                f" {consumer}; use replay for the {len(letters)} that it has"
+            )
+        first = min(letter.stream_seq for letter in present)
+        await consumer_admin.reset(self._api, self._names.stream, consumer, first)
+        for letter in present:
+            await self.discard(letter)
+        return first
 
 
 @contextmanager

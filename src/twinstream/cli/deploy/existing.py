@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from twinstream.cli.screen import counted
+from twinstream.cli.undescribed import undescribed
 from twinstream.models import ConsumerConfig, StreamConfig
 
 if TYPE_CHECKING:
@@ -30,13 +31,22 @@ class Existing:
 
 
 def existing_stream(jet: JetStream, name: str) -> Existing | None:
-    """Request and return the state of a stream; None if the server has no such stream."""
-    from js_sync import StreamNotFound
+    """Request and return the state of a stream; None if the server has no such stream.
+
+    Raises `RequestTimeout` if the server lists a consumer without its config.
+    """
+    from js_sync import RequestTimeout, StreamNotFound
 
     try:
         stream = jet.get_stream(name)
-        infos = list(stream.consumers())
+        listing = stream.consumers()
+        infos = list(listing)
     except StreamNotFound:
         return None
+    for consumer, reason in undescribed(listing).items():
+        # Without its config, the consumer would look like one that does not exist.
+        raise RequestTimeout(
+            f"consumer {consumer} of stream {name} cannot be described: {reason}; try again later"
+        )
     configs = {info.name: info.config for info in infos if info.config is not None}
     return Existing(stream.config, stream.cached_info.state.messages, configs)

@@ -230,7 +230,8 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
         history = str(config.history or 1)
         text = config.description or ""
         table.add_row(status.bucket, f"{status.values:,}", in_bytes(status.bytes), history, text)
-    results().print(table if found else "no buckets")
+    if found or not undescribed(listing):
+        results().print(table if found else "no buckets")
     note_undescribed(listing)
 
 

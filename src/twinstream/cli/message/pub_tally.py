@@ -51,7 +51,7 @@ class Tally:
         """
         if self.last is None:
             if not self.failed:
-                print("nothing to publish: standard input was empty", file=sys.stderr)
+                print("nothing was published: there was no input", file=sys.stderr)
             return
         where = f"{self.last.stream}"
         if self.sent == 1:

@@ -24,6 +24,7 @@ from twinstream.cli.object.view import (
 )
 from twinstream.cli.screen import notes, plain_table, print_json, results, transfer
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import as_text, in_bytes
 
 if TYPE_CHECKING:
@@ -258,11 +259,16 @@ def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: 
 
 
 def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
-    found = sorted(jet.object_stores(), key=lambda status: status.bucket)
+    listing = jet.object_stores()
+    found = sorted(listing, key=lambda status: status.bucket)
+    unknown = undescribed(listing)
     if as_json:
         for status in found:
             print_json(status_members(status))
-    elif names:
+        for name, reason in unknown.items():
+            print_json({"config": {"bucket": name}, "undescribed": reason})
+        return
+    if names:
         for status in found:
             results().print(status.bucket)
     elif found:
@@ -274,8 +280,9 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
             size = in_bytes(status.size)
             table.add_row(status.bucket, size, status.config.description or "", special)
         results().print(table)
-    else:
+    elif not unknown:
         results().print("no object stores")
+    note_undescribed(listing)
 
 
 @click.command(short_help="Show changes as they happen.")

@@ -118,7 +118,8 @@ class Board:
             case happenings.Released():
                 pass
             case happenings.Failed():
-                row.state = Text("waits", "yellow") if happening.retry_in else Text("failed", "red")
+                waits = happening.retry_in is not None
+                row.state = Text("waits", "yellow") if waits else Text("failed", "red")
                 text = f"{happening.source}: {sentence(happening)}"
                 self._live.console.print(text, style="yellow")
             case happenings.Ended():

@@ -12,6 +12,7 @@ from twinstream.cli.consumer.view import consumer_table
 from twinstream.cli.screen import plain_table, print_json, results
 from twinstream.cli.server.cluster_view import add_cluster
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import as_text, in_bytes, in_time
 from twinstream.models import StreamInfo, StreamSourceInfo, encode
 
@@ -24,19 +25,27 @@ def info(target: Target, stream: str, as_json: bool) -> None:
     """Show the configuration, the state and the consumers of STREAM.
 
     With --json there is one document: the server's stream info, with the consumers as "consumers".
+    A consumer that the server lists without its info has the reason in "undescribed".
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
         handle = jet.get_stream(stream)
         described = handle.info()
-        consumers = sorted(handle.consumers(), key=lambda consumer: consumer.name)
+        listing = handle.consumers()
+        consumers = sorted(listing, key=lambda consumer: consumer.name)
     if as_json:
-        print_json({**encode(described), "consumers": [encode(one) for one in consumers]})
+        unknown = [
+            {"name": name, "undescribed": reason} for name, reason in undescribed(listing).items()
+        ]
+        listed = [*(encode(each) for each in consumers), *unknown]
+        print_json({**encode(described), "consumers": listed})
         return
     console = results()
     _show_config(console, described)
     _show_state(console, described)
-    console.print(consumer_table(consumers) if consumers else "no consumers")
+    if consumers or not undescribed(listing):
+        console.print(consumer_table(consumers) if consumers else "no consumers")
+    note_undescribed(listing)
 
 
 def _show_config(console: Console, described: StreamInfo) -> None:
