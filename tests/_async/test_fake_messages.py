@@ -406,7 +406,9 @@ async def test_a_failed_iterator_ends_after_its_buffered_messages():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         pull = peer.expect_pull()
-        for seq in (1, 2, 3):
+        peer.deliver(pull, 1, b"fine")
+        peer.wait_for("taken")
+        for seq in (2, 3, 4):
             peer.deliver(pull, seq, b"fine")
         peer.status(pull, 409, "Consumer Deleted")
         peer.fence()
@@ -418,16 +420,18 @@ async def test_a_failed_iterator_ends_after_its_buffered_messages():
             messages, _ = iterating(connection)
             async with messages:
                 seqs = [(await messages.next(5)).metadata.stream_seq]
+                server.tell("taken")
 
                 async def is_sent():
                     return server.reached("sent")
 
                 await eventually(is_sent)
-                while not messages.is_ended:
-                    seqs.append((await messages.next(5)).metadata.stream_seq)
-                assert seqs == [1, 2, 3]
+                # The loop raises the error, or ends before it.
                 with pytest.raises(js.ConsumerDeleted):
+                    while not messages.is_ended:
+                        seqs.append((await messages.next(5)).metadata.stream_seq)
                     await messages.next(5)
+                assert seqs == [1, 2, 3, 4]
 
 
 async def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():

@@ -407,7 +407,9 @@ def test_a_failed_iterator_ends_after_its_buffered_messages():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         pull = peer.expect_pull()
-        for seq in (1, 2, 3):
+        peer.deliver(pull, 1, b"fine")
+        peer.wait_for("taken")
+        for seq in (2, 3, 4):
             peer.deliver(pull, seq, b"fine")
         peer.status(pull, 409, "Consumer Deleted")
         peer.fence()
@@ -419,16 +421,18 @@ def test_a_failed_iterator_ends_after_its_buffered_messages():
             messages, _ = iterating(connection)
             with messages:
                 seqs = [(messages.next(5)).metadata.stream_seq]
+                server.tell("taken")
 
                 def is_sent():
                     return server.reached("sent")
 
                 eventually(is_sent)
-                while not messages.is_ended:
-                    seqs.append((messages.next(5)).metadata.stream_seq)
-                assert seqs == [1, 2, 3]
+                # The loop raises the error, or ends before it.
                 with pytest.raises(js.ConsumerDeleted):
+                    while not messages.is_ended:
+                        seqs.append((messages.next(5)).metadata.stream_seq)
                     messages.next(5)
+                assert seqs == [1, 2, 3, 4]
 
 
 def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
