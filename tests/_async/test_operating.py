@@ -261,3 +261,19 @@ async def test_wrong_arguments_reach_no_server(opened, call):
     async with opened() as jet:
         with pytest.raises(js.BadArgument):
             await call(jet)
+
+
+async def test_a_refused_rescue_names_the_servers_that_accepted():
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version="2.15.1")
+        request = peer.expect(r"META\.RESCUE")
+        peer.answer(request, {"server": "a", "server_id": "A", "success": True})
+        peer.answer(request, {"error": {"code": 400, "err_code": 10003, "description": "no"}})
+        peer.answer(request, {"server": "b", "server_id": "B", "success": True})
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.JetStreamError) as caught:
+                await connection.jetstream().meta.rescue(2, timeout=0.5)
+            assert caught.value.__notes__ == ["servers that took the new quorum: a, b"]

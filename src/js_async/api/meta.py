@@ -11,7 +11,7 @@ from js_async.api.priority_groups import step_down
 from twinstream.core.api.placement import placement_of
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.response import read_answer
-from twinstream.errors import BadArgument, NoResponders, RequestTimeout
+from twinstream.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from twinstream.models import (
     AccountPurgeResponse,
     MetaLeaderStepdownResponse,
@@ -151,7 +151,8 @@ class Meta:
         the lost servers had stored is lost, and those servers must not return.
 
         Return the responses that arrived until the timeout. The call waits that long,
-        because the number of responses is unknown. Raises `JetStreamError` if a server refuses.
+        because the number of responses is unknown. Raises `JetStreamError` if a server refuses. Its
+        note names the servers that accepted.
 
         Args:
             quorum_needed: The number of servers that form a quorum from now on.
@@ -165,7 +166,18 @@ class Meta:
         found = await answers(self._api, subject, body, timeout)
         if not found:
             raise _silent(RequestTimeout(f"{subject}: no server answered in time"))
-        return [decode(read_answer(answer, subject), MetaRescueResponse) for answer in found]
+        done: list[MetaRescueResponse] = []
+        refusal: TwinstreamError | None = None
+        for answer in found:
+            try:
+                done.append(decode(read_answer(answer, subject), MetaRescueResponse))
+            except TwinstreamError as error:
+                refusal = refusal or error
+        if refusal is None:
+            return done
+        names = ", ".join(each.server or "unnamed" for each in done) or "none"
+        refusal.add_note(f"servers that took the new quorum: {names}")
+        raise refusal
 
     async def _call(
         self, subject: str, body: Mapping[str, Any] | None, as_: type[M], timeout: Seconds | None
