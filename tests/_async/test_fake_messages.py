@@ -426,11 +426,15 @@ async def test_a_failed_iterator_ends_after_its_buffered_messages():
                     return server.reached("sent")
 
                 await eventually(is_sent)
-                # The loop raises the error, or ends before it.
-                with pytest.raises(js.ConsumerDeleted):
+
+                async def rest():
+                    # The loop raises the error, or ends before it.
                     while not messages.is_ended:
                         seqs.append((await messages.next(5)).metadata.stream_seq)
                     await messages.next(5)
+
+                with pytest.raises(js.ConsumerDeleted):
+                    await rest()
                 assert seqs == [1, 2, 3, 4]
 
 

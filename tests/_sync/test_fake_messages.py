@@ -427,11 +427,15 @@ def test_a_failed_iterator_ends_after_its_buffered_messages():
                     return server.reached("sent")
 
                 eventually(is_sent)
-                # The loop raises the error, or ends before it.
-                with pytest.raises(js.ConsumerDeleted):
+
+                def rest():
+                    # The loop raises the error, or ends before it.
                     while not messages.is_ended:
                         seqs.append((messages.next(5)).metadata.stream_seq)
                     messages.next(5)
+
+                with pytest.raises(js.ConsumerDeleted):
+                    rest()
                 assert seqs == [1, 2, 3, 4]
 
 
