@@ -135,7 +135,10 @@ class Messages(Iteration[Message]):
         self._held.learn(ack_wait)
 
     def _hurry(self, ack_wait: float) -> None:
-        """Set the `ack_wait` (seconds) of an updated consumer. Does nothing if none is known."""
+        """Set the `ack_wait` of an updated consumer, in seconds.
+
+        Does nothing if the previous `ack_wait` is not known.
+        """
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self._held.hurry(ack_wait)

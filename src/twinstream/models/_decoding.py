@@ -43,7 +43,7 @@ class Faults(ValueError):
         super().__init__(*problems)
 
     def under(self, step: str) -> list[tuple[str, str]]:
-        """Return the problems, their paths prefixed with `step`: `.name` or `[0]`."""
+        """Return the problems with `step` before each path. A step is `.name` or `[0]`."""
         return [(step + path, reason) for path, reason in self.problems]
 
 

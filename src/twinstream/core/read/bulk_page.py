@@ -129,7 +129,10 @@ class DirectBulk(BulkAnswer):
         return self._joined().rfind(self._own)
 
     def _is_status(self, recent: bytes) -> bool:
-        """Return whether `recent` has a status, not only a payload with the text of one."""
+        """Return whether `recent` ends with a status frame.
+
+        A payload may contain the text of a status, too.
+        """
         start = recent.rfind(self._own)
         sizes, found, _ = recent[start + len(self._own) :].partition(_STATUS)
         return start >= 0 and bool(found) and sizes.replace(b" ", b"").isdigit()

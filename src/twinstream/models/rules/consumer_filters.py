@@ -57,7 +57,7 @@ class FilterCase:
 
     @property
     def wanted(self) -> str:
-        """The filter, a subject."""
+        """The subject that the filter selects."""
         found: str = self.settings["filter_subjects"][self.index]
         return found
 

@@ -116,7 +116,7 @@ class OptionsMap:
         return text.lower() == "true"
 
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return the word of ``choices`` that an option has; the first word is the default.
+        """Return the value of an option, which is one of ``choices``. The first is the default.
 
         Words are compared without case. Raises `OptionError` for any other text.
         """

@@ -37,7 +37,7 @@ class TomlTable:
         """Raise `ConfigError` if the table has any other key than ``keys``.
 
         Call this before keys are read, so that a misspelled key is not reported as missing.
-        ``places`` maps keys of the file to texts with the place where the key belongs.
+        ``places`` maps keys to descriptions of the table in which they belong.
         """
         self.refuse(places, *(places.keys() - keys))
         for key in self._values:
