@@ -342,8 +342,8 @@ class OrderedMessages(Iteration[Message]):
 
         Args:
             max_messages: Maximum number of messages.
-            timeout: Seconds to wait for messages. With `wait="none"`, and after the first message
-                with `wait="first"`, the default timeout of a request applies instead.
+            timeout: Seconds to wait for messages. With `wait="none"`, the default timeout of a
+                request applies to each message instead.
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
@@ -378,7 +378,7 @@ class OrderedMessages(Iteration[Message]):
 
     async def _fetch(self, limits: PullLimits, deadline: Deadline, wait: Wait) -> Batch[Message]:
         messages: list[Message] = []
-        room = limits.max_bytes
+        room, ends = limits.max_bytes, deadline
 
         def fits(message: Message) -> bool:
             return room is None or frame_size(message._frame) <= room
@@ -388,6 +388,8 @@ class OrderedMessages(Iteration[Message]):
                 # `_next` waits for a message or for the answer to the question, which also comes if
                 # no further message arrives.
                 deadline = self._api.deadline()
+                if wait == "first":
+                    deadline = deadline.earlier(ends.at)
                 self._question = self._question or _Question()
             try:
                 message = await self._next(deadline, fits if room is not None else None)
