@@ -47,8 +47,7 @@ async def publish(
     subject = known_subject(request.subject)
     left = api.timeout if timeout is None else seconds(timeout)
     transport, now = api.transport, monotonic()
-    expected = _expected(api, request) if headers else None
-    fits = _fits(expected)
+    fits = _fits(_expected(api, request)) if headers else is_pub_ack
     # The request is sent first. The code below runs while the server processes the message.
     answer = transport.replies.try_start(subject, headers, request.data, fits)
     repeatable = bool(headers) and request.is_repeatable
@@ -65,7 +64,7 @@ async def publish(
             if ack is not None:
                 return ack
     deadline = Deadline(now + left)
-    publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable, expected)
+    publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
     return await publishing.run(answer, end, call)
 
 
@@ -116,7 +115,6 @@ class _Publishing:
         policy: RetryPolicy,
         deadline: Deadline,
         repeatable: bool,
-        expected: int | None,
     ) -> None:
         self._api = api
         self._request = request
@@ -125,8 +123,8 @@ class _Publishing:
         self._policy = policy
         self._deadline = deadline
         self._repeatable = repeatable
-        self._expected = expected
-        self._engine = PublishEngine(request.subject, policy, repeatable, expected)
+        self._expected = _expected(api, request)
+        self._engine = PublishEngine(request.subject, policy, repeatable, self._expected)
 
     async def run(self, answer: Answer | None, end: Deadline, call: OpenCall | None) -> PubAck:
         """Send the message until it has an outcome; return the acknowledgement or raise the error.
