@@ -78,10 +78,11 @@ async def isolate(cluster, chance):
     await aside(cluster.rejoin)
 
 
-async def trouble(cluster, stream, progress, count, *others):
+async def trouble(cluster, stream, progress, count, *others, patience=90):
     """Make trouble again and again, each time when the workers have come further.
 
     Each trouble begins when the stream and the streams named in `others` have all replicas.
+    `patience` is the longest time in seconds in which the workers come no further.
     """
     chance = random.Random(stream.name)
     target = 0
@@ -94,7 +95,7 @@ async def trouble(cluster, stream, progress, count, *others):
                 await healthy(each)
             leader = cluster.node(await healthy(seen))
             target = max(target, progress.done) + chance.randrange(5, 15)
-            await eventually(progress.has, target, patience=90)
+            await eventually(progress.has, target, patience=patience)
             what = TROUBLES[number % len(TROUBLES)]
             node = leader
             if what == "kill another":
