@@ -274,7 +274,7 @@ async def test_a_plain_message_without_an_answer_is_sent_once(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout, match=r"may be stored.*no stream has") as caught:
-                await way(connection.jetstream(), timeout=0.3)
+                await way(connection.jetstream(), timeout=3)
             assert "1 attempts" not in str(caught.value)
             assert isinstance(caught.value.__cause__, js.NoStream)
         assert len(server.operations(ORDERS)) == 1
@@ -291,7 +291,7 @@ async def test_what_may_be_stored_is_not_to_be_published_again(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
-                await way(connection.jetstream(), timeout=2)
+                await way(connection.jetstream(), timeout=3)
             assert "again" not in str(met.value)
 
 
@@ -310,7 +310,7 @@ async def test_late_no_responders_explains_an_earlier_silence():
         async with js.connect(server.url) as connection:
             requests = [js.PublishRequest(subject="orders")]
             jet = connection.jetstream()
-            outcomes = jet.publish_many(requests, timeout=0.3, raise_failures=False)
+            outcomes = jet.publish_many(requests, timeout=1, raise_failures=False)
             failures = [each async for each in outcomes]
             assert [type(each.error) for each in failures] == [js.NoStream]
 
@@ -340,7 +340,7 @@ async def test_expected_stream_alone_makes_no_retry_safe(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout) as caught:
-                await way(connection.jetstream(), timeout=2, expected_stream="S")
+                await way(connection.jetstream(), timeout=3, expected_stream="S")
             assert isinstance(caught.value.__cause__, js.NoLeader)
         assert len(server.operations(ORDERS)) == 1
 
@@ -583,7 +583,7 @@ async def test_somebody_else_alone_is_no_success(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.BadAnswer, match="42"):
-                await way(connection.jetstream(), timeout=0.5)
+                await way(connection.jetstream(), timeout=1)
 
 
 @both
@@ -595,7 +595,7 @@ async def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.BadAnswer, match="not the expected stream"):
-                await way(connection.jetstream(), timeout=0.3, expected_stream="T")
+                await way(connection.jetstream(), timeout=1, expected_stream="T")
 
 
 async def test_unacknowledged_bytes_are_limited_by_the_window():
