@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 import js_async as js
-from tests._async.flow import eventually, together
+from js_async.features import counters as counters_module
+from tests._async.flow import eventually, pause, together
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -159,8 +160,19 @@ async def test_streams_that_do_not_count(opened, name):
         # Nor was it counted where it belongs.
         with pytest.raises(js.MessageNotFound):
             await other.get(f"{name}o.hits")
+
+
+async def test_what_was_never_sent_is_not_counted(opened, name, monkeypatch):
+    """The program was held up until the deadline in the pause before the next attempt."""
+
+    async def late(_):
+        await pause(3)
+
+    monkeypatch.setattr(counters_module, "sleep", late)
+    async with opened() as jet:
+        counters = await counter_stream(jet, name)
         with pytest.raises(js.NoResponders):
-            await counters.add(f"nobody.{name}", timeout=0.5)
+            await counters.add(f"nobody.{name}", timeout=2)
 
 
 async def test_a_stream_may_get_further_counters(opened, name):

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from tests._sync.flow import eventually, together
+from js_sync.features import counters as counters_module
+from tests._sync.flow import eventually, pause, together
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -160,8 +161,19 @@ def test_streams_that_do_not_count(opened, name):
         # Nor was it counted where it belongs.
         with pytest.raises(js.MessageNotFound):
             other.get(f"{name}o.hits")
+
+
+def test_what_was_never_sent_is_not_counted(opened, name, monkeypatch):
+    """The program was held up until the deadline in the pause before the next attempt."""
+
+    def late(_):
+        pause(3)
+
+    monkeypatch.setattr(counters_module, "sleep", late)
+    with opened() as jet:
+        counters = counter_stream(jet, name)
         with pytest.raises(js.NoResponders):
-            counters.add(f"nobody.{name}", timeout=0.5)
+            counters.add(f"nobody.{name}", timeout=2)
 
 
 def test_a_stream_may_get_further_counters(opened, name):
