@@ -31,7 +31,7 @@ async def test_an_address_that_answers_nothing_leaves_time_for_the_next(monkeypa
     with full() as silent, FakeServer(rest=welcome) as server:
         resolving(monkeypatch, both=[silent[1], server.port])
         for _ in range(1 if shuffle is False else 3):
-            async with js.connect("nats://both", connect_timeout=1, shuffle=shuffle) as connection:
+            async with js.connect("nats://both", connect_timeout=4, shuffle=shuffle) as connection:
                 assert connection.is_connected
 
 

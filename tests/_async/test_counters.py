@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import js_async as js
-from tests._async.flow import eventually, together
+from tests._async.flow import eventually, pause, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
@@ -161,8 +161,37 @@ async def test_streams_that_do_not_count(opened, name):
         # Nor was it counted where it belongs.
         with pytest.raises(js.MessageNotFound):
             await other.get(f"{name}o.hits")
+
+
+class HeldUp:
+    """A connection that becomes ready too late for the second attempt."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self._is_first = True
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    async def ask(self, subject, *given, **options):
+        try:
+            return await self._transport.ask(subject, *given, **options)
+        finally:
+            self._is_first &= subject.startswith("$JS.")
+
+    async def ready(self, deadline):
+        await self._transport.ready(deadline)
+        if not self._is_first:
+            await pause(3)
+
+
+async def test_what_was_never_sent_is_not_counted(opened, name):
+    """The program is held up until the deadline before the second attempt."""
+    async with opened() as jet:
+        await counter_stream(jet, name)
+        counters = await js.JetStream(HeldUp(api_of(jet).transport)).counters(name)
         with pytest.raises(js.NoResponders):
-            await counters.add(f"nobody.{name}", timeout=0.5)
+            await counters.add(f"nobody.{name}", timeout=2)
 
 
 async def test_a_stream_may_get_further_counters(opened, name):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.api import api
+from tests._async.flow import pause
 from tests.fake.answers import CONSUMER
 from tests.inside import session_of
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -60,8 +62,27 @@ async def test_missing_leader_is_reported_at_the_deadline():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.JetStreamError, match="no leader"):
-                await connection.jetstream(timeout=0.5).get_stream("S")
+                await connection.jetstream(timeout=1.5).get_stream("S")
         assert len(server.operations("STREAM.INFO")) > 1
+
+
+async def test_a_missing_leader_is_reported_by_a_program_that_was_held_up(monkeypatch):
+    """Its pause before the next attempt ends after the deadline."""
+
+    async def late(_):
+        await pause(2)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"STREAM\.INFO"), NO_LEADER)
+        peer.until_left()
+
+    monkeypatch.setattr(api, "sleep", late)
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.JetStreamError, match="no leader"):
+                await connection.jetstream(timeout=1.5).get_stream("S")
+        assert len(server.operations("STREAM.INFO")) == 1
 
 
 async def test_stream_that_the_cluster_does_not_know_yet_is_found():

@@ -256,7 +256,7 @@ async def test_batch_reports_unconfirmed_acknowledgements():
         async with js.connect(server.url) as connection:
             consumer = await consumer_of(connection)
             batch = await consumer.fetch(4, timeout=5)
-            left = await consumer.double_ack(batch, timeout=0.5)
+            left = await consumer.double_ack(batch, timeout=1)
             assert [message.metadata.stream_seq for message in left] == [1, 3]
             assert [message.is_acknowledged for message in batch] == [False, True, False, True]
 

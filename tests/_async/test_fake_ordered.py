@@ -56,8 +56,11 @@ async def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():
         peer.handshake()
         config = create(peer)
         pull = peer.expect_pull()
-        for number in (1, 2, 3):
-            deliver(peer, pull, number, 10 + number)
+        deliver(peer, pull, 1, 11)
+        # The read looks for heartbeats when its buffer is empty: the rest is there by then.
+        peer.wait_for("taken")
+        deliver(peer, pull, 2, 12)
+        deliver(peer, pull, 3, 13)
         beat(peer, pull, 3, 90)
         peer.fence()
         peer.reach("read")
@@ -68,6 +71,7 @@ async def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():
             stream = connection.jetstream(timeout=20).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
                 assert await taken(messages, 1) == [11]
+                server.tell("taken")
 
                 async def read():
                     await connection.flush()
@@ -148,14 +152,9 @@ async def test_a_snapshot_that_stops_is_probed_until_it_is_over():
         for looked in (12, 13):
             beat(peer, first, 1, looked)
         deliver(peer, pull, 2, 14)
-        last = probed(peer)
-        beat(peer, last, 2, 40)
-        peer.fence()
-        so_far = peer.count(r"MSG\.NEXT")
+        peer.wait_for("two taken")
+        beat(peer, probed(peer), 2, 40)
         deliver(peer, pull, 3, 41)
-        peer.wait_for("handed over")
-        # Nothing is left of the snapshot, so there is nothing to ask for.
-        assert peer.count(r"MSG\.NEXT") == so_far
         leave(peer, config["name"])
 
     with FakeServer(script) as server:
@@ -165,11 +164,20 @@ async def test_a_snapshot_that_stops_is_probed_until_it_is_over():
             async with stream.ordered(**options, **SLOW) as messages:
                 assert await taken(messages, 2) == [11, 14]
                 assert not messages.is_current
+                server.tell("two taken")
                 assert await taken(messages, 1) == [41]
                 assert messages.is_current
+
+                async def requests():
+                    # The server has received all that was sent before a flush.
+                    await connection.flush()
+                    return len(server.operations(r"MSG\.NEXT"))
+
+                # Nothing is left of the snapshot, so there is nothing to ask for.
+                before = await requests()
                 with pytest.raises(js.RequestTimeout):
                     await messages.next(0.1)
-                server.tell("handed over")
+                assert await requests() == before
 
 
 async def test_a_probe_without_responders_reveals_a_deleted_consumer():
@@ -180,11 +188,11 @@ async def test_a_probe_without_responders_reveals_a_deleted_consumer():
         create(peer, last_seq=40, keeps=5)
         deliver(peer, peer.expect_pull(), 1, 11)
         peer.status(probed(peer), 503)
-        # The read repeats its request after a pause, and sends more probes until then.
-        while (pull := peer.expect_pull()).json["batch"] == 1:
-            peer.status(pull, 503)
-        peer.status(pull, 503)
-        config = create(peer, last_seq=40, keeps=5)
+        # The read repeats its request after a pause, and sends probes before and after that. The
+        # answer to a probe may end the request, and then the read repeats it again.
+        while "MSG.NEXT" in (asked := peer.expect(r"MSG\.NEXT|STREAM\.INFO")).subject:
+            peer.status(asked, 503)
+        config = create(peer, last_seq=40, keeps=5, asked=asked)
         deliver(peer, peer.expect_pull(), 1, 14)
         leave(peer, config["name"])
 
@@ -206,15 +214,18 @@ async def test_where_nothing_can_stop_nothing_is_probed(keeps, options):
         peer.handshake()
         config = create(peer, last_seq=40, keeps=keeps)
         pull = peer.expect_pull()
+        deliver(peer, pull, 1, 11)
         peer.wait_for("waited")
         assert peer.count(r"MSG\.NEXT") == 1
-        deliver(peer, pull, 1, 41)
+        deliver(peer, pull, 2, 41)
         leave(peer, config["name"])
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
-            async with stream.ordered(**options, **SLOW) as messages:
+            async with stream.ordered(**options, max_messages=30, **SLOW) as messages:
+                # The short timeout is for the wait, not for the creation of the consumer.
+                assert await taken(messages, 1) == [11]
                 with pytest.raises(js.RequestTimeout):
                     await messages.next(0.2)
                 server.tell("waited")
@@ -340,7 +351,7 @@ async def test_a_creation_without_an_answer_is_repeated_under_its_name():
             stream = connection.jetstream(timeout=20).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
                 with pytest.raises(js.RequestTimeout):
-                    await messages.next(0.3)
+                    await messages.next(1)
                 server.tell("given up")
                 assert await taken(messages, 1) == [10]
 
@@ -356,7 +367,7 @@ async def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
             stream = connection.jetstream(timeout=20).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
                 with pytest.raises(js.RequestTimeout):
-                    await messages.next(0.3)
+                    await messages.next(1)
                 assert messages.name is None
 
 

@@ -537,7 +537,7 @@ async def test_somebody_else_answers():
         peer.answer(expect(peer, 1, 0), b"hello")
         peer.until_left()
 
-    outcomes = await run(script, 1, timeout=0.3)
+    outcomes = await run(script, 1, timeout=1)
     assert failures(outcomes) == {0: js.OutcomeUnknown}
     assert "hello" in str(outcomes[0].error)
 

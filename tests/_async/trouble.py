@@ -78,10 +78,11 @@ async def isolate(cluster, chance):
     await aside(cluster.rejoin)
 
 
-async def trouble(cluster, stream, progress, count, *others):
+async def trouble(cluster, stream, progress, count, *others, patience=90):
     """Cause failures repeatedly, each after the workers have made progress.
 
     Each failure begins when the stream and the streams named in `others` have all replicas.
+    `patience` is the maximum number of seconds in which the workers make no progress.
     """
     chance = random.Random(stream.name)
     target = 0
@@ -94,7 +95,7 @@ async def trouble(cluster, stream, progress, count, *others):
                 await healthy(each)
             leader = cluster.node(await healthy(seen))
             target = max(target, progress.done) + chance.randrange(5, 15)
-            await eventually(progress.has, target, patience=90)
+            await eventually(progress.has, target, patience=patience)
             what = TROUBLES[number % len(TROUBLES)]
             node = leader
             if what == "kill another":

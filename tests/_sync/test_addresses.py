@@ -32,7 +32,7 @@ def test_an_address_that_answers_nothing_leaves_time_for_the_next(monkeypatch, s
     with full() as silent, FakeServer(rest=welcome) as server:
         resolving(monkeypatch, both=[silent[1], server.port])
         for _ in range(1 if shuffle is False else 3):
-            with js.connect("nats://both", connect_timeout=1, shuffle=shuffle) as connection:
+            with js.connect("nats://both", connect_timeout=4, shuffle=shuffle) as connection:
                 assert connection.is_connected
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from tests._sync.flow import eventually, together
+from tests._sync.flow import eventually, pause, together
 from tests._sync.lossy import Lossy
 from tests.inside import api_of
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
@@ -162,8 +162,37 @@ def test_streams_that_do_not_count(opened, name):
         # Nor was it counted where it belongs.
         with pytest.raises(js.MessageNotFound):
             other.get(f"{name}o.hits")
+
+
+class HeldUp:
+    """A connection that becomes ready too late for the second attempt."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self._is_first = True
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def ask(self, subject, *given, **options):
+        try:
+            return self._transport.ask(subject, *given, **options)
+        finally:
+            self._is_first &= subject.startswith("$JS.")
+
+    def ready(self, deadline):
+        self._transport.ready(deadline)
+        if not self._is_first:
+            pause(3)
+
+
+def test_what_was_never_sent_is_not_counted(opened, name):
+    """The program is held up until the deadline before the second attempt."""
+    with opened() as jet:
+        counter_stream(jet, name)
+        counters = js.JetStream(HeldUp(api_of(jet).transport)).counters(name)
         with pytest.raises(js.NoResponders):
-            counters.add(f"nobody.{name}", timeout=0.5)
+            counters.add(f"nobody.{name}", timeout=2)
 
 
 def test_a_stream_may_get_further_counters(opened, name):

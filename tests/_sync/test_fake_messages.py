@@ -457,7 +457,7 @@ def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
     reports = []
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            consumer = connection.jetstream(timeout=0.5).bind_consumer("S", "c")
+            consumer = connection.jetstream(timeout=2).bind_consumer("S", "c")
             consumer.info()
             options = {"max_messages": 10, "on_report": reports.append}
             with consumer.messages(on_deleted="recreate", **options) as messages:

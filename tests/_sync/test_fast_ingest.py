@@ -536,7 +536,7 @@ def test_somebody_else_answers():
         peer.answer(expect(peer, 1, 0), b"hello")
         peer.until_left()
 
-    outcomes = run(script, 1, timeout=0.3)
+    outcomes = run(script, 1, timeout=1)
     assert failures(outcomes) == {0: js.OutcomeUnknown}
     assert "hello" in str(outcomes[0].error)
 

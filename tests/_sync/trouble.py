@@ -79,10 +79,11 @@ def isolate(cluster, chance):
     aside(cluster.rejoin)
 
 
-def trouble(cluster, stream, progress, count, *others):
+def trouble(cluster, stream, progress, count, *others, patience=90):
     """Cause failures repeatedly, each after the workers have made progress.
 
     Each failure begins when the stream and the streams named in `others` have all replicas.
+    `patience` is the maximum number of seconds in which the workers make no progress.
     """
     chance = random.Random(stream.name)
     target = 0
@@ -95,7 +96,7 @@ def trouble(cluster, stream, progress, count, *others):
                 healthy(each)
             leader = cluster.node(healthy(seen))
             target = max(target, progress.done) + chance.randrange(5, 15)
-            eventually(progress.has, target, patience=90)
+            eventually(progress.has, target, patience=patience)
             what = TROUBLES[number % len(TROUBLES)]
             node = leader
             if what == "kill another":

@@ -22,9 +22,15 @@ def stream_info(last_seq: int, keeps: int = -1) -> dict[str, Any]:
     }
 
 
-def create(peer: FakePeer, last_seq: int = 0, keeps: int = -1) -> dict[str, Any]:
-    """Answer requests until the next consumer is created; return its configuration."""
-    peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(last_seq, keeps))
+def create(
+    peer: FakePeer, last_seq: int = 0, keeps: int = -1, asked: Operation | None = None
+) -> dict[str, Any]:
+    """Answer requests until the next consumer is created; return its configuration.
+
+    `asked` is the request for the stream's info, if the script has received it already.
+    """
+    asked = asked or peer.expect(r"STREAM\.INFO\.S")
+    peer.answer(asked, stream_info(last_seq, keeps))
     request = peer.expect(r"CONSUMER\.CREATE\.S")
     config: dict[str, Any] = request.json["config"]
     peer.answer(request, {**CONSUMER, "name": config["name"], "config": config})

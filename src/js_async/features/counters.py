@@ -150,21 +150,20 @@ class Counters:
     ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)
+        problem: TwinstreamError | None = None
         may_be_stored = False
         while True:
+            attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
             try:
                 await transport.ready(deadline)
-            except TwinstreamError as error:
-                if may_be_stored:
-                    raise _unknown(request) from error
-                raise
-            attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
-            try:
+                # Nothing is sent after the deadline, for example if the program was held up.
+                is_sent = not attempt.expired()
                 frame = await transport.ask(request.subject, headers, b"", attempt)
                 return read_pub_ack(frame, request.subject)
             except LOST_RESPONSE as error:
-                problem: TwinstreamError = error
-                may_be_stored = True
+                if is_sent or problem is None:
+                    problem = error
+                may_be_stored |= is_sent
             except NoResponders as error:
                 problem = error
             except MessageIdInProcess as error:

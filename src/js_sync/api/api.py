@@ -249,7 +249,10 @@ class Api:
                 pause = pause_before_repeat(error, attempts, left)
                 if pause is None:
                     raise
-            sleep(pause)
+                sleep(pause)
+                if deadline.expired():
+                    # The program was held up. Another attempt would hide the reason.
+                    raise
         raise AssertionError("counting has no end")
 
     def _ask(
