@@ -299,9 +299,8 @@ def replaces(node: ast.AST) -> bool:
     if isinstance(node, ast.ImportFrom):
         return node.module == "unittest.mock" and any(each.name == "patch" for each in node.names)
     if isinstance(node, ast.Attribute):
-        at = node.value
-        is_mock = isinstance(at, ast.Name | ast.Attribute) and ast.unparse(at).endswith("mock")
-        return node.attr == "setattr" or (node.attr == "patch" and is_mock)
+        is_patch = node.attr == "patch" and ast.unparse(node.value).endswith("mock")
+        return node.attr == "setattr" or is_patch
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
