@@ -25,7 +25,7 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 
 # The fast tests wait about as much as they compute, so more processes than cores; but each process
 # collects all tests, in about 4 s of CPU time. None of Spark is collected.
-FAST := --ignore tests/spark --numprocesses 6 --no-loadscope-reorder
+FAST := --ignore tests/spark --numprocesses 4 --no-loadscope-reorder --hypothesis-profile few
 # The server tests that `make coverage` runs beside the fast ones.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
 	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
