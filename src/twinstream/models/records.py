@@ -200,7 +200,7 @@ class _OnUse:
         setattr(self._cls, self._name, made)
         # Not `getattr(record, name)`: a subclass may have its own and call this one by `super()`,
         # and `inspect.signature` of Python 3.13 passes the class as `record`.
-        get = getattr(type(made), "__get__", None)
+        get: Any = getattr(cast("Any", type(made)), "__get__", None)
         return made if get is None else get(made, record, cls)
 
 
