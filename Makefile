@@ -5,7 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 # Processes that run the tests. Most tests wait for servers, so more than there are cores.
-JOBS ?= 4
+JOBS ?= 6
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
@@ -25,7 +25,7 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 
 # The fast tests wait about as much as they compute, so more processes than cores; but each process
 # collects all tests, in about 4 s of CPU time. None of Spark is collected.
-FAST := --ignore tests/spark --numprocesses 6 --no-loadscope-reorder
+FAST := --ignore tests/spark --numprocesses 4 --no-loadscope-reorder --hypothesis-profile few
 # The server tests that `make coverage` runs beside the fast ones.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
 	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
@@ -107,7 +107,7 @@ $(VENV)/.compiled: $(VENV)/.ready-fast
 
 # Markers are set by tests/markers.py. The scenarios of the blocking twin are generated from those of
 # the asyncio twin; `make test` runs both.
-test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in less than two minutes
+test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in less than a minute
 	$(BIN)/python -m pytest -m fast $(FAST) --ignore tests/_sync $(ARGS)
 
 # PYTHON gets an environment of its own, without PySpark, in a folder of $(VENV).

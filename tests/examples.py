@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.quick_java import QUICK_JAVA
 from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def run(command: list[str], server: NatsServer, folder: Path) -> str:
     """Run a command against a server; return its output, or fail with the output."""
-    environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
+    environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"} | QUICK_JAVA
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env=environment, timeout=280

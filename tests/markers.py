@@ -27,7 +27,6 @@ LONG = (
     "tests/models/test_many.py",
     "tests/models/test_typing.py",
     "tests/test_completion.py",
-    "tests/test_project.py::test_soak_runs_every_test_that_has_a_long_form",
     "tests/test_twins.py::test_the_generated_twin_is_fresh",
 )
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None

@@ -141,16 +141,18 @@ async def worker(jet, stage):
         left = kinds.index(js.PartitionsRevoked) if js.PartitionsRevoked in kinds else len(kinds)
         return js.HandlerFailed in kinds[left:]
 
+    # For what comes where nothing is denied.
+    patience = min(10 * stage.short, 30)
     retry = js.Retry(attempts=None, first=0.05)
     one = group.worker("m", handler, config=CONFIG, retry=retry, on_report=reports.append)
     await one.start()
     try:
-        await eventually(pulls, jet.bind_consumer(group.source, consumer))
+        await eventually(pulls, jet.bind_consumer(group.source, consumer), patience=patience)
         # Its end shows whether it may read the configuration again.
         await jet.bind_stream(group.source).delete_consumer(consumer)
         if stage.stream.startswith("static"):
             with pytest.raises(js.ConsumerDeleted):
-                await one.wait(20)
+                await one.wait(patience)
         else:
             await eventually(joined_again, patience=stage.short)
     finally:

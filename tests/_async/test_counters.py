@@ -329,7 +329,7 @@ async def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored(
             assert await counters.add("s.hits", 5) == 12
 
 
-async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id():
+async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tuned):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         config = {"name": "S", "subjects": ["s.>"], "allow_msg_counter": True}
@@ -340,6 +340,7 @@ async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id():
         peer.expect("^HPUB s.hits ")
         peer.until_left(timeout=20)
 
+    tuned("counter attempt", 0.3)
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
             counters = await connection.jetstream().counters("S")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import js_async as js
 from js_async.api import api
-from tests._async.flow import pause
+from tests._async.flow import pause, together
 from tests.fake.answers import CONSUMER
 from tests.inside import session_of
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -138,6 +140,11 @@ async def read_all(stream):
     return [message async for message in stream.read()]
 
 
+async def times_out(call):
+    with pytest.raises(js.RequestTimeout):
+        await call()
+
+
 async def test_what_may_not_happen_twice_is_sent_once():
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -147,13 +154,12 @@ async def test_what_may_not_happen_twice_is_sent_once():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream(timeout=1.5)
-            for call in (
-                lambda: jet.update_stream(StreamConfig(name="S")),
-                lambda: jet.delete_stream("S"),
-                lambda: jet.bind_stream("S").create_or_update_consumer(config),
-            ):
-                with pytest.raises(js.RequestTimeout):
-                    await call()
+            calls = (
+                partial(jet.update_stream, StreamConfig(name="S")),
+                partial(jet.delete_stream, "S"),
+                partial(jet.bind_stream("S").create_or_update_consumer, config),
+            )
+            await together(*(partial(times_out, call) for call in calls))
         asked = server.operations(r"\$JS\.API")
         assert len(asked) == 3, [each.line for each in asked]
 

@@ -151,7 +151,7 @@ async def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
         peer.close()
 
     with FakeServer(deaf, welcome) as server:
-        options = {"ping_interval": 1, "reconnect": QUICK}
+        options = {"ping_interval": 0.3, "reconnect": QUICK}
         async with js.connect(server.url, **options) as connection:
             await connection.subscribe("x")
 

@@ -306,8 +306,8 @@ async def test_closing_during_iteration_returns_messages_in_flight():
         peer.expect("^UNSUB")
         peer.expect("^PING")
         peer.deliver(pull, 1)
-        peer.send(b"PONG\r\n")
         peer.go_on()
+        peer.send(b"PONG\r\n")
         peer.until_left()
 
     with FakeServer(script) as server:

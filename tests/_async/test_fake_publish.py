@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import partial, wraps
+from inspect import Signature
 
 import pytest
 
 import js_async as js
-from tests._async.flow import ended, eventually
+from tests._async.flow import ended, eventually, together
 from tests.hooked import starts
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
@@ -50,6 +52,25 @@ async def is_done(sent):
 def both(test):
     """Run a test with each of the three ways to publish."""
     return pytest.mark.parametrize("way", [one, many, handle], ids=lambda way: way.__name__)(test)
+
+
+def at_once(*cases):
+    """Let a test that waits for timeouts publish in each of the three ways at the same time.
+
+    `cases` are the values of its second parameter, if it has one.
+    """
+
+    def decorate(test):
+        @wraps(test)
+        async def run():
+            arguments = [(way, *case) for way in (one, many, handle) for case in given]
+            await together(*(partial(test, *each) for each in arguments))
+
+        run.__signature__ = Signature()
+        return run
+
+    given = [(case,) for case in cases] or [()]
+    return decorate
 
 
 async def one(jet, **options):
@@ -173,7 +194,7 @@ async def test_a_leader_is_waited_for_until_the_timeout(way):
             assert (await way(connection.jetstream(), retry_wait=0.01, timeout=30)).seq == 7
 
 
-@both
+@at_once()
 async def test_missing_leader_is_reported_at_the_timeout(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -244,7 +265,7 @@ async def test_denied_subject_is_reported_at_once(way):
         assert len(server.operations(ORDERS)) == 1
 
 
-@both
+@at_once()
 async def test_what_is_denied_after_silence_may_be_stored(way):
     """Permissions can be changed at any time, and apply to later messages."""
 
@@ -267,7 +288,7 @@ def long_enough(way):
     return 5 if way is one else 1
 
 
-@both
+@at_once()
 async def test_a_plain_message_without_an_answer_is_sent_once(way):
     """It is unknown whether the message was stored, and a repeat could store it twice."""
 
@@ -285,7 +306,7 @@ async def test_a_plain_message_without_an_answer_is_sent_once(way):
         assert len(server.operations(ORDERS)) == 1
 
 
-@both
+@at_once()
 async def test_what_may_be_stored_is_not_to_be_published_again(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -320,8 +341,7 @@ async def test_late_no_responders_explains_an_earlier_silence():
             assert [type(each.error) for each in failures] == [js.NoStream]
 
 
-@both
-@pytest.mark.parametrize("promise", [{"msg_id": "1"}, {"expected_last_seq": 3}])
+@at_once({"msg_id": "1"}, {"expected_last_seq": 3})
 async def test_a_safe_message_is_sent_again_after_silence(way, promise):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -334,7 +354,7 @@ async def test_a_safe_message_is_sent_again_after_silence(way, promise):
             assert (await way(connection.jetstream(), timeout=3, **promise)).seq == 4
 
 
-@both
+@at_once()
 async def test_expected_stream_alone_makes_no_retry_safe(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -350,8 +370,7 @@ async def test_expected_stream_alone_makes_no_retry_safe(way):
         assert len(server.operations(ORDERS)) == 1
 
 
-@both
-@pytest.mark.parametrize("known", [True, False])
+@at_once(True, False)
 async def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, known):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -375,7 +394,7 @@ async def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, know
                     await way(jet, **options)
 
 
-@both
+@at_once()
 async def test_foreign_responses_to_a_verification_are_ignored(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -392,7 +411,7 @@ async def test_foreign_responses_to_a_verification_are_ignored(way):
             assert (await way(jet, timeout=3, msg_id="1", expected_last_seq=3)).seq == 4
 
 
-@both
+@at_once()
 async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -520,7 +539,7 @@ async def test_the_question_what_was_stored_is_repeated_on_the_next_connection(w
             assert (await way(connection.jetstream(), **options)).seq == 4
 
 
-@both
+@at_once()
 async def test_no_responders_after_a_timeout_leaves_the_outcome_unknown(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -657,7 +676,7 @@ async def test_response_of_another_client_is_ignored(way):
             assert (await way(connection.jetstream(), timeout=30)).seq == 5
 
 
-@both
+@at_once()
 async def test_somebody_else_alone_is_no_success(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -672,7 +691,7 @@ async def test_somebody_else_alone_is_no_success(way):
                 await way(connection.jetstream(), timeout=1)
 
 
-@both
+@at_once()
 async def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -762,7 +781,7 @@ async def test_publisher_retries_and_times_out_while_no_call_waits():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            publisher = connection.jetstream().publisher(timeout=3)
+            publisher = connection.jetstream().publisher(timeout=1.5)
             for _ in range(2):
                 sent = await publisher.send("orders")
                 await eventually(is_done, sent)
@@ -926,8 +945,8 @@ async def test_publish_many_that_is_left_without_closing_warns():
                 await ended(outcomes)
 
 
-async def test_failures_of_many_subjects_are_explained_concurrently():
-    """The server does not answer which streams exist, so each of these requests takes a second."""
+async def test_failures_of_many_subjects_are_explained_concurrently(tuned):
+    """The server does not answer which streams exist, so each of these requests times out."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -938,6 +957,7 @@ async def test_failures_of_many_subjects_are_explained_concurrently():
         )
         asked.extend(each for each in peer.follow() if "STREAM.NAMES" in each.line)
 
+    tuned("diagnosis time", 0.3)
     asked: list[object] = []
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
@@ -953,7 +973,7 @@ async def test_failures_of_many_subjects_are_explained_concurrently():
     assert 1 <= len(asked) <= 2
 
 
-async def test_stream_is_looked_up_once_for_many_of_its_subjects():
+async def test_stream_is_looked_up_once_for_many_of_its_subjects(tuned):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for each in peer.follow():
@@ -964,6 +984,7 @@ async def test_stream_is_looked_up_once_for_many_of_its_subjects():
             elif "STREAM.INFO" in each.subject:
                 asked.append(each)
 
+    tuned("diagnosis time", 0.3)
     asked: list[object] = []
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:

@@ -142,16 +142,18 @@ def worker(jet, stage):
         left = kinds.index(js.PartitionsRevoked) if js.PartitionsRevoked in kinds else len(kinds)
         return js.HandlerFailed in kinds[left:]
 
+    # For what comes where nothing is denied.
+    patience = min(10 * stage.short, 30)
     retry = js.Retry(attempts=None, first=0.05)
     one = group.worker("m", handler, config=CONFIG, retry=retry, on_report=reports.append)
     one.start()
     try:
-        eventually(pulls, jet.bind_consumer(group.source, consumer))
+        eventually(pulls, jet.bind_consumer(group.source, consumer), patience=patience)
         # Its end shows whether it may read the configuration again.
         jet.bind_stream(group.source).delete_consumer(consumer)
         if stage.stream.startswith("static"):
             with pytest.raises(js.ConsumerDeleted):
-                one.wait(20)
+                one.wait(patience)
         else:
             eventually(joined_again, patience=stage.short)
     finally:

@@ -328,7 +328,7 @@ def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored():
             assert counters.add("s.hits", 5) == 12
 
 
-def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id():
+def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tuned):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         config = {"name": "S", "subjects": ["s.>"], "allow_msg_counter": True}
@@ -339,6 +339,7 @@ def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id():
         peer.expect("^HPUB s.hits ")
         peer.until_left(timeout=20)
 
+    tuned("counter attempt", 0.3)
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
             counters = connection.jetstream().counters("S")

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import js_sync as js
 from js_sync.api import api
-from tests._sync.flow import pause
+from tests._sync.flow import pause, together
 from tests.fake.answers import CONSUMER
 from tests.inside import session_of
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -139,6 +141,11 @@ def read_all(stream):
     return [message for message in stream.read()]
 
 
+def times_out(call):
+    with pytest.raises(js.RequestTimeout):
+        call()
+
+
 def test_what_may_not_happen_twice_is_sent_once():
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -148,13 +155,12 @@ def test_what_may_not_happen_twice_is_sent_once():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream(timeout=1.5)
-            for call in (
-                lambda: jet.update_stream(StreamConfig(name="S")),
-                lambda: jet.delete_stream("S"),
-                lambda: jet.bind_stream("S").create_or_update_consumer(config),
-            ):
-                with pytest.raises(js.RequestTimeout):
-                    call()
+            calls = (
+                partial(jet.update_stream, StreamConfig(name="S")),
+                partial(jet.delete_stream, "S"),
+                partial(jet.bind_stream("S").create_or_update_consumer, config),
+            )
+            together(*(partial(times_out, call) for call in calls))
         asked = server.operations(r"\$JS\.API")
         assert len(asked) == 3, [each.line for each in asked]
 

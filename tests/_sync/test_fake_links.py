@@ -152,7 +152,7 @@ def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
         peer.close()
 
     with FakeServer(deaf, welcome) as server:
-        options = {"ping_interval": 1, "reconnect": QUICK}
+        options = {"ping_interval": 0.3, "reconnect": QUICK}
         with js.connect(server.url, **options) as connection:
             connection.subscribe("x")
 

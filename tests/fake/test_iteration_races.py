@@ -217,8 +217,8 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(tuned):
         peer.reach("leaving")
         peer.wait_for("deliver")
         peer.deliver(pull, 1)
-        peer.send(b"PONG\r\n")
         peer.go_on()
+        peer.send(b"PONG\r\n")
         assert peer.expect(r"^PUB \$JS\.ACK").payload == b"-NAK"
         peer.reach("given back")
         peer.until_left(timeout=30)
@@ -264,8 +264,8 @@ def test_draining_waits_for_what_is_on_its_way(tuned):
         peer.reach("draining")
         peer.wait_for("deliver")
         peer.deliver(pull, 1)
-        peer.send(b"PONG\r\n")
         peer.go_on()
+        peer.send(b"PONG\r\n")
         peer.until_left(timeout=30)
 
     tuned("session goodbye", 30.0)

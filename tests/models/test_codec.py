@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.property_examples import examples
 from twinstream.models import (
     AckPolicy,
     ConsumerConfig,
@@ -79,7 +80,7 @@ def records(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(lambda one, two: {**two, **one}, known, strange)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(records("StreamConfig"))
 def test_stream_configs_round_trip(members: dict[str, Any]) -> None:
     model = decode(members, StreamConfig)
@@ -88,7 +89,7 @@ def test_stream_configs_round_trip(members: dict[str, Any]) -> None:
     assert decode(encode_json(model), StreamConfig) == model
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(records("ConsumerConfig"))
 def test_consumer_configs_round_trip(members: dict[str, Any]) -> None:
     model = decode(members, ConsumerConfig)

@@ -221,6 +221,18 @@ def test_signatures_are_the_same() -> None:
         assert str(inspect.signature(getattr(mine, name))) == expected
 
 
+def test_a_subclass_calls_a_constructor_that_was_never_used() -> None:
+    for name in MAKERS:
+        made = Classes(name)
+
+        class Doubled(made.Point):  # type: ignore[misc,name-defined]
+            def __init__(self, x: int) -> None:
+                super().__init__(2 * x, 2 * x)
+
+        doubled = Doubled(1)
+        assert (doubled.x, doubled.y) == (2, 2)
+
+
 def test_attrs_extends_a_record() -> None:
     for name in MAKERS:
         made = Classes(name)

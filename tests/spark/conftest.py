@@ -24,9 +24,10 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from twinstream.spark.session.session import local_session
+    from twinstream.spark.session.session import local_session, pipeline_java
 
     settings = {
+        **pipeline_java(),
         "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.quick_java import QUICK_JAVA
 from twinstream.core.deadline import Deadline
 
 __all__ = ["VICTIMS", "Life"]
@@ -24,9 +25,6 @@ VICTIMS: Final = ["all", "driver", "java", "worker", "planner"]
 """All processes at once; Python of the driver; Java, which plans and runs all tasks; a
 Python process that works on tasks, or the one that forks them; another one below Java: they look
 sources up and plan what a stream reads."""
-
-#: A life is short: what Java translates well and late is never used.
-_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _PATIENCE: Final = 500.0
 """Seconds until something that must happen is taken for lost, on the busiest machine."""
@@ -48,7 +46,7 @@ class Life:
                 [sys.executable, str(Path(__file__).parent / program), *arguments],
                 stdout=said,
                 stderr=errors,
-                env={**os.environ, "JAVA_TOOL_OPTIONS": _QUICK, "PYTHONPATH": _python_path()},
+                env={**os.environ, **QUICK_JAVA, "PYTHONPATH": _python_path()},
                 start_new_session=True,
             )
 

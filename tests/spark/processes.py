@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import js_sync
+from tests.quick_java import QUICK_JAVA
 from twinstream.spark.session.java import ensure
 from twinstream.testing.guard import Guard
 
@@ -48,6 +49,7 @@ class SparkProcess:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_NO_DAEMONIZE": "1",
             "PYTHONPATH": "",
+            **QUICK_JAVA,
             **environment,
         }
         with self.log.open("wb") as log:

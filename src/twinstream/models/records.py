@@ -198,7 +198,10 @@ class _OnUse:
         made = self._make(self._cls)
         # Replace this descriptor by the value, so that later accesses are fast.
         setattr(self._cls, self._name, made)
-        return getattr(cls if record is None else record, self._name)
+        # Not `getattr(record, name)`: a subclass may have its own and call this one by `super()`,
+        # and `inspect.signature` of Python 3.13 passes the class as `record`.
+        get: Any = getattr(cast("Any", type(made)), "__get__", None)
+        return made if get is None else get(made, record, cls)
 
 
 def _values(cls: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.property_examples import examples
 from twinstream.core.publish.cron import WORDS, Cron
 from twinstream.errors import BadArgument
 
@@ -168,7 +169,7 @@ def slow_next(allowed: list[tuple[str, set[int], bool]], after: datetime) -> dat
     return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.tuples(*(fields(place) for place in range(6))),
     st.datetimes(datetime(2024, 1, 1), datetime(2036, 1, 1)),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.hooked import hooked
+from tests.property_examples import examples
 from tests.tuned import Tuned
 from twinstream.core.read import arrow_columns
 from twinstream.core.read.arrow_page import ArrowPage
@@ -249,7 +250,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(ROWS, st.lists(st.integers(0, 5000), max_size=6), st.sampled_from([b"", *NOISE]))
 def test_any_page_in_any_pieces(rows: list[Row], cuts: list[int], noise: bytes) -> None:
     same(direct(rows) + noise, cuts)

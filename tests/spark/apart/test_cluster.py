@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG
 from tests.spark.processes import SparkProcess, package_folder
 from twinstream.models import StreamConfig
@@ -87,7 +88,7 @@ def submit(
         command,
         capture_output=True,
         text=True,
-        env=os.environ | environment,
+        env=os.environ | QUICK_JAVA | environment,
         cwd=cwd,
         timeout=500,
         check=False,

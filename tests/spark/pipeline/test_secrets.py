@@ -14,6 +14,7 @@ from attrs import evolve
 
 import js_sync
 from tests.operators import make_pair
+from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG
 from tests.spark.pipelines import config_of, counted
 from twinstream.cli.pipeline.board import sentence as board_sentence
@@ -102,7 +103,7 @@ def test_with_all_that_spark_writes_down(
             [sys.executable, str(JOB), str(tmp_path), *tasks],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | secrets,
+            env=os.environ | QUICK_JAVA | secrets,
             timeout=500,
             check=False,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from js_sync import Stream
+from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG, rounds
 from tests.spark.pipelines import MAX_DELIVER, config_of
 from tests.spark.processes import SparkProcess, connect_path, package_folder
@@ -33,6 +34,7 @@ def spark_pipelines(project: Path, *arguments: str, **environment: str) -> str:
         "PYTHONPATH": connect_path(),
         "PYSPARK_PYTHON": worker_python(),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        **QUICK_JAVA,
         **environment,
     }
     done = subprocess.run(
