@@ -159,7 +159,7 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 
 def hint_keywords(function: F) -> F:
-    """Return the function with a hint in its error for a keyword argument of nats-py."""
+    """Wrap a function, so that its error for a keyword argument of nats-py contains a hint."""
     hints = KEYWORDS[function.__name__]
 
     @wraps(function)
