@@ -31,7 +31,7 @@ class LeaseRecord:
     owner: str
     """A name of the holder, for people who read the record."""
     tenure: str
-    """A unique name for each attempt to become a holder. A client recognises its records by it."""
+    """A unique name for each attempt to become a holder. It identifies the holder's own records."""
     attempt: int
     """The number of this message of the tenure, counted from 1."""
     token: int = 0
