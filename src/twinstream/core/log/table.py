@@ -30,7 +30,7 @@ Limit = Literal["none", "record", "traceback"]
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
 _NO_DIGITS: Final = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
-#: The attributes of each log record, and the report's attributes from which their values are taken.
+#: The attributes of each log record, with the report's attributes that contain their values.
 EXTRAS: Final = {
     "nats_stream": ("stream",),
     "nats_consumer": ("consumer",),
