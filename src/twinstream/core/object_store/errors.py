@@ -2,20 +2,16 @@
 
 ::
 
-    TwinstreamError
-        ├── ObjectNotFound (LookupError)     the store has no object of that name
-        │   └── ObjectDeleted                the object was deleted
-        ├── ObjectExists                     the new name of an object is in use
-        ├── ObjectChanged                    the object was replaced or deleted while it was read
-        ├── ObjectIncomplete                 chunks of the object are missing
-        ├── DigestMismatch                   the content does not match its digest
-        ├── BadObjectInfo                    the stored description of an object cannot be read
-        ├── LinkError                        a link cannot be created or followed
-        ├── PutFailed                        an object was not stored
-        ├── NotAnObjectStore                 the stream of that name is not an object store
-        └── JetStreamError
-            └── StreamNotFound
-                └── ObjectStoreNotFound      no store of that name exists
+    TwinstreamError ├── ObjectNotFound (LookupError)     the store has no object of that name │
+        └── ObjectDeleted                the object was deleted ├── ObjectExists
+        the new name of an object is in use ├── ObjectChanged                    the object was
+        replaced or deleted while it was read ├── ObjectIncomplete                 chunks of the
+        object are missing ├── DigestMismatch                   the content does not match its
+        digest ├── BadObjectInfo                    the stored metadata of an object cannot be read
+        ├── LinkError                        a link cannot be created or followed ├── PutFailed
+        an object was not stored ├── NotAnObjectStore                 the stream of that name is not
+        an object store └── JetStreamError └── StreamNotFound └── ObjectStoreNotFound      no store
+        of that name exists
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ class ObjectNotFound(TwinstreamError, LookupError):
 
 
 class ObjectDeleted(ObjectNotFound):
-    """The object was deleted; `info` is its description after the deletion."""
+    """The object was deleted; `info` is its metadata after the deletion."""
 
     info: ObjectInfo | None = None
 
@@ -65,7 +61,7 @@ class DigestMismatch(TwinstreamError):
 
 
 class BadObjectInfo(TwinstreamError):
-    """The stored description of an object cannot be read."""
+    """The stored metadata of an object cannot be read."""
 
 
 class LinkError(TwinstreamError):
