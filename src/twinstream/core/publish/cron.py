@@ -103,7 +103,8 @@ class Cron:
     def next_after(self, at: int, zone: tzinfo = UTC) -> int:
         """Return the first time after `at` that matches, both in seconds since 1970.
 
-        Raises `BadArgument` if there is none within five years. The server refuses such a pattern.
+        Raises `BadArgument` if no time within five years matches. The server refuses such a
+        pattern.
         """
         walk = _Walk(at + 1, zone)
         last_year = walk.local().year + _YEARS

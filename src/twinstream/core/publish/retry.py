@@ -122,8 +122,8 @@ def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolic
 def may_get_leader(why: NoResponders) -> bool:
     """Return whether a later attempt may succeed.
 
-    It may if the stream has no leader, or if requests for the reason got no reply, which happens
-    while the cluster has no leader.
+    It may succeed if the stream has no leader at the moment. It may also succeed if the requests
+    that look for the reason got no reply, which happens while the cluster has no leader.
     """
     return isinstance(why, NoLeader) or isinstance(why.__cause__, RequestTimeout)
 
