@@ -142,7 +142,7 @@ class DirectBulk(BulkAnswer):
 
 
 class PullBulk(BulkAnswer):
-    """The response to a pull of `batch` messages. It ends with a status only if it has fewer."""
+    """The response to a pull of `batch` messages. With fewer, it ends with a status."""
 
     def __init__(self, sid: bytes, reply: bytes, consumer: str, batch: int) -> None:
         # No other control line contains the consumer's name, which was chosen at random.
