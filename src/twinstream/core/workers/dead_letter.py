@@ -351,7 +351,7 @@ def _as_text(headers: Headers) -> str:
 
 
 def too_large(error: TwinstreamError, without: frozenset[Part]) -> Part | None:
-    """Return the next part to omit from a letter after an error, None if that does not help.
+    """Return the next part to omit from a letter after an error; None if omitting does not help.
 
     `without` are the parts that were omitted before.
     """
