@@ -52,7 +52,7 @@ class CoordinationSubjects:
         return f"{self.slot(kind, name)}.*"
 
     def freed(self, kind: str, name: str) -> str:
-        """Return the subject of the messages, not stored, that announce a released slot."""
+        """Return the subject of messages that announce a released slot; they are not stored."""
         return f"{self.root}.freed.{kind}.{name}"
 
     def kind(self, kind: str | None) -> str:

@@ -81,7 +81,7 @@ class SlotRecord:
 def read_slot(message: StreamMessage) -> SlotRecord:
     """Return the record in a message of a slot.
 
-    If the message has another format, the members that are missing are empty, such as `tenure`.
+    If the message has another format, its missing members, such as `tenure`, are empty.
     """
     members = _members(message.data)
     token = _integer(members.get("token"))
