@@ -56,7 +56,7 @@ def write_holes(config: StreamConfig) -> list[Hole]:
 def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
     """Return the settings that allow a subject to be inserted twice.
 
-    For `lasting` seconds a second insert must be refused; None means forever.
+    The server must refuse a second insert for `lasting` seconds; None means forever.
     """
     return [*write_holes(config), *_keeping_holes(config, lasting)]
 
@@ -64,7 +64,7 @@ def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hol
 def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
     """Return the settings that allow the stream to remove a message by itself.
 
-    For `lasting` seconds the stream must keep the message; None means forever.
+    The stream must keep the message for `lasting` seconds; None means forever.
     """
     holes = _forgetting(config)
     age = config.max_age or _ZERO

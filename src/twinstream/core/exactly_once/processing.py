@@ -109,8 +109,8 @@ class OwnIds:
 def results_of(returned: object, stream: InputStream, seq: int, into: str) -> list[PublishRequest]:
     """Return the results of a handler as messages with ids. `{id}` in a subject becomes the id.
 
-    A handler may return None, a `PublishRequest`, or several of them. Raises `BadArgument` for
-    other values, and for a result with an id or a condition.
+    A handler may return None, a `PublishRequest`, or an iterable of `PublishRequest`. Raises
+    `BadArgument` for other values, and for a result with an id or a condition.
     """
     if returned is None:
         return []
