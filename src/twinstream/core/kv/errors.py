@@ -143,7 +143,7 @@ class ValueTooLarge(JetStreamError):
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
     """Return the error of the bucket for an error of its stream.
 
-    If there is no error of the bucket for `error`, it is returned itself, possibly with a note.
+    If `error` has no counterpart for buckets, it is returned itself, possibly with a note.
     """
     if isinstance(error, NoStream):
         return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)

@@ -1,7 +1,7 @@
 """Validate the names of buckets and keys, and build the subjects of keys.
 
-Source: ADR-6, ADR-8. The server accepts any subject as a key, so a bucket may contain other keys.
-The rules apply only to keys that the caller passes, not to keys that are read.
+Source: ADR-6, ADR-8. The server accepts any subject as a key, so a bucket may contain keys that
+    break the rules. The rules apply only to keys that the caller passes, not to keys that are read.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class KeySubjects:
     """The subjects of a bucket's keys, for reads and for writes."""
 
     stored: str
-    """The prefix of stored subjects, `$KV.<bucket>.`. A mirror usually stores its origin's."""
+    """The prefix of stored subjects, `$KV.<bucket>.`. A mirror usually has its origin's."""
     written: str
     """The prefix of the subjects for writes. An API prefix other than `$JS.API` is part of it."""
     origin: str | None = None
