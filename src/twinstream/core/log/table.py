@@ -24,7 +24,7 @@ ERROR: Final = 40
 Limit = Literal["none", "record", "traceback"]
 """How repeats of a record are logged.
 
-`none`: like the first one. `record`: with level DEBUG. `traceback`: without a traceback.
+`none`: like the first record. `record`: with level DEBUG. `traceback`: without a traceback.
 """
 
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
