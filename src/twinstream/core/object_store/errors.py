@@ -2,16 +2,20 @@
 
 ::
 
-    TwinstreamError ├── ObjectNotFound (LookupError)     the store has no object of that name │
-        └── ObjectDeleted                the object was deleted ├── ObjectExists
-        the new name of an object is in use ├── ObjectChanged                    the object was
-        replaced or deleted while it was read ├── ObjectIncomplete                 chunks of the
-        object are missing ├── DigestMismatch                   the content does not match its
-        digest ├── BadObjectInfo                    the stored metadata of an object cannot be read
-        ├── LinkError                        a link cannot be created or followed ├── PutFailed
-        an object was not stored ├── NotAnObjectStore                 the stream of that name is not
-        an object store └── JetStreamError └── StreamNotFound └── ObjectStoreNotFound      no store
-        of that name exists
+    TwinstreamError
+        ├── ObjectNotFound (LookupError)     the store has no object of that name
+        │   └── ObjectDeleted                the object was deleted
+        ├── ObjectExists                     the new name of an object is in use
+        ├── ObjectChanged                    the object was replaced or deleted while it was read
+        ├── ObjectIncomplete                 chunks of the object are missing
+        ├── DigestMismatch                   the content does not match its digest
+        ├── BadObjectInfo                    the stored metadata of an object cannot be read
+        ├── LinkError                        a link cannot be created or followed
+        ├── PutFailed                        an object was not stored
+        ├── NotAnObjectStore                 the stream of that name is not an object store
+        └── JetStreamError
+            └── StreamNotFound
+                └── ObjectStoreNotFound      no store of that name exists
 """
 
 from __future__ import annotations

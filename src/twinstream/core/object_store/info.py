@@ -1,6 +1,6 @@
 """The metadata of objects, as the caller passes it and as it is stored.
 
-Source: ADR-20. Clients write metadata differently, so this module accepts all their forms. The
+Source: ADR-20. Clients write metadata in different forms, and this module accepts all of them. The
 timestamp of the message replaces `mtime`, because nats.go writes the year 1 and nats-py writes an
 empty text for deleted objects. The links of nats.js have no `nuid`, and their `bucket` is the
 bucket of their target. Digests may use either alphabet of base64, with or without padding, and
