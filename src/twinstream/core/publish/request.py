@@ -89,7 +89,7 @@ class PublishRequest(NamedTuple):
 
     @property
     def expected_sequence(self) -> int | None:
-        """The expected last sequence of the subject or, without it, of the stream; or None."""
+        """The expected last sequence of the subject, else that of the stream, else None."""
         if self.expected_last_subject_seq is None:
             return self.expected_last_seq
         return self.expected_last_subject_seq

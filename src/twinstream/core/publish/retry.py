@@ -110,8 +110,9 @@ class RetryPolicy:
 def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:
     """Return a `RetryPolicy`.
 
-    If `retries` is None, there are two retries. If `wait` is at least 0.01 seconds, there are more
-    until the timeout while the stream has no leader or is still processing the message id.
+    If `retries` is None, the policy has two retries. If in addition `wait` is at least 0.01
+    seconds, it retries until the timeout while the stream has no leader or is still processing the
+    message id.
     """
     if retries is not None:
         return RetryPolicy(retries, wait)
