@@ -142,7 +142,7 @@ class DirectBulk(BulkAnswer):
 
 
 class PullBulk(BulkAnswer):
-    """The response to a pull of `batch` messages. If it has fewer messages, it ends with a status."""
+    """The response to a pull of `batch` messages. If there are fewer, it ends with a status."""
 
     def __init__(self, sid: bytes, reply: bytes, consumer: str, batch: int) -> None:
         # No other control line contains the consumer's name, which was chosen at random.
