@@ -33,7 +33,7 @@
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
     │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
     │   └── MessageIdInProcess           the stream is storing a message with this id
-    ├── PullError                        a pull ended for a reason that a retry does not solve
+    ├── PullError                        a pull ended with an error that a retry does not fix
     │   ├── PullRefused                  the pull request exceeds a limit of the consumer
     │   ├── ConsumerDeleted, ConsumerIsPush
     │   └── BadPull                      the server rejects the request as invalid
@@ -334,7 +334,7 @@ def _integer(value: object) -> int:
 
 
 class PullError(TwinstreamError):
-    """A pull ended for a reason that a retry does not solve."""
+    """A pull ended with an error that a retry does not fix."""
 
 
 class PullRefused(PullError):

@@ -36,10 +36,10 @@ Seconds = float | int | timedelta
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
-"""Maximum in years of a duration for a server, well below the overflow of the server's clock."""
+"""The longest duration in years in a request, well below the overflow of the server's clock."""
 
 LONGEST_WAIT: Final = 10
-"""Maximum in years of a wait."""
+"""The longest wait in years."""
 
 _YEAR: Final = 365.25 * 86_400
 
@@ -77,7 +77,7 @@ def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGES
 
     The server stores times as nanoseconds since 1970 in 64 bits, and treats a time after 2262 as
     past (2.11 to 2.15). So it would remove the message or release the lock at once, or not delay at
-    all. Raises `BadArgument` like `seconds`, and for an infinite duration.
+    all. Raises `BadArgument` for an infinite duration, and for each value that `seconds` refuses.
     """
     number = seconds(value, name, years=years)
     if math.isinf(number):

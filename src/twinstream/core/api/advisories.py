@@ -1,4 +1,4 @@
-"""Advisories and metrics of servers: their subjects, and how one of them is parsed.
+"""The advisories and metrics of servers: their subjects, and the parser of one event.
 
 Source: nats-server 2.11 to 2.15, `jetstream_events.go`. A server publishes an event only if a
 client subscribes to its subject, or if a stream captures the subject.
@@ -56,7 +56,7 @@ class Event:
 
     @property
     def kind(self) -> str:
-        """The last part of the type, such as `max_deliver`."""
+        """The last part of the type, such as `max_deliver`; empty if `type` is empty."""
         return self.type.rpartition(".")[2]
 
     @property
@@ -93,10 +93,10 @@ class Event:
 def event_subjects(
     stream: str | None, consumer: str | None, kinds: Iterable[EventKind] | None
 ) -> list[str]:
-    """Return the subjects of the events with this stream, this consumer and these kinds.
+    """Return the subjects of the events of these kinds about this stream and this consumer.
 
-    None means any. The subjects do not overlap. Raises `BadArgument` for an unknown kind, and for a
-    kind whose subject does not contain the given stream or consumer.
+    An argument that is None matches every value. The subjects do not overlap. Raises `BadArgument`
+    for an unknown kind, and for a kind whose subject does not contain the given stream or consumer.
     """
     values = {
         "stream": check_name(stream, "stream") if stream is not None else None,
@@ -147,7 +147,7 @@ def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
 
 
 def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Event:
-    """Return the event in a message. If it cannot be decoded, its `problem` is the reason."""
+    """Return the event in a message; its `problem` is set if the message cannot be decoded."""
     subject, _, header_size, body = frame
     raw = bytes(body[header_size:-2])
     record: Model = UnknownEvent()

@@ -1,4 +1,4 @@
-"""Find problems of streams and consumers in the infos that servers sent at two times.
+"""Find problems of streams and consumers by comparing their infos at two times.
 
 This module sends no requests. It reports each problem as a `Finding`: which stream or consumer has
 it, how severe it is, the figures, and what to try.
@@ -49,7 +49,7 @@ Key = tuple[str, str]
 class Thresholds:
     """The thresholds from which a value is reported as a finding.
 
-    Raises `BadArgument` if a share is not above 0 and at most 1.
+    Raises `BadArgument` unless each share is above 0 and at most 1.
     """
 
     full: float = 0.9
@@ -72,7 +72,7 @@ THRESHOLDS: Final = Thresholds()
 
 @frozen(kw_only=True)
 class Finding:
-    """A problem of a stream or consumer, or a sign that there will be one."""
+    """A problem of a stream or consumer, or a sign of a future problem."""
 
     kind: FindingKind
     severity: Severity
@@ -95,7 +95,7 @@ class Sample:
     missing: Mapping[Key, str] = field(factory=dict[Key, str])
     """Streams and consumers for which there was no response, and the reason if it is known.
 
-    In the key of a stream the second name is empty.
+    A key is the name of a stream and the name of a consumer, which is empty for the stream itself.
     """
     offline: Mapping[Key, str] = field(factory=dict[Key, str])
     """Streams and consumers that the servers store but cannot run, and the reason."""

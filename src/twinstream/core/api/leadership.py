@@ -4,13 +4,13 @@ Only the leader is certain to have every acknowledged message, but other replica
 on servers 2.11 to 2.15):
 
 1. A replica that knows of no leader reports its own state.
-2. So does a replica that was stalled for longer than an election timeout, while it is a candidate,
-   even if there is a leader.
+2. A replica that was stalled for longer than an election timeout becomes a candidate. It reports
+   its own state, even if there is a leader.
 3. A leader that was stalled considers itself the leader until it learns of the next leader.
 
-The response shows each of these cases. In the first two, it names no leader, or it names the leader
-among the *other* replicas. In the third, it reports that its sender has not heard from the other
-replicas for a long time.
+The response shows each of these cases. In the first two, it names no leader, or it lists the leader
+as one of the *other* replicas. In the third, it reports that the sender has not heard from the
+other replicas for a long time.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HEARD: Final = timedelta(seconds=3)
 """The time within which the leader must have heard from a replica.
 
 The leader sends a heartbeat every second. A replica replies to each heartbeat, and votes for no
-other server in the next 4 s. So if the leader has heard from most replicas within this time, no
-other leader has been elected.
+other server in the next 4 s. So if the leader has heard from a majority of the replicas within this
+time, no other leader has been elected.
 """
 
 
@@ -38,7 +38,7 @@ def doubt_of_leader(cluster: ClusterInfo | None) -> str:
         return ""  # A server without a cluster is always the leader.
     others = cluster.replicas or []
     if not cluster.leader:
-        # With one replica, no other replica can have more messages.
+        # A stream with one replica has no other replica that could have more messages.
         return "the stream has no leader" if others else ""
     if cluster.leader in {each.name for each in others}:
         return f"a replica answered in place of the leader, {cluster.leader}"

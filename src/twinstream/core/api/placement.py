@@ -14,9 +14,9 @@ __all__ = ["placement_of", "step_down_body"]
 
 
 def placement_of(preferred: str | None, cluster: str | None, tags: Sequence[str]) -> dict[str, Any]:
-    """Return a placement with the values that are given; it may be empty.
+    """Return a placement with the given values; it is empty if none is given.
 
-    Raises `BadArgument` for an empty value, or for tags that are not a list.
+    Raises `BadArgument` for an empty value, or if `tags` is a string.
     """
     if isinstance(tags, str):
         raise BadArgument(f"tags must be a list of tags, got the text {tags!r}")
@@ -34,6 +34,6 @@ def placement_of(preferred: str | None, cluster: str | None, tags: Sequence[str]
 def step_down_body(
     preferred: str | None, cluster: str | None, tags: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the body of a step-down request, or None if any other server may be the leader."""
+    """Return the body of a step-down request, or None if no argument is given."""
     wanted = placement_of(preferred, cluster, tags)
     return {"placement": wanted} if wanted else None

@@ -98,7 +98,7 @@ class SnapshotChunks:
         return data
 
     def _check(self, reply: bytes, size: int) -> None:
-        """Compare a chunk with its length and number in the reply subject. Raises `BadAnswer`."""
+        """Raise `BadAnswer` unless the reply subject has the size and number of this chunk."""
         self._index += 1
         length, index = reply.split(b".")[-2:]
         if (length, index) != (b"%d" % size, b"%d" % self._index):

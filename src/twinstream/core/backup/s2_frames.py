@@ -63,7 +63,7 @@ class S2Frames:
     def _enter(self, head: bytes) -> int | None:
         """Process the beginning of a frame, and return the size of the frame in bytes.
 
-        Return None if `head` is too short for that.
+        Return None if `head` does not yet contain the whole beginning of the frame.
         """
         if len(head) < _HEAD:
             return None

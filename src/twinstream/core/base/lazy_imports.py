@@ -1,7 +1,7 @@
 """Import attributes of a package on first access.
 
-Most applications use no locks, backups or schedules. So these features do not slow down the import
-of the package.
+Most applications use no locks, backups or schedules, so the import of the package does not load
+these features.
 """
 
 from __future__ import annotations

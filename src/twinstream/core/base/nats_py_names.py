@@ -144,7 +144,7 @@ class _Absent:
 def hint_attributes(owner: type[T]) -> type[T]:
     """Make the nats-py names in `ATTRIBUTES` for a class raise an error with a hint.
 
-    `dir` does not list the names. Return the class.
+    `dir` does not list these names. The function returns the class, so it can be a decorator.
     """
     names = ATTRIBUTES[owner.__name__]
     for name in names:
@@ -159,7 +159,7 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 
 def hint_keywords(function: F) -> F:
-    """Return the function with a hint in its error for a keyword argument of nats-py."""
+    """Wrap a function, so that its error for a keyword argument of nats-py contains a hint."""
     hints = KEYWORDS[function.__name__]
 
     @wraps(function)

@@ -18,7 +18,7 @@ __all__ = [
 
 @frozen
 class Connected:
-    """The event that a TCP connection was established.
+    """Emitted when a TCP connection was established.
 
     `epoch` is the number of this TCP connection, counted from 1. It is above 1 after a reconnect.
     """
@@ -29,7 +29,7 @@ class Connected:
 
 @frozen
 class Disconnected:
-    """The event that the TCP connection was lost.
+    """Emitted when the TCP connection was lost.
 
     The client reconnects immediately, unless reconnecting is disabled.
     """
@@ -40,7 +40,7 @@ class Disconnected:
 
 @frozen
 class Closed:
-    """The event that the connection is permanently closed.
+    """Emitted when the connection is permanently closed.
 
     `cause` is empty if the application closed it.
     """
@@ -50,31 +50,31 @@ class Closed:
 
 @frozen
 class LameDuck:
-    """The event that the server is about to shut down. It asks clients to use another server."""
+    """Emitted when the server asks its clients to leave before it shuts down (lame duck mode)."""
 
     server: str
 
 
 @frozen
 class ServersDiscovered:
-    """The event that the server announced further servers of its cluster."""
+    """Emitted when the server announced further servers of its cluster."""
 
     servers: tuple[str, ...]
 
 
 @frozen
 class ServerReported:
-    """The event that the server sent -ERR, for example because of a permission violation."""
+    """Emitted when the server sent -ERR, for example because of a permission violation."""
 
     text: str
 
 
 @frozen
 class MessagesDropped:
-    """The event that a core subscription is full because the application reads it too slowly.
+    """Emitted when a core subscription is full because the application reads it too slowly.
 
-    `dropped` is the total number of dropped messages of the subscription. The event also reports a
-    message that could not be processed because of a bug in this package. Then `dropped` is the
+    `dropped` is the total number of dropped messages of the subscription. The event is also emitted
+    when a bug in this package prevents the processing of a message. In this case `dropped` is the
     total of the connection, and the error is logged.
     """
 

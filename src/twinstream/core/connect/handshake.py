@@ -124,7 +124,7 @@ def connect_fields(name: str | None, credentials: Credentials, nonce: str) -> di
 
 
 def url_credentials(address: ServerAddress) -> Credentials:
-    """Return the credentials in a server URL, which may be empty.
+    """Return the credentials in a server URL; they are empty if it contains none.
 
     A user without a password is a token.
     """
@@ -193,7 +193,8 @@ class Attempts:
     def error(self) -> ConnectionFailed:
         """Return the error of the round.
 
-        It is an `AuthenticationFailed` if all servers rejected the credentials.
+        It is an `AuthenticationFailed` if all servers rejected the credentials, else a plain
+        `ConnectionFailed`.
         """
         kind = AuthenticationFailed if self._met and self._refused else ConnectionFailed
         return kind("no server accepted the connection: " + "; ".join(self._met))

@@ -69,7 +69,7 @@ class Mailbox(Generic[S]):
         return mine == (denied.subject, denied.queue)
 
     def refuse(self, error: TwinstreamError) -> None:
-        """Record the error because of which no more frames can arrive, and wake the owner."""
+        """Record the error that prevents the arrival of further frames, and wake the owner."""
         self.error = error
         self.signal.set()
 

@@ -64,7 +64,8 @@ class Pattern:
     def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
         """Return the arguments by name.
 
-        The result has one mapping for each value of a repeated argument, otherwise a single one.
+        The result has one mapping for each value of a repeated argument, otherwise a single
+        mapping.
         """
         names = [word.strip("[]*") for word in self.takes]
         if self.takes and self.takes[-1].endswith("*"):

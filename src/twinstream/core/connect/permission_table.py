@@ -8,7 +8,7 @@ buckets are written, and `INBOX` for the inboxes of the connection. Names in bra
 arguments.
 
 `tests/_async/test_permissions.py` runs each operation with exactly these permissions, and shows
-that it fails if one of them is missing.
+that the operation fails if any of the permissions is missing.
 
 Source: nats-server 2.11 to 2.15, as observed by that test.
 """
@@ -51,7 +51,7 @@ _MEMBER: Final = (
 
 
 def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern, ...]:
-    """Return the operations that both kinds of consumer groups have, for one `kind`.
+    """Return the table entries of one `kind` of consumer groups.
 
     `kind` is `static` or `elastic`. `source` is the stream of the group's consumers. `consumer` is
     this stream and the consumer of a member, separated by a dot. `own` are additional subjects that

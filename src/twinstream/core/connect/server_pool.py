@@ -180,7 +180,7 @@ def _split(urls: str) -> list[str]:
 def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
     """Return the addresses of one URL, a comma-separated list of URLs, or an iterable of URLs.
 
-    Raises `BadArgument` for an invalid URL, or if there is none.
+    Raises `BadArgument` for an invalid URL, or if `urls` contains no URL.
     """
     urls = _split(servers) if isinstance(servers, str) else servers
     if isinstance(urls, bytes) or not isinstance(urls, Iterable):

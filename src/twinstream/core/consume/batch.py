@@ -19,7 +19,7 @@ class BatchEnd(Enum):
     BYTES_FILLED = "bytes_filled"
     """The requested bytes are used up, or the next message does not fit into them."""
     NO_MESSAGES = "no_messages"
-    """No (more) messages were available, and the fetch was allowed to end without more."""
+    """The consumer had no more messages, and the caller did not require a complete batch."""
     EXPIRED = "expired"
     """The fetch timed out."""
     INTERRUPTED = "interrupted"

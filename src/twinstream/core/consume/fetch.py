@@ -71,7 +71,7 @@ class Fetch:
         self._give_up_at: Final = now + patience + GRACE
         self._size = 0
         self.frames: Final[list[Frame]] = []
-        # For each read with messages: the number of frames up to it, and the time of its arrival.
+        # For each `take_all` that added messages: the length of `frames` afterwards, and `at`.
         self.arrivals: Final[list[tuple[int, float]]] = []
         # Whether the fetch has ended, with `end` or `error`. This is an attribute and not a
         # property, because it is read very often.
@@ -86,7 +86,7 @@ class Fetch:
         """Process frames that arrived at the time `at`; return whether the fetch has ended.
 
         Frames that the fetch does not need stay in `frames`. If the fetch has no byte limit,
-        messages without headers are moved at a quarter of the cost of `take`.
+        messages without headers are moved in a quarter of the time that `take` needs.
         """
         most, before = self._limits.max_messages, len(self.frames)
         if self._limits.max_bytes is None and not self.is_over:

@@ -221,8 +221,8 @@ class OrderedRead:
     def next_config(self) -> ConsumerConfig:
         """Return the configuration of the next consumer, within the limits of its stream.
 
-        If the creation of the previous consumer failed, its name is used again. The consumer may
-        exist all the same; then the server treats this request as a repetition.
+        If the creation of the previous consumer failed, its name is used again. If the server
+        created that consumer nevertheless, it treats this request as a repetition.
         """
         if self._is_made:
             self.rename()
@@ -333,9 +333,10 @@ class OrderedRead:
             self._look()
 
     def heard(self, heartbeat: Status, buffered: int) -> str | None:
-        """Record a heartbeat; return a description if messages before it were lost.
+        """Record a heartbeat; return an error text if earlier messages were lost, else None.
 
-        `buffered` is the number of messages that arrived before it and are still buffered.
+        `buffered` is the number of messages that arrived before the heartbeat and are still
+        buffered.
         """
         sent, looked = heartbeat.last_consumer, heartbeat.last_stream
         if sent is None or looked is None:

@@ -31,7 +31,7 @@ class Probing:
 
     With `pause` (seconds), probes are infrequent and have no heartbeats. They only repeat the pull
     request, in case the server lost the earlier ones. This is for consumers that replay messages at
-    their original speed. There, missing heartbeats do not show a loss, because a server sends none
+    their original speed. Their missing heartbeats do not show a loss, because a server sends none
     while it waits for the time of the next message.
     """
 

@@ -64,8 +64,9 @@ _RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINN
 # Limit in bytes of a buffer that the caller limits by count only. A server counts the data it is
 # writing as pending until all of it is written, so it may count twice as many bytes.
 _MOST_BYTES: Final = 1 << 24
-# Maximum number of requests to remember that are complete by the accounting. A late status may
-# still correct it. Usually no status arrives for them, so without a limit they would accumulate.
+# Maximum number of remembered requests that are complete by the accounting. A late status may still
+# correct the accounting of such a request. Usually no status arrives, so without a limit these
+# requests would accumulate.
 _REMEMBERED: Final = 64
 # Messages in a buffer until pace and size are known: enough to measure both, but few enough to stay
 # in the buffer for a while.
@@ -118,7 +119,7 @@ class PullEngine:
         self._limits: Final = limits
         self._tokens: Final = tokens
         self._requests: dict[bytes, _Request] = {}
-        # Requests that are complete by the accounting. A status of theirs may still correct it.
+        # Requests that are complete by the accounting, which a late status may still correct.
         self._presumed_full: dict[bytes, _Request] = {}
         self.buffered = 0
         self.buffered_bytes = 0
@@ -303,8 +304,8 @@ class PullEngine:
     def _settle(self, request: _Request, status: Status) -> None:
         if status.pending_messages is None or not self._requests:
             return
-        # The status shows how many messages were counted for this request instead of the oldest
-        # one, or the reverse.
+        # If fewer messages are pending than `request.left`, the difference was counted for the
+        # oldest request by mistake. If more are pending, the reverse happened.
         oldest = next(iter(self._requests.values()))
         oldest.left = max(0, oldest.left + request.left - status.pending_messages)
         if oldest.bytes_left is not None and status.pending_bytes is not None:
@@ -342,7 +343,7 @@ class PullEngine:
                 self._back_off(now)
 
     def _adopt_max_batch(self, refusal: str) -> bool:
-        """Adopt the max_batch in the text of a refusal, if the module docstring allows it.
+        """Adopt the max_batch in the text of a refusal, in the two cases of the module docstring.
 
         Return whether it was adopted.
         """
@@ -378,7 +379,7 @@ class PullEngine:
         self._presumed_full.clear()
 
     def go_on(self, now: float, at_least: float = 0.0) -> float:
-        """Resume pulling after a pause of at least `at_least` seconds; return when it ends."""
+        """Resume pulling after at least `at_least` seconds; return the time at which it resumes."""
         self._stopped = False
         self._void()
         self._back_off(now)
@@ -425,7 +426,7 @@ class PullEngine:
         return wake_at
 
     def _keep_pin_at(self) -> float:
-        """Return the time of the next pull that keeps the pin; infinity if none is needed."""
+        """Return the time of the next pull that keeps the pin; infinity if there is none."""
         every = self._limits.pull_every
         if every is None or self._capacity() <= 0:
             return float("inf")
@@ -440,7 +441,7 @@ class PullEngine:
         self._warn(f"nothing received for {silence:g} s, two heartbeats; pulling again")
 
     def due(self, now: float) -> bool:
-        """Return whether `poll` would pull. Cheap, because it is called for every message."""
+        """Return whether `poll` would pull. This is fast, since it is called for every message."""
         limits = self._limits
         keep_pin = limits.pull_every is not None and now >= self._keep_pin_at()
         if not keep_pin and self.buffered > limits.threshold:

@@ -42,9 +42,9 @@ _MIN_EXPIRES: Final = 1.0
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
-# Seconds. This is less than the half of `expires` in ADR-37. When the leader of a consumer changes,
-# a pull may be lost without a reply (9 of 30 times on server 2.15.1), and only two missing
-# heartbeats show that.
+# Seconds. ADR-37 uses half of `expires`. This is shorter, because only two missing heartbeats show
+# that a pull was lost without a reply. That may happen when the leader of a consumer changes (9 of
+# 30 times on server 2.15.1).
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
 # Seconds. With a shorter timeout, two missed heartbeats would not show a lost response before the
@@ -148,7 +148,7 @@ class PullLimits:
     max_age: float | None = None
     """Seconds that a message may stay in the buffer, at the caller's pace; None means no limit."""
     pull_every: float | None = None
-    """Seconds after which to pull only to keep a pin; None means never."""
+    """Seconds without a pull after which one is sent only to keep the pin; None means never."""
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
     """The number of messages after which the iteration ends; None means that it does not end."""

@@ -31,7 +31,7 @@ class PullWarning:
 
 @frozen
 class Pinned:
-    """The report that this client is now the pinned client of its priority group."""
+    """Reported when this client became the pinned client of its priority group."""
 
     group: str
     pin: str
@@ -39,14 +39,14 @@ class Pinned:
 
 @frozen
 class Unpinned:
-    """The report that another client was pinned. This client is on standby."""
+    """Reported when another client was pinned, so that this client is on standby."""
 
     group: str
 
 
 @frozen
 class Recreated:
-    """The report that the consumer no longer existed and was re-created."""
+    """Reported when the consumer no longer existed and was re-created."""
 
     name: str
 
@@ -56,7 +56,7 @@ PullReport = PullWarning | Pinned | Unpinned | Recreated
 
 @frozen
 class HandlerFailed:
-    """The report that a handler raised an error for a message.
+    """Reported when a handler raised an error for a message.
 
     `retry_in` is the time until the next attempt in seconds, or None if there is no further
     attempt. `attempt` is the number of this attempt, counted from 1 over all deliveries.

@@ -20,7 +20,7 @@ from twinstream.models.records import field, frozen
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
 _KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
-# The limit keeps a list of all slots of a name small. It takes some megabytes for this many.
+# The limit keeps a list of all slots of a name small. A list of 10,000 slots takes some megabytes.
 MOST_SLOTS: Final = 10_000
 # Bytes. A record has a note of up to 1,000 characters of up to 12 bytes, and other members.
 _LARGEST_RECORD: Final = 16_384
@@ -52,7 +52,7 @@ class CoordinationSubjects:
         return f"{self.slot(kind, name)}.*"
 
     def freed(self, kind: str, name: str) -> str:
-        """Return the subject that notifies waiting clients of a release. It is not stored."""
+        """Return the subject of messages that announce a released slot; they are not stored."""
         return f"{self.root}.freed.{kind}.{name}"
 
     def kind(self, kind: str | None) -> str:

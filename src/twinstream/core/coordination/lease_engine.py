@@ -7,11 +7,11 @@ with the sequence of its last record, and releases the slot by deleting that rec
 a TTL. The server removes a record when its TTL has passed on the server's clock, never before
 (tested on 2.11 to 2.15, also across restarts, kills and pauses).
 
-So a holder that sent its record at time S may consider the lease valid until S + TTL - margin,
-because the server stored the record after S. The margin allows for differences between the clocks.
-A renewal is valid from the time at which it was sent. When the lease is no longer valid, it is
-permanently lost, even if a late response shows that the server still has the record, because the
-loss may already have been reported.
+A holder that sent its record at time S may consider the lease valid until S + TTL - margin, because
+the server stored the record after S and keeps it for the TTL. The margin allows for differences
+between the clocks. A renewal is valid from the time at which it was sent. When the lease is no
+longer valid, it is permanently lost, even if a late response shows that the server still has the
+record, because the loss may already have been reported.
 
 If a response is lost, the outcome is unknown until the next attempt. If the first record was not
 stored, the server stores the next one. Otherwise the server refuses the next one, and the engine
@@ -159,7 +159,7 @@ class LeaseEngine:
         self.until = -math.inf
         """The time at which the lease becomes invalid unless it is renewed."""
         self.holder: SlotRecord | None = None
-        """The record of another client, found when the slot was refused; None if not found."""
+        """The record of another client in the slot, if a look-up found one; else None."""
         self.reason = ""
         """The reason why the lease was lost, or the last problem."""
         self.seq = 0
@@ -189,11 +189,11 @@ class LeaseEngine:
 
     @property
     def may_be_stored(self) -> bool:
-        """Whether the server may have a record although the slot is not acquired yet."""
+        """Whether the server may have a record of this tenure while the slot is not acquired."""
         return self.phase is Phase.ASKING and self._attempt > 0
 
     def wake_at(self) -> float:
-        """Return the time at which to poll again; infinity if there is none."""
+        """Return the time at which to poll again; infinity if no poll is needed."""
         if self.is_over:
             return math.inf
         return min(self._again_at, self.until) if self.phase is Phase.HELD else self._again_at
@@ -295,7 +295,7 @@ class LeaseEngine:
         self.phase, self.reason = Phase.LOST, reason
 
     def _end(self, reason: str) -> None:
-        """End a release because the slot has no record, which is a loss with a final record."""
+        """End the release of a slot without a record; if a final record was due, it is a loss."""
         if self._final:
             self._lose(reason)
         else:
@@ -308,7 +308,7 @@ class LeaseEngine:
         self._again_at = now + self._backoff.pause(self._pauses)
 
     def _recognise(self, record: SlotRecord, now: float) -> None:
-        """Process a record of this tenure that a look-up found; its confirmation may be lost."""
+        """Process a record of this tenure that a look-up found. The response to it may be lost."""
         if record.seq > self.seq and record.attempt in self._sent:
             self._own(record.attempt, record.seq, record.token, now)
         else:

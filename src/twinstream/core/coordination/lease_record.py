@@ -31,7 +31,7 @@ class LeaseRecord:
     owner: str
     """A name of the holder, for people who read the record."""
     tenure: str
-    """A unique name for each attempt to become a holder. A client recognises its records by it."""
+    """A unique name for each attempt to become a holder. It identifies the holder's own records."""
     attempt: int
     """The number of this message of the tenure, counted from 1."""
     token: int = 0
@@ -81,7 +81,7 @@ class SlotRecord:
 def read_slot(message: StreamMessage) -> SlotRecord:
     """Return the record in a message of a slot.
 
-    If the message has another format, the members that are missing are empty, such as `tenure`.
+    If the message has another format, its missing members, such as `tenure`, are empty.
     """
     members = _members(message.data)
     token = _integer(members.get("token"))

@@ -24,10 +24,10 @@ def last_sequence(error: WrongLastSequence) -> int | None:
 
 
 def is_behind(error: TwinstreamError, expected: int) -> bool:
-    """Return whether a replica refused the sequence `expected` because it has an earlier one.
+    """Return whether a refusal of the sequence `expected` reports a lower last sequence.
 
-    If a client has read `expected` from the stream, that replica lacks messages. Otherwise messages
-    were removed from the stream, or `expected` was never the last sequence.
+    If a client has read `expected` from the stream, the replica that refused lacks messages.
+    Otherwise messages were removed from the stream, or `expected` was never the last sequence.
     """
     if not isinstance(error, WrongLastSequence):
         return False

@@ -39,7 +39,7 @@ class Tries:
     def pause(self, error: TwinstreamError, what: str) -> float:
         """Return the seconds to wait before the next attempt, after one that failed with `error`.
 
-        If there is no time for another attempt, raises the error of `end`.
+        If there is no time for another attempt, raises the error that `end` returns.
         """
         self._answered += 1
         pause = _BACKOFF.pause(self._answered)

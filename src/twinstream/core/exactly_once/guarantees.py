@@ -32,7 +32,7 @@ _WINDOW_SHARE: Final = 4
 
 
 def write_holes(config: StreamConfig) -> list[Hole]:
-    """Return the settings because of which writes fail, are not confirmed or cannot be found."""
+    """Return the settings with which a write fails, is not confirmed or cannot be looked up."""
     holes: list[Hole] = []
     if config.no_ack:
         holes.append(Hole("no_ack", True, "writes are not confirmed", "set no_ack=False"))
@@ -54,17 +54,17 @@ def write_holes(config: StreamConfig) -> list[Hole]:
 
 
 def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
-    """Return the settings because of which a subject could be inserted twice.
+    """Return the settings that allow a subject to be inserted twice.
 
-    `lasting` is the time in seconds within which that must not happen; None means never.
+    The server must refuse a second insert for `lasting` seconds; None means forever.
     """
     return [*write_holes(config), *_keeping_holes(config, lasting)]
 
 
 def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
-    """Return the settings because of which the stream may remove a message by itself.
+    """Return the settings that allow the stream to remove a message by itself.
 
-    `lasting` is the time in seconds within which that must not happen; None means never.
+    The stream must keep the message for `lasting` seconds; None means forever.
     """
     holes = _forgetting(config)
     age = config.max_age or _ZERO
@@ -100,7 +100,7 @@ def _forgetting(config: StreamConfig) -> list[Hole]:
 
 
 def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
-    """Return the settings because of which a message could be stored twice despite its id.
+    """Return the settings that allow a message to be stored twice despite its id.
 
     Within the duplicate window the server recognises the message id. After the window the client
     looks up the stored message, so the stream must still have it. An attempt may take `timeout`
@@ -139,7 +139,7 @@ def rolls_up(config: StreamConfig, *, history: bool) -> bool:
 
 
 def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return the settings because of which a message cannot be replaced conditionally."""
+    """Return the settings that prevent the conditional replacement of a message."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))
@@ -147,7 +147,7 @@ def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
 
 
 def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return the settings because of which a subject could keep more than the newest message."""
+    """Return the settings that allow a subject to keep more than the newest message."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))

@@ -174,7 +174,7 @@ def is_of_event_alone(error: TwinstreamError) -> bool:
 
 
 def graver(one: TwinstreamError | None, other: TwinstreamError | None) -> TwinstreamError | None:
-    """Return the more serious of two errors, or the only one; None if both are None.
+    """Return the more serious of two errors. None counts as no error.
 
     An error is more serious if it also affects other events.
     """

@@ -39,7 +39,7 @@ class Reject(Exception):
 
 @frozen(kw_only=True)
 class ProcessReport:
-    """The report that a message was not processed: it is retried, or permanently `rejected`."""
+    """Reported when a message was not processed: it is retried, or permanently `rejected`."""
 
     subject: str
     seq: int
@@ -82,10 +82,11 @@ class InputStream:
 
 
 class OwnIds:
-    """A filter for the message ids in a stream of results. It contains ids of one processor.
+    """A filter for the message ids in a stream of results: `in` selects ids of one processor.
 
-    Ids of results that are in `asked` are always included. Other ids of results are included up to
-    a maximum number, so that the caller can cache them for the following input messages.
+    Ids of the processor's results that are in `asked` are always selected. Other ids of its results
+    are selected up to a maximum number, so that the caller can cache them for the following input
+    messages.
     """
 
     def __init__(self, stream: InputStream, asked: Container[str | None]) -> None:
@@ -101,15 +102,15 @@ class OwnIds:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the filter has included the ids of all results."""
+        """Whether no id of a result was excluded because of the maximum number."""
         return self._left >= 0
 
 
 def results_of(returned: object, stream: InputStream, seq: int, into: str) -> list[PublishRequest]:
     """Return the results of a handler as messages with ids. `{id}` in a subject becomes the id.
 
-    A handler may return None, a `PublishRequest`, or several of them. Raises `BadArgument` for
-    other values, and for a result with an id or a condition.
+    A handler may return None, a `PublishRequest`, or an iterable of `PublishRequest`. Raises
+    `BadArgument` for other values, and for a result with an id or a condition.
     """
     if returned is None:
         return []
@@ -143,7 +144,7 @@ def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
 
 
 def processing_holes(config: ConsumerConfig) -> list[Hole]:
-    """Return the settings because of which a consumer could skip messages or lose its state."""
+    """Return the settings with which a consumer could skip messages or lose its state."""
     holes: list[Hole] = []
     if config.ack_policy is not AckPolicy.EXPLICIT:
         policy = config.ack_policy or AckPolicy.NONE

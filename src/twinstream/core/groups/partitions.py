@@ -29,9 +29,9 @@ def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
     """Return the partitions of a member, in the order of its filters.
 
     Without mappings, the members are sorted by name. If there are more members than partitions, the
-    last members get none. Each of the others gets `partitions // members` consecutive partitions,
-    and the first of them also get one of the remaining partitions each. Few partitions move when a
-    member is added or removed.
+    last members get none. Each of the others gets `partitions // members` consecutive partitions.
+    The remaining partitions go to the first members, one to each. Few partitions move when a member
+    is added or removed.
     """
     if not config.members:
         mapped = (each for each in config.member_mappings or () if each.member == member)

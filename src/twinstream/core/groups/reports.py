@@ -10,7 +10,7 @@ __all__ = ["GroupReport", "JoinDelayed", "PartitionsAssigned", "PartitionsRevoke
 
 @frozen
 class PartitionsAssigned:
-    """The report that the instance now consumes these partitions, or is on standby for them.
+    """Reported when the instance consumes these partitions, or is on standby for them.
 
     If the server pins this instance, a `Pinned` report follows with the first message.
     """
@@ -23,7 +23,7 @@ class PartitionsAssigned:
 
 @frozen
 class PartitionsRevoked:
-    """The report that the instance no longer consumes these partitions, because of `reason`.
+    """Reported when the instance no longer consumes these partitions, because of `reason`.
 
     Its running handlers have ended. For partitions that the member keeps, a `PartitionsAssigned`
     follows.
@@ -38,7 +38,7 @@ class PartitionsRevoked:
 
 @frozen
 class JoinDelayed:
-    """The report that the member's consumer could not be created.
+    """Reported when the member's consumer could not be created.
 
     The next attempt follows in `retry_in` seconds. `is_usual` is true if the delay is expected,
     because the members are changing and another member still has some of the partitions.

@@ -26,8 +26,8 @@ def has_all(info: ConsumerInfo, came: Mapping[int, int], gap_at: int = 0) -> boo
         info: The state of the consumer.
         came: The received messages, none of which was acknowledged: a mapping of the stream
             sequence to the consumer sequence of the last delivery.
-        gap_at: The consumer sequence of the delivery that followed a missing one, 0 without a gap.
-            If `info` is older than that delivery, it does not count the missing one either, and the
+        gap_at: If a delivery is missing, the consumer sequence of the next received delivery; else
+            0. If `info` is older than this delivery, it may not count the missing message, so the
             result is False.
     """
     last = info.delivered.consumer_seq if info.delivered is not None else 0

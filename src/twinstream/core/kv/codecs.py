@@ -151,7 +151,7 @@ class KeyCodecs:
 class ValueCodecs(Generic[V]):
     """A codec that applies several codecs of values. The first encodes first and decodes last.
 
-    The values of all other codecs are bytes.
+    The first codec encodes the application's value. Each further codec encodes bytes.
     """
 
     def __init__(self, first: ValueCodec[V], *others: ValueCodec[bytes]) -> None:

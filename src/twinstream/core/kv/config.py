@@ -113,7 +113,7 @@ def check_is_bucket(stream: StreamConfig) -> None:
 
 
 def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
-    """Return the current settings, replaced by those settings of `given` that are not None."""
+    """Return the current settings, updated with the settings of `given` that are not None."""
     return evolve(
         current,
         **{

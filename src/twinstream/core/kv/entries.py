@@ -62,7 +62,7 @@ class EntryMaker(Generic[V]):
         return entry
 
     def of_page(self, page: StoredPage) -> Iterator[Entry[V]]:
-        """Iterate over the entries of a page whose times are numbers. Raises errors of a codec."""
+        """Yield the entries of a page whose times are numbers. An error of a codec is raised."""
         rows = zip(page.subjects, page.payloads, page.headers, page.seqs, page.times, strict=True)
         for name, data, block, seq, time in rows:
             subject = name.decode("utf-8", "surrogateescape")

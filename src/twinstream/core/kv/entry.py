@@ -56,7 +56,7 @@ class KeyValueOperation(StrEnum):
     """The key was purged; older revisions were removed."""
 
     EXPIRED = "expired"
-    """The value reached its TTL or the bucket's TTL. Only the server writes such a marker."""
+    """The value reached its TTL or the bucket's TTL. Only servers write a marker of this kind."""
 
 
 _PUT: Final = KeyValueOperation.PUT

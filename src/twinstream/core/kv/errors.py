@@ -75,7 +75,7 @@ class InvalidKey(BadArgument):
 
 
 class KeyNotFound(TwinstreamError, LookupError):
-    """The key has no value, or the key has no such revision."""
+    """The key has no value, or does not have the requested revision."""
 
     def __init__(self, bucket: str, key: str, reason: str = "") -> None:
         self.bucket = bucket
@@ -143,7 +143,7 @@ class ValueTooLarge(JetStreamError):
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
     """Return the error of the bucket for an error of its stream.
 
-    An error that has no such counterpart is returned itself, possibly with a note.
+    If `error` has no counterpart for buckets, it is returned itself, possibly with a note.
     """
     if isinstance(error, NoStream):
         return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)

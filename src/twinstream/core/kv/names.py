@@ -1,7 +1,7 @@
 """Validate the names of buckets and keys, and build the subjects of keys.
 
-Source: ADR-6, ADR-8. The server accepts any subject as a key, so a bucket may contain other keys.
-The rules apply only to keys that the caller passes, not to keys that are read.
+Source: ADR-6, ADR-8. The server accepts any subject as a key, so a bucket may contain keys that
+    break the rules. The rules apply only to keys that the caller passes, not to keys that are read.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ class KeySubjects:
     """The subjects of a bucket's keys, for reads and for writes."""
 
     stored: str
-    """The prefix of stored subjects: `$KV.` and a bucket, in a mirror usually the origin's."""
+    """The prefix of stored subjects, `$KV.<bucket>.`. A mirror usually has its origin's."""
     written: str
-    """The prefix of the subjects for writes. An API prefix other than the default precedes it."""
+    """The prefix of the subjects for writes. An API prefix other than `$JS.API` is part of it."""
     origin: str | None = None
     """The stream to which writes are published, if this bucket is its mirror; else None."""
     origin_api: str | None = None
@@ -140,7 +140,7 @@ class KeySubjects:
 
 
 def written_behind(api_prefix: str, subject: str) -> str:
-    """Return the subject to write to, which begins with `api_prefix` unless it is the default."""
+    """Return the subject to write to; it begins with `api_prefix` unless that is the default."""
     # The server maps subjects with the prefix of a domain to those without the prefix.
     return subject if api_prefix == _DEFAULT_API else f"{api_prefix}.{subject}"
 

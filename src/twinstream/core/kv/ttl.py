@@ -17,9 +17,10 @@ __all__ = ["check_key_ttl", "whole_ttl"]
 
 
 def whole_ttl(ttl: Seconds | str, name: str = "ttl") -> Ttl:
-    """Return a TTL in seconds, rounded up so that no key expires early, or `never`.
+    """Return a TTL in whole seconds, rounded up so that no key expires early.
 
-    Raises `BadArgument` for other text and for less than 1 second; `name` is used in the message.
+    `never` is returned unchanged. Raises `BadArgument` for other text and for less than 1 second;
+    `name` is used in the message.
     """
     if ttl == NEVER:
         return NEVER

@@ -38,11 +38,11 @@ class WatchState:
         self.is_marked = False
         """Whether `take_mark` has announced the end of the initial values."""
         self.target = 0
-        """The revision up to which the watch has to deliver initial values, as far as known."""
+        """The revision up to which the watch delivers initial values; 0 before it is known."""
         self.is_live = updates_only
         """Whether the initial values are complete."""
         self.generation = 1
-        """A number that starts with 1 and increases when the bucket was re-created."""
+        """A number that starts with 1 and increases each time the bucket is re-created."""
 
     def reached(self, scanned: int) -> bool:
         """Return whether the read has progressed far enough to request the last revision."""

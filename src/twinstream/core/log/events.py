@@ -26,7 +26,7 @@ __all__ = [
 
 @frozen
 class ReconnectFailed:
-    """The event that a round of attempts to reconnect failed.
+    """Logged when a round of attempts to reconnect failed.
 
     `attempt` is the number of the round, counted from 1 since the connection was lost.
     """
@@ -42,7 +42,7 @@ class ReconnectFailed:
 
 @frozen
 class CallbackFailed:
-    """The event that a callback raised an error; `name` is the parameter for this callback."""
+    """Logged when a callback raised an error; `name` is the parameter for this callback."""
 
     name: str
     error: BaseException
@@ -50,7 +50,7 @@ class CallbackFailed:
 
 @frozen
 class MessageNotRead:
-    """The event that a bug in this package raised an error for a message, which was dropped."""
+    """Logged when a message was dropped because a bug in this package raised an error for it."""
 
     subject: str
     error: BaseException
@@ -58,7 +58,7 @@ class MessageNotRead:
 
 @frozen
 class PullSent:
-    """The event that a pull request for `batch` messages and `max_bytes` was sent."""
+    """Logged when a pull request was sent; `max_bytes` is None without a byte limit."""
 
     batch: int
     max_bytes: int | None
@@ -68,7 +68,7 @@ class PullSent:
 
 @frozen
 class WillRetry:
-    """The event that the operation `what` failed and will be retried."""
+    """Logged when the operation `what` failed and will be retried."""
 
     what: str
     error: BaseException
@@ -77,14 +77,14 @@ class WillRetry:
 
 @frozen
 class WorkerStarted:
-    """The event that a worker has started to process messages."""
+    """Logged when a worker has started to process messages."""
 
     concurrency: int
 
 
 @frozen
 class WorkerStopped:
-    """The event that a worker has ended, with the totals of its counters."""
+    """Logged when a worker has ended, with the totals of its counters."""
 
     handled: int
     retried: int
@@ -93,7 +93,7 @@ class WorkerStopped:
 
 @frozen
 class WorkEnded:
-    """The event that an error ended the background work `what` before it was stopped."""
+    """Logged when an error ended the background work `what` before it was stopped."""
 
     what: str
     error: BaseException
@@ -101,7 +101,7 @@ class WorkEnded:
 
 @frozen
 class DeadLettered:
-    """The event that a failed message was stored as a dead letter.
+    """Logged when a failed message was stored as a dead letter.
 
     `by_worker` is true if a worker of this application rejected the message and logged the error
     itself.
@@ -117,21 +117,21 @@ class DeadLettered:
 
 @frozen
 class NoDeadLetter:
-    """The event that no dead letter is stored for an advisory, because of `reason`."""
+    """Logged when no dead letter is stored for an advisory, because of `reason`."""
 
     reason: str
 
 
 @frozen
 class LeaseWasLost:
-    """The event that a lock, a semaphore slot or a leader's term was lost before its release."""
+    """Logged when a lock, a semaphore slot or a leader's term was lost before its release."""
 
     reason: str
 
 
 @frozen
 class Elected:
-    """The event that a candidate became the leader; `token` is the fencing token of its term."""
+    """Logged when a candidate became the leader; `token` is the fencing token of its term."""
 
     name: str
     token: int
@@ -139,7 +139,7 @@ class Elected:
 
 @frozen
 class BackedUp:
-    """The event that a stream was copied to a folder; `size` is in bytes."""
+    """Logged when a stream was copied to a folder; `size` is in bytes."""
 
     stream: str
     size: int
@@ -148,7 +148,7 @@ class BackedUp:
 
 @frozen
 class ContentLeft:
-    """The event that an object was stored, but its previous content could not be removed."""
+    """Logged when an object was stored, but its previous content could not be removed."""
 
     name: str
     bucket: str
@@ -158,7 +158,7 @@ class ContentLeft:
 
 @frozen
 class Restored:
-    """The event that a stream was restored from a backup; `size` is in bytes."""
+    """Logged when a stream was restored from a backup; `size` is in bytes."""
 
     stream: str
     size: int

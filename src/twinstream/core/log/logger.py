@@ -89,8 +89,9 @@ class Log:
     def __call__(self, report: object, *, kind: Hashable = None, **given: object) -> None:
         """Log a report.
 
-        `given` are values for the text of the record that are not attributes of the report. Reports
-        with an equal `kind` count as repeats; without it, the function `same` of the table decides.
+        `given` has values for placeholders of the text that are not attributes of the report.
+        Reports with an equal `kind` count as repeats. If `kind` is None, the function `same` of the
+        table decides which reports are repeats.
         """
         is_configured = "logging" in sys.modules
         if not is_configured and type(report).__name__ in MINOR:
@@ -118,7 +119,7 @@ class Log:
     def _count(self, row: Row, report: object, kind: Hashable) -> int | None:
         """Return the number of repeats since the last record; None if this report is a repeat.
 
-        Reports of the same row and the same `kind` repeat each other.
+        Reports with the same row of the table and the same `kind` count as repeats.
         """
         if kind is None and row.same is not None:
             kind = row.same(report)

@@ -24,13 +24,13 @@ ERROR: Final = 40
 Limit = Literal["none", "record", "traceback"]
 """How repeats of a record are logged.
 
-`none`: like the first one. `record`: with level DEBUG. `traceback`: without a traceback.
+`none`: like the first record. `record`: with level DEBUG. `traceback`: without a traceback.
 """
 
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
 _NO_DIGITS: Final = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
-#: The attributes of each log record, and the report's attributes from which their values are taken.
+#: The attributes of each log record, with the report's attributes that contain their values.
 EXTRAS: Final = {
     "nats_stream": ("stream",),
     "nats_consumer": ("consumer",),

@@ -1,1 +1,1 @@
-"""Object stores without I/O: names, configurations, descriptions and chunks."""
+"""Object stores without I/O: names, configurations, metadata and chunks."""

@@ -1,4 +1,4 @@
-"""Build the descriptions of changed and deleted objects and of links."""
+"""Build the metadata of changed objects, of deleted objects and of links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Keep(Enum):
 
 
 KEEP: Final = Keep.KEEP
-"""The default of an argument, which leaves this part of the description unchanged."""
+"""The default of an argument, which leaves this part of the metadata unchanged."""
 
 
 def changed_info(
@@ -44,7 +44,7 @@ def changed_info(
     headers: HeaderValues | Keep | None,
     metadata: Mapping[str, str] | Keep | None,
 ) -> ObjectInfo:
-    """Return `info` with another name, and with the given parts unless they are `KEEP`.
+    """Return `info` with another name and with the given parts; `KEEP` leaves a part unchanged.
 
     Raises `BadArgument` if a part is invalid.
     """
@@ -64,7 +64,7 @@ def changed_info(
 
 
 def deleted_info(info: ObjectInfo) -> ObjectInfo:
-    """Return the description of the object after its deletion."""
+    """Return the metadata of an object after its deletion."""
     options = info.options
     if options is not None and options.link is not None:
         options = evolve(options, link=None)
@@ -74,7 +74,7 @@ def deleted_info(info: ObjectInfo) -> ObjectInfo:
 def link_info(
     meta: ObjectMeta, bucket: str, nuid: str, target: str, name: str | None
 ) -> ObjectInfo:
-    """Return the description of a link to an object, or to a whole bucket if `name` is None."""
+    """Return the metadata of a link to an object, or to a whole bucket if `name` is None."""
     return ObjectInfo(
         name=meta.name,
         description=meta.description,
@@ -89,7 +89,7 @@ def link_info(
 
 
 def check_free(info: ObjectInfo | None, bucket: str, *, links: bool) -> None:
-    """Raise `ObjectExists` if `info` describes an existing object.
+    """Raise `ObjectExists` if `info` is the metadata of an existing object.
 
     `links` is true if an existing link may be replaced.
     """
@@ -117,9 +117,9 @@ class Swept:
     """The result of `ObjectStore.sweep`: what it has removed or, with `dry_run`, would remove."""
 
     uploads: int
-    """The number of contents that belong to no object, after failed uploads or replacements."""
+    """The number of contents, left by failed uploads or replacements, that belong to no object."""
     chunks: int
-    """The number of messages with these contents."""
+    """The number of messages in which these contents are stored."""
 
 
 def orphans(
@@ -127,8 +127,8 @@ def orphans(
 ) -> dict[str, int]:
     """Return those of `chunks` that belong to no object.
 
-    `chunks` has the number of messages on each subject with content. `infos` are the descriptions
-    of all objects.
+    `chunks` has the number of messages on each subject with content. `infos` is the metadata of all
+    objects.
     """
     used = {f"$O.{subjects.bucket}.C.{info.nuid}" for info in infos if not info.deleted}
     return {subject: count for subject, count in chunks.items() if subject not in used}

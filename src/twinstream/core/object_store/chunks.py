@@ -114,8 +114,8 @@ class Content:
     """The received content of an object, whose chunks arrive in order.
 
     Each chunk is withheld until another one arrives, and the last one until the hash of all chunks
-    was compared with the description. Other clients end an object with an empty message, which the
-    description does not count. So empty messages are skipped.
+    was compared with the metadata. Other clients end an object with an empty message, which the
+    metadata does not count. So empty messages are skipped.
     """
 
     def __init__(self, info: ObjectInfo) -> None:
@@ -141,7 +141,7 @@ class Content:
     def resumed(self, chunks: int) -> None:
         """Set the number of chunks that an earlier attempt received.
 
-        Raises `DigestMismatch` if they are the whole content but do not match the description.
+        Raises `DigestMismatch` if they are the whole content but do not match the metadata.
         """
         self.chunks = chunks
         self._finish()
@@ -149,8 +149,8 @@ class Content:
     def take(self, payloads: list[bytes]) -> list[bytes]:
         """Add further chunks; return those that are no longer withheld.
 
-        Chunks after the last chunk of the description are ignored. Raises `DigestMismatch` if the
-        content does not match the description.
+        Chunks beyond the number in the metadata are ignored. Raises `DigestMismatch` if the content
+        does not match the metadata.
         """
         found: list[bytes] = []
         for payload in payloads:

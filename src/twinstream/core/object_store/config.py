@@ -109,7 +109,7 @@ class ObjectStoreStatus:
     config: ObjectStoreConfig
     """The settings of the store."""
     size: int
-    """The size of the store in bytes, including the descriptions of objects."""
+    """The size of the store in bytes, including the metadata of objects."""
     is_sealed: bool
     """Whether the store is permanently read-only."""
     info: StreamInfo

@@ -9,7 +9,7 @@
         ├── ObjectChanged                    the object was replaced or deleted while it was read
         ├── ObjectIncomplete                 chunks of the object are missing
         ├── DigestMismatch                   the content does not match its digest
-        ├── BadObjectInfo                    the stored description of an object cannot be read
+        ├── BadObjectInfo                    the stored metadata of an object cannot be read
         ├── LinkError                        a link cannot be created or followed
         ├── PutFailed                        an object was not stored
         ├── NotAnObjectStore                 the stream of that name is not an object store
@@ -43,7 +43,7 @@ class ObjectNotFound(TwinstreamError, LookupError):
 
 
 class ObjectDeleted(ObjectNotFound):
-    """The object was deleted; `info` is its description after the deletion."""
+    """The object was deleted; `info` is its metadata after the deletion."""
 
     info: ObjectInfo | None = None
 
@@ -65,7 +65,7 @@ class DigestMismatch(TwinstreamError):
 
 
 class BadObjectInfo(TwinstreamError):
-    """The stored description of an object cannot be read."""
+    """The stored metadata of an object cannot be read."""
 
 
 class LinkError(TwinstreamError):

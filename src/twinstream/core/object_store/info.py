@@ -1,6 +1,6 @@
-"""The descriptions of objects, as the caller passes them and as they are stored.
+"""The metadata of objects, as the caller passes it and as it is stored.
 
-Source: ADR-20. Clients write descriptions differently, so this module accepts all their forms. The
+Source: ADR-20. Clients write metadata in different forms, and this module accepts all of them. The
 timestamp of the message replaces `mtime`, because nats.go writes the year 1 and nats-py writes an
 empty text for deleted objects. The links of nats.js have no `nuid`, and their `bucket` is the
 bucket of their target. Digests may use either alphabet of base64, with or without padding, and
@@ -69,7 +69,7 @@ def _texts(value: Mapping[str, str] | None) -> dict[str, str] | None:
 
 
 def object_headers(value: HeaderValues | None) -> dict[str, list[str]] | None:
-    """Return headers in the form of a description. Raises `BadArgument` if they are invalid."""
+    """Return headers with a list of values for each name; raises `BadArgument` for invalid ones."""
     if value is None:
         return None
     check_mapping(value)
@@ -83,7 +83,7 @@ def object_headers(value: HeaderValues | None) -> dict[str, list[str]] | None:
 
 @frozen
 class ObjectMeta:
-    """The caller's description of a new object."""
+    """The caller's metadata for a new object."""
 
     name: str = field(converter=check_object_name)
     """The name of the object, which must not be empty."""
@@ -105,7 +105,7 @@ class ObjectMeta:
 def new_info(
     meta: ObjectMeta, bucket: str, nuid: str, *, chunk_size: int, size: int, chunks: int, sha: bytes
 ) -> ObjectInfo:
-    """Return the description of an object with new content; `sha` is the hash of the content."""
+    """Return the metadata of an object with new content; `sha` is the hash of the content."""
     return ObjectInfo(
         name=meta.name,
         description=meta.description,
@@ -121,17 +121,17 @@ def new_info(
 
 
 def info_bytes(info: ObjectInfo, now: datetime) -> bytes:
-    """Return a description as JSON. `now` becomes its `mtime`, which some clients read."""
+    """Return an object's metadata as JSON. `now` becomes its `mtime`, which some clients read."""
     return write_json(encode(evolve(info, mtime=Timestamp.of(now), revision=None)))
 
 
 def is_link(info: ObjectInfo) -> bool:
-    """Return whether a description is a link to an object or a store, and not a deleted link."""
+    """Return whether `info` is a link to an object or a store; False for a deleted link."""
     return info.options is not None and info.options.link is not None and not info.deleted
 
 
 def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description in a message of a bucket. Raises `BadObjectInfo` if it is invalid."""
+    """Return the metadata in a message of a bucket. Raises `BadObjectInfo` if it is invalid."""
     try:
         loaded = read_json(message.data)
         if not isinstance(loaded, dict):
@@ -171,10 +171,10 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description in a message.
+    """Return the metadata in a message.
 
-    If the description is invalid, return one that has only the name and, in `unknown`, the text of
-    the error under `error`.
+    If the metadata is invalid, return metadata that has only the name and, in `unknown`, the text
+    of the error under `error`.
     """
     try:
         return read_info(message, bucket)
@@ -189,7 +189,7 @@ def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
 
 
 def digest_text(sha: bytes) -> str:
-    """Return a hash as the digest of a description."""
+    """Return a hash in the form of the digest in the metadata."""
     return f"SHA-256={urlsafe_b64encode(sha).decode()}"
 
 

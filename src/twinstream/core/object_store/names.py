@@ -1,11 +1,10 @@
 """The names and subjects of object stores.
 
 A store is the stream `OBJ_<bucket>`. It stores the content of objects as chunks on
-`$O.<bucket>.C.<nuid>`, and one description for each object on `$O.<bucket>.M.<name in base64>`.
+`$O.<bucket>.C.<nuid>`, and the metadata of each object on `$O.<bucket>.M.<name in base64>`.
 
 Source: ADR-20. Clients encode names in the URL-safe alphabet of base64, but nats.java uses the
-standard alphabet. If the two encodings of a name differ, its description may be under either
-subject.
+standard alphabet. If the two encodings of a name differ, the metadata may be under either subject.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def check_bucket(bucket: object) -> str:
 
 
 def check_object_name(name: object) -> str:
-    """Return the name of an object. Raises `BadArgument` if it is empty, too long or no text."""
+    """Return an object's name. Raises `BadArgument` if it is empty, too long or not a string."""
     if not isinstance(name, str) or not name:
         raise BadArgument(f"an object needs a name, a text that is not empty, got {name!r}")
     try:
@@ -119,18 +118,18 @@ class ObjectSubjects:
 
     @property
     def all_infos(self) -> str:
-        """A filter that matches the descriptions of all objects."""
+        """A filter that matches the metadata of all objects."""
         return f"$O.{self.bucket}.M.>"
 
     def chunks(self, nuid: str | None) -> str:
-        """Return the subject of the content with this NUID. Raises `BadArgument` if invalid."""
+        """Return the subject of an object's content; raises `BadArgument` for an invalid NUID."""
         return f"$O.{self.bucket}.C.{check_nuid(nuid)}"
 
     def info(self, name: str) -> str:
-        """Return the subject of an object's description. Raises `BadArgument` if invalid."""
+        """Return the subject of an object's metadata. Raises `BadArgument` for an invalid name."""
         return f"$O.{self.bucket}.M.{_url_safe(check_object_name(name))}"
 
     def other_info(self, name: str) -> str | None:
-        """Return the subject that nats.java uses for a description, None if it is the same."""
+        """Return the subject that nats.java uses for the metadata, None if it is the same."""
         standard = b64encode(check_object_name(name).encode()).decode()
         return None if standard == _url_safe(name) else f"$O.{self.bucket}.M.{standard}"

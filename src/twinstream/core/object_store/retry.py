@@ -1,4 +1,4 @@
-"""The policy by which chunks and descriptions are sent again."""
+"""The policy by which chunks and metadata are sent again."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _LEFT_OUT: Final = frozenset(_OF_THE_SERVER + _OF_ONE_PUBLICATION)
 def is_copied(name: str) -> bool:
     """Return whether a header is copied when a message is published again.
 
-    Names are compared case-sensitively, as the server does.
+    Names are compared case-sensitively, because the server does so, too.
     """
     return name not in _LEFT_OUT and not name.startswith(_BEGINNINGS)
 

@@ -103,7 +103,8 @@ class Cron:
     def next_after(self, at: int, zone: tzinfo = UTC) -> int:
         """Return the first time after `at` that matches, both in seconds since 1970.
 
-        Raises `BadArgument` if there is none within five years. The server refuses such a pattern.
+        Raises `BadArgument` if no time within five years matches. The server refuses such a
+        pattern.
         """
         walk = _Walk(at + 1, zone)
         last_year = walk.local().year + _YEARS
@@ -165,9 +166,10 @@ class _Walk:
         return datetime.fromtimestamp(self.at, self._zone)
 
     def cut(self, kept: int) -> None:
-        """Go back to the start of the month (`kept` 2), day (3) or hour (4), but only once.
+        """Go back to the start of the month (`kept` 2), day (3) or hour (4).
 
-        After the first time, the smaller fields are already at their start.
+        Only the first call of `cut` or `cut_to` has an effect. Later the smaller fields are already
+        at their start.
         """
         if not self._is_cut:
             self._is_cut = True
@@ -176,7 +178,7 @@ class _Walk:
             self.at = self._moment(*fields)
 
     def cut_to(self, size: int) -> None:
-        """Go back to a multiple of `size` seconds, but only once."""
+        """Go back to a multiple of `size` seconds, if this is the first call (see `cut`)."""
         if not self._is_cut:
             self._is_cut = True
             self.at -= self.at % size

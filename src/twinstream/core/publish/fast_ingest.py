@@ -11,10 +11,10 @@ after the last reply are confirmed only at the end of the batch. The server repl
 with a publish acknowledgement, whose `count` is the last number handled.
 
 With gaps "fail", a missing number or a message that the server refuses ends the batch at that
-point, and the messages before it are stored. With gaps "ok" the batch continues. Then a handled
-message may not be stored, since the notice of a gap is sent only once and may be lost. If a batch
-was idle for ten seconds, the server drops it without a notice. It replies to later messages of the
-batch that it does not know the batch (10208).
+point, and the messages before it are stored. With gaps "ok" the batch continues. But a handled
+message may be missing from the stream, since the server reports a gap only once, and this report
+may be lost. If a batch was idle for ten seconds, the server drops it without a notice. It replies
+to later messages of the batch that it does not know the batch (10208).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Fate(Enum):
     REFUSED = auto()
     """The server refused the message with an error; a retry would not help."""
     LOST = auto()
-    """The message is not stored, since the server has reported a gap there (with gaps "ok")."""
+    """The message is not stored: the server has reported a gap at its number (with gaps "ok")."""
     AGAIN = auto()
     """The message is not stored and may be sent again."""
     UNKNOWN = auto()
@@ -155,7 +155,7 @@ class FastBatch:
         self.trouble: TwinstreamError | None = None
         """Why the batch ended without an acknowledgement, None if it did not."""
         self.vanished: TwinstreamError | None = None
-        """The error by which the server reports that it does not know the batch (any more).
+        """The error with which the server reports that it does not know the batch; else None.
 
         The final reply to the batch may still be in flight, so the batch is not over yet.
         """

@@ -52,7 +52,7 @@ class PublishLimits:
     """The limits of a publisher, and its retries.
 
     At most `window` messages with a total of `window_bytes` bytes are in flight. The publisher
-    waits at most `timeout` seconds for the outcome of each.
+    waits at most `timeout` seconds for the outcome of each message.
     """
 
     window: int = field(default=WINDOW, converter=_window)

@@ -6,8 +6,8 @@ of an attempt, `silent` when an attempt times out, `unsent` when it could not be
 
 * `Send`: send the message again, after a pause. Either it is certain that the failed attempt stored
   nothing, or a message id or an expectation prevents the message from being stored twice.
-* `Prove`: find out whether an earlier attempt without a response was stored. This may be the reason
-  why the server refused the current attempt.
+* `Prove`: find out whether an earlier attempt without a response was stored. If it was, the server
+  may have refused the current attempt for this reason.
 * `Explain`: find out why there were no responders, or why no response arrived, then call
   `explained`.
 * `Fail`: publishing failed with this error.
@@ -109,7 +109,7 @@ class PublishEngine:
         # Whether a replica that lacks messages refused an attempt. Another replica may have stored
         # the message of that attempt.
         self._was_behind = False
-        # The last reported reason, if it is that the stream has no leader. This state is temporary.
+        # The reason that `Explain` last reported, if it is a missing leader, which is temporary.
         self._lacks_leader: NoLeader | None = None
         self.attempts = 1
         """The number of attempts, including the current one."""

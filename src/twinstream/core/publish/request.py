@@ -89,7 +89,7 @@ class PublishRequest(NamedTuple):
 
     @property
     def expected_sequence(self) -> int | None:
-        """The last sequence that the request expects, of its subject or of the stream."""
+        """The expected last sequence of the subject, else that of the stream, else None."""
         if self.expected_last_subject_seq is None:
             return self.expected_last_seq
         return self.expected_last_subject_seq
@@ -143,7 +143,7 @@ def several(requests: R) -> R:
 
 
 LISTED: Final = 100
-"""Maximum number of failures that a `PublishFailures` lists. It only counts further failures."""
+"""Maximum number of failures that a `PublishFailures` lists. Further failures are only counted."""
 
 
 class UnreadFailures:

@@ -110,8 +110,9 @@ class RetryPolicy:
 def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:
     """Return a `RetryPolicy`.
 
-    If `retries` is None, there are two retries. If `wait` is at least 0.01 seconds, there are more
-    until the timeout while the stream has no leader or is still processing the message id.
+    If `retries` is None, the policy has two retries. If in addition `wait` is at least 0.01
+    seconds, it retries until the timeout while the stream has no leader or is still processing the
+    message id.
     """
     if retries is not None:
         return RetryPolicy(retries, wait)
@@ -122,8 +123,8 @@ def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolic
 def may_get_leader(why: NoResponders) -> bool:
     """Return whether a later attempt may succeed.
 
-    It may if the stream has no leader, or if requests for the reason got no reply, which happens
-    while the cluster has no leader.
+    It may succeed if the stream has no leader at the moment. It may also succeed if the requests
+    that look for the reason got no reply, which happens while the cluster has no leader.
     """
     return isinstance(why, NoLeader) or isinstance(why.__cause__, RequestTimeout)
 

@@ -155,8 +155,7 @@ class Schedule:
         the years 1 to 9999.
 
         Args:
-            after: All returned times of a repeating schedule are after this one, which has a time
-                zone.
+            after: A time with a time zone. A repeating schedule returns only later times.
             count: How many times to return.
             started: When the schedule was stored. The times of `@every` depend on it. The default
                 is `after`.

@@ -90,7 +90,7 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def text_array(values: pa.Array) -> pa.Array:
-    """Return bytes as text. Bytes that are not UTF-8, as subjects may have, become U+FFFD."""
+    """Return bytes as text. Bytes that are not UTF-8, which subjects may contain, become U+FFFD."""
     import pyarrow as pa
 
     try:

@@ -76,8 +76,8 @@ def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
     """Return one column of bytes for each pair of adjacent edges.
 
     An edge is a column of offsets into `data`, with one offset for each message. Raises
-    `NotUniform` if an offset is outside `data`, or below the offset before it. That is the previous
-    edge of the same message or the last edge of the previous message.
+    `NotUniform` if an offset is outside `data`, or if it is below the previous edge of the same
+    message or the last edge of the previous message.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -61,8 +61,8 @@ def cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage |
 def cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage | None:
     """Return the messages of a pull, or None if they have to be parsed one by one.
 
-    `data` holds whole messages up to `end`. The reply subject of each contains `mark`, the
-    consumer's name between dots.
+    `data` holds whole messages up to `end`. The reply subject of each message contains `mark`,
+    which is the consumer's name between dots.
     """
     import pyarrow as pa
 

@@ -24,8 +24,8 @@ from twinstream.core.read.arrow_page import ArrowPage
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 
-#: Minimum number of messages for a page in bulk. Its fixed cost is about that of parsing as many
-#: frames.
+#: Minimum number of messages for a page in bulk. The fixed cost of such a page is about the cost of
+#: parsing this many frames.
 LEAST: Final = 500
 
 #: Maximum number of buffered bytes. This is four times `PAGE_BYTES`, for pages whose bytes are
@@ -142,7 +142,7 @@ class DirectBulk(BulkAnswer):
 
 
 class PullBulk(BulkAnswer):
-    """The response to a pull of `batch` messages. It ends with a status only if it has fewer."""
+    """The response to a pull of `batch` messages. If there are fewer, it ends with a status."""
 
     def __init__(self, sid: bytes, reply: bytes, consumer: str, batch: int) -> None:
         # No other control line contains the consumer's name, which was chosen at random.

@@ -60,9 +60,10 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
     message from a status. The first header line alone does not, because a publisher may send
     headers that begin like a status, and servers before 2.12 store them.
 
-    A server accepts any bytes as headers from a publisher. It replaces the last two bytes, usually
-    the empty line, by its own lines. If the stored headers do not end with an empty line, the
-    server's first line begins in the middle of a line. So the match may begin there as well.
+    A server accepts any bytes as headers from a publisher. In a response, it replaces the last two
+    bytes, usually the empty line, by its own lines. If the stored headers do not end with an empty
+    line, the server's first line begins in the middle of a line. So the match may begin there as
+    well.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
     found = _TAIL.match(body, start) if start >= 0 else None
@@ -109,7 +110,8 @@ def ns_of(text: bytes, where: str) -> int:
 def utc_ns(time: bytes, fraction: bytes | None) -> int | None:
     """Return the nanoseconds since 1970 of a time in UTC, None if the time is invalid.
 
-    `time` ends with the seconds. `fraction` has the digits after their decimal point, if any.
+    `time` ends with the seconds. `fraction` has the decimal places of the seconds, None if there
+    are none.
     """
     try:
         whole = datetime.fromisoformat(time.decode()) - _EPOCH

@@ -43,7 +43,7 @@ class ReadReport:
     """The first sequence not covered by a page: `end`, unless the read was closed early."""
     reason: ReadEnd
     overtaken_at: int | None = None
-    """None, or the first sequence of the stream when the read found that it was above `position`.
+    """The first sequence of the stream, if the read found it to be above `position`; else None.
 
     A number means that limits or a purge removed a part of the range before the read reached it.
     Messages of that part may be missing in the result.

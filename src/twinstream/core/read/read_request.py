@@ -36,8 +36,8 @@ class ReadRequest:
     """The validated arguments of a read.
 
     `start` is the first sequence of the range. If `start` and `start_time` are None, the range
-    begins with the stream. `end` is the sequence after the range. If `end` and `end_time` are None,
-    the range ends at the current end of the stream.
+    begins at the first message of the stream. `end` is the sequence after the range. If `end` and
+    `end_time` are None, the range ends at the current end of the stream.
     """
 
     start: int | None = None

@@ -38,8 +38,8 @@ class AckCutter:
         self._prefix: Final = prefix
         self._mark: Final = b"MSG " + prefix
         self._deliver: Final = deliver
-        # None if `learn` was not called yet, or not since the last read that did not match. Pattern
-        # and shape are replaced in one step.
+        # None before the first call of `learn`, and after a read that did not match until the next
+        # call. Pattern and shape are replaced in one step.
         self._known: tuple[re.Pattern[bytes], AckShape] | None = None
         self._aside = 0
 
@@ -63,8 +63,8 @@ class AckCutter:
     def take(self, data: bytes) -> bytes:
         """Deliver the acknowledgements at the start of `data`; return the bytes for the parser.
 
-        These are the bytes after the acknowledgements. They are all bytes if `data` does not begin
-        with an acknowledgement or if other frames stand between acknowledgements.
+        These are the bytes after the acknowledgements, or all of `data` if it does not begin with
+        an acknowledgement or if other frames stand between acknowledgements.
         """
         known = self._known
         if known is None or not data.startswith(self._mark):

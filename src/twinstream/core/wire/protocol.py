@@ -254,7 +254,7 @@ class Parser:
         return touched, events
 
     def _joined(self, data: bytes) -> bytes:
-        """Return the buffered bytes followed by `data`, or no bytes to wait for more.
+        """Return the buffered bytes followed by `data`, or no bytes if more are needed.
 
         It returns no bytes while the payload has fewer bytes than its line says, or while the line
         has no end.

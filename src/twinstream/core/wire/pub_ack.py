@@ -187,7 +187,7 @@ class AckReader:
         return shape.ack(digits)
 
     def read(self, frame: Frame, subject: str) -> PubAck:
-        """Return the acknowledgement in a reply; raises the errors of `read_pub_ack`."""
+        """Return the acknowledgement in a reply; raises `JetStreamError` or `BadAnswer`."""
         known = self.like_last(frame)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""Dead letters: the failures for which one is stored, their subjects, and their contents.
+"""Dead letters: which failures cause a dead letter, its subject, and its content.
 
 Source: nats-server 2.11 to 2.15. A consumer stops delivering a message in two cases: it was
 delivered `max_deliver` times without an acknowledgement, or a client terminated it. The server
@@ -52,7 +52,7 @@ Part = Literal["data", "headers"]
 """A part of a message that its dead letter may have to omit."""
 
 Cause = Literal["max_deliver", "terminated", "rejected"]
-"""The cause of a failure: too many deliveries, a client that terminated it, or a worker."""
+"""The cause of a failure: too many deliveries, termination by a client, rejection by a worker."""
 
 _SERVER_REASONS: Final = frozenset(
     {"Unacknowledged message was deleted", "Message deleted by stream limits"}
@@ -351,7 +351,7 @@ def _as_text(headers: Headers) -> str:
 
 
 def too_large(error: TwinstreamError, without: frozenset[Part]) -> Part | None:
-    """Return the next part to omit from a letter after an error, None if that does not help.
+    """Return the next part to omit from a letter after an error; None if omitting does not help.
 
     `without` are the parts that were omitted before.
     """

@@ -20,9 +20,9 @@ T = TypeVar("T")
 class WorkQueue(Generic[T]):
     """A queue of items by key.
 
-    A key is free, in progress or asleep. It is in progress while one of its items is, and asleep
-    until the retry of its first item. Callers in several threads need a lock, because the queue is
-    not thread-safe.
+    A key is in progress while one of its items is in progress. It is asleep while its first item
+    waits for a retry. Otherwise it is free. Callers in several threads need a lock, because the
+    queue is not thread-safe.
     """
 
     def __init__(self) -> None:
