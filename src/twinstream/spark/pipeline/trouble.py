@@ -44,7 +44,7 @@ _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
 
 def is_lasting(error: BaseException) -> bool:
-    """Return whether the error is permanent. Then a restart does not help."""
+    """Return whether the error is permanent, so that a restart does not help."""
     if isinstance(error, _LASTING):
         return True
     found = _RAISED.findall(str(error))

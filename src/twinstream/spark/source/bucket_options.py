@@ -1,6 +1,6 @@
 """The options of a read of a key-value bucket.
 
-Options that cannot be combined with them are refused.
+Options of stream reads that a bucket read cannot have are refused.
 """
 
 from __future__ import annotations

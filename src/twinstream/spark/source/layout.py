@@ -159,9 +159,9 @@ def _refuse_twice(requested: StructType) -> None:
 
 
 def _refuse_not_null(requested: StructType) -> None:
-    """Raise `SchemaError` for NOT NULL.
+    """Raise `SchemaError` if a column, struct member, array item or map value is NOT NULL.
 
-    If a message does not match the schema, its row has null in all columns of the payload.
+    A message that does not match the schema gives a row with null in all columns of the payload.
     """
     strict = next(_not_null(requested, ""), None)
     if strict is not None:
