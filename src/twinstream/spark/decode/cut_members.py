@@ -144,9 +144,10 @@ class Cutter:
     def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and the members that were cut, by name.
 
-        With ``in_bulk``, the values are parsed later if all of them are simple. If parsing then
-        raises `NotSimple`, the caller must call this again without ``in_bulk``. Raises
-        :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot parse.
+        With ``in_bulk``, if all values match the pattern of simple values, they are parsed when
+        `CutMember.values` is read. If this raises `NotSimple`, the caller must call `cut` again
+        without ``in_bulk``. Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value
+        that Python cannot parse.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 

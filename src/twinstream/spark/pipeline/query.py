@@ -37,8 +37,9 @@ class SourceQuery:
 
     The runner calls :meth:`step` repeatedly, until it returns false. With ``once``, the query ends
     when it has landed the messages that the stream had when the query started. The callback
-    ``tell`` is called with each event, also from a thread of Spark. ``is_to_end`` returns true
-    after a stop was requested. Then failed requests are not retried, and waits for a lock end.
+    ``tell`` is called with each event, sometimes from a thread of Spark. ``is_to_end`` returns true
+    after a stop was requested. From then on, failed requests are not retried, and waits for a lock
+    end.
     """
 
     def __init__(

@@ -51,7 +51,8 @@ class Layout:
 
     Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has no schema, or if a
     member of the payload has the name of another column, and
-    :class:`~twinstream.spark.errors.OptionError` if `columnNameOfCorruptRecord` has such a name.
+    :class:`~twinstream.spark.errors.OptionError` if `columnNameOfCorruptRecord` is the name of
+    another column.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:

@@ -1,7 +1,7 @@
 """Land a range again, after a change of the schema or after damage to files of a table.
 
 A replay reads whole batches from the stream again, with the same bounds, and replaces their rows in
-the tables. It can be repeated, also after a crash.
+the tables. It can be repeated, even after a crash.
 """
 
 from __future__ import annotations

@@ -64,9 +64,10 @@ class LandedRows:
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the sequences of messages with rows both before batch ``batch`` and from it on.
+        """Return the sequences of messages that were landed before batch ``batch`` and again since.
 
-        The list has the lowest sequences, at most ``most``.
+        A message is in the list if it has a row of an earlier batch, and a row of this batch or a
+        later batch. The list has the lowest sequences, at most ``most``.
         """
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
