@@ -54,14 +54,16 @@ class JetStreamDataSource(DataSource):
         return "jetstream"
 
     def schema(self) -> StructType:
-        """Return all columns that a read with these options offers, if the user gave no schema."""
+        """Return all columns that a read with these options offers.
+
+        Spark calls this if the user gave no schema.
+        """
         return Layout(SourceOptions.parse(self.options)).columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query; ``schema`` has the requested columns."""
-        # The reader does not support pushed predicates. Spark 4.3 applies pushed predicates also to
-        # the next query over the same DataFrame, and to the other branch of a union. Both would
-        # miss rows.
+        # The reader does not support pushed predicates. Spark 4.3 applies them also to the next
+        # query over the same DataFrame, and to the other branch of a union. Both would miss rows.
         options = SourceOptions.parse(self.options)
         refuse_limits(self.options)
         if options.bucket is not None:

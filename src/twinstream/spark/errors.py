@@ -89,7 +89,7 @@ class DecodeFailure(SparkSourceError):
 class JournalError(SparkSourceError):
     """Raised if a journal cannot be read, or if files of the tables are damaged or do not match it.
 
-    This includes rows of another writer in a table, and other folders among the batches.
+    This includes rows of another writer in a table, and folders of a table that are not batches.
     """
 
 

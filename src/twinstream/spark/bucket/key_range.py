@@ -19,7 +19,7 @@ __all__ = ["KeyRange", "Keys", "ranges_of_history", "ranges_of_keys"]
 
 @frozen
 class Keys:
-    """Keys of a bucket, each with the revision that was its last when the read was planned."""
+    """Keys of a bucket, each with its last revision at the time of planning."""
 
     revisions: Sequence[int]
     """The last revision of each key, ascending."""
@@ -72,7 +72,7 @@ def ranges_of_keys(
 ) -> list[KeyRange]:
     """Return ranges with about the same number of keys, for a read of the keys' last revisions.
 
-    Return an empty list without keys.
+    Return an empty list if there are no keys.
     """
     if not len(keys):
         return []

@@ -11,11 +11,11 @@ __all__ = ["located"]
 
 
 def located(options: SourceOptions) -> SourceOptions:
-    """Return the options with the bucket's prefix and subject filters, if they name a bucket.
+    """Return the options with the bucket's prefix and subject filters.
 
-    The stored subjects of a mirror begin with the prefix of its origin. So the prefix is derived
-    from the configuration of the bucket's stream, which is requested from the leader. Raises
-    `OptionError` if there is no such bucket.
+    Options without a bucket are returned unchanged. The stored subjects of a mirror begin with the
+    prefix of its origin. So the prefix is derived from the configuration of the bucket's stream,
+    which is requested from the leader. Raises `OptionError` if there is no such bucket.
     """
     bucket = options.bucket
     if bucket is None:

@@ -1,4 +1,4 @@
-"""The work of a task: read the keys of one range, also if they were written since planning."""
+"""The work of a task: read the keys of one range, even if they were written since planning."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
         for at in range(0, len(left), most):
             page = _last_of(left[at : at + most], part, leader)
             if history:
-                # Keep only revisions after the range. Earlier revisions were in the pages of the
-                # range.
+                # Keep only revisions after the range. The pages of the range contained all others.
                 last = pa.scalar(part.end - 1, pa.uint64())
                 page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
             yield page

@@ -48,8 +48,8 @@ _EARLIEST = Bound("startingOffsets", word="earliest")
 class BucketReader(DataSourceReader):
     """The reader of the keys that a bucket has when Spark plans the query.
 
-    Raises `OptionError` for an end other than the latest without ``history``, because a bucket does
-    not keep the values of all keys as of an earlier revision.
+    Without ``history``, the only possible end is ``latest``, because a bucket does not keep the
+    values of all keys as of an earlier revision. Raises `OptionError` for any other end.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:

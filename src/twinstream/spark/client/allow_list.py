@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 VARIABLES_VARIABLE: Final = "TWINSTREAM_ALLOWED_ENV"
-"""The name of the driver's environment variable that lists the variables that options may name. The
-list is separated by commas."""
+"""The environment variable of the driver with the comma-separated names of the variables that
+options may use."""
 
 FILES_VARIABLE: Final = "TWINSTREAM_ALLOWED_FILES"
-"""The name of the driver's environment variable that lists the files that options may name, and the
-folders whose files they may name. The list is separated as in PATH."""
+"""The environment variable of the driver with the files and folders that options may use. They are
+separated as in PATH. If a folder is listed, options may use all files below it."""
 
 CREDENTIALS: Final = (".creds",)
 PEM: Final = (".pem", ".crt", ".cer", ".key")

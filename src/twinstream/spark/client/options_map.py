@@ -116,9 +116,9 @@ class OptionsMap:
         return text.lower() == "true"
 
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return the value of an option, which is one of ``choices``. The first is the default.
+        """Return the item of ``choices`` that is the value of an option, ignoring case.
 
-        Words are compared without case. Raises `OptionError` for any other text.
+        If the option is not given, return the first item. Raises `OptionError` for any other text.
         """
         text = self.text(name)
         if text is None:

@@ -20,14 +20,14 @@ _BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
-    """The time that is left for retries of one request: ``seconds`` from the construction on."""
+    """The time for retries of one request, which ends ``seconds`` after the construction."""
 
     def __init__(self, seconds: float) -> None:
         self._deadline: Final = Deadline.after(seconds)
         self._pauses = 0
 
     def spend(self, error: TwinstreamError) -> None:
-        """Pause before another attempt. Raise ``error`` if the time would be over by then."""
+        """Pause before another attempt. Raise ``error`` if the time ends before that."""
         self._pauses += 1
         pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:

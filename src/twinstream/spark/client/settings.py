@@ -138,7 +138,7 @@ class ConnectionSettings:
         return {name for name, value in values.items() if value is not None}
 
     def subjects(self) -> ApiSubjects:
-        """Return the subjects of the JetStream API for the domain or prefix."""
+        """Return the subjects of the JetStream API, with the configured domain or prefix."""
         return ApiSubjects.of(domain=self.domain, prefix=self.api_prefix)
 
     def connect(self) -> Connection:

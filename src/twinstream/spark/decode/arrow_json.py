@@ -36,7 +36,8 @@ _BEGINS: Final = {
     "array": r"\[",
     "object": r"\{",
 }
-"""Regular expressions for the first character of a value, by the kinds in Arrow's errors."""
+"""Regular expressions for the first character of a value, by the name of the value's kind in
+Arrow's errors."""
 
 _FEW: Final = 64
 """`_unusual` considers a number of members usual if more than one in this many messages has that
@@ -262,7 +263,10 @@ class _Found:
 
 
 def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
-    """Return the JSON text of each row's extras if only one member can be an extra."""
+    """Return the JSON text of each row's extras, of which ``name`` is the only member.
+
+    Raises `Refused` if a value has no JSON text.
+    """
     try:
         texts = _texts(member)
     except Misfit:

@@ -61,9 +61,9 @@ def converter(kind: DataType, *, lenient: bool = False) -> Converter:
 
 
 def member_converter(spec: StructField, *, lenient: bool = False) -> Take:
-    """Return the function that converts the member of a message that belongs to a column.
+    """Return the function that converts a message's member for its column ``spec``.
 
-    See `converter` for ``lenient`` and the error.
+    ``lenient`` and the raised `SchemaError` are as for `converter`.
     """
     return _Compiler(lenient).member(spec, _MESSAGE)
 

@@ -54,9 +54,10 @@ class NotSimple(Exception):
 class CutMember:
     """The values that were cut from members of one name, in the order of the text.
 
-    The numbers from ``first`` up replace them. ``ranks`` are their positions among the values of
-    all names that were cut. ``starts`` returns the offsets at which the members of all names begin
-    in the text. ``texts`` has the unparsed values; it is empty if the values were cut one by one.
+    In the text, numbers from ``first`` up replace the values. All names were cut together:
+    ``ranks`` are the positions of these values among the cut values of all names, and ``starts``
+    returns the offsets at which the members of all names begin in the text. ``texts`` has the
+    unparsed values; it is empty if the values were cut one by one.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class CutMember:
         return self._values
 
     def values_at(self, places: Sequence[int]) -> list[object]:
-        """Return the parsed values at some positions. Raises the error of `values`."""
+        """Return the parsed values at some positions. Raises `NotSimple` as `values` does."""
         if self._values is None and len(places) < len(self):
             return _read([self.texts[at] for at in places])
         return [self.values[at] for at in places]
@@ -143,9 +144,10 @@ class Cutter:
     def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and the members that were cut, by name.
 
-        With ``in_bulk``, the values are parsed later if all of them are simple. If parsing then
-        raises `NotSimple`, the caller must call this again without ``in_bulk``. Raises
-        :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot parse.
+        With ``in_bulk``, if all values match the pattern of simple values, they are parsed when
+        `CutMember.values` is read. If this raises `NotSimple`, the caller must call `cut` again
+        without ``in_bulk``. Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value
+        that Python cannot parse.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 

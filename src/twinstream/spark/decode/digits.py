@@ -35,7 +35,7 @@ _ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
 _SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
 _VALUE: Final = rf"{_BLANK}+:{_BLANK}+((?:-?+|\[{_SHORT}){_LONG}[-+0-9.eE,nul\[\] \t\r\n]*+)"
 
-#: The end of a name with an escape. Such a name may be any of the names, written with escapes.
+#: The end of a name that contains an escape. Any of the searched names can be written in this way.
 _ESCAPED: Final = r'\\.(?:[^"\\]|\\.)*"'
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 

@@ -1,4 +1,4 @@
-"""The description of one kind of server event: its name, type, subject and columns."""
+"""The definition of one kind of server event: its name, type, subject and columns."""
 
 from __future__ import annotations
 

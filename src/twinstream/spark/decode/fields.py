@@ -63,7 +63,7 @@ LONG: Final = LongType()
 STRING: Final = StringType()
 TIMESTAMP: Final = TimestampType()
 DECIMAL20: Final = DecimalType(20, 0)
-"""A type for every unsigned 64-bit number."""
+"""A type that holds every unsigned 64-bit number."""
 
 _REQUIRED: Final = "twinstream.required"
 _NULLABLE: Final = "twinstream.nullable"
@@ -92,7 +92,7 @@ def required(
 ) -> StructField:
     """Return the column of a member that must be present; with ``nullable``, it may be null.
 
-    With ``exact``, a message does not match if its number cannot be a double without a change.
+    With ``exact``, a message does not match if converting its number to a double changes it.
     """
     extra = {_REQUIRED: True, _NULLABLE: True} if nullable else {_REQUIRED: True}
     return _field(name, kind, comment, {**extra, _EXACT: True} if exact else extra)
@@ -104,7 +104,7 @@ def optional(name: str, kind: DataType, comment: str = "", *, exact: bool = Fals
 
 
 def json_text(name: str, comment: str = "", *, must_exist: bool = False) -> StructField:
-    """Return a text column for a member with values of any type. It has each value as JSON text.
+    """Return a text column that stores the values of a member, of any type, as JSON text.
 
     With ``must_exist``, the member must be present; it may be null.
     """
@@ -123,7 +123,7 @@ def is_nullable(field: StructField) -> bool:
 
 
 def is_exact(field: StructField) -> bool:
-    """Return whether the column rejects numbers that a double cannot represent exactly."""
+    """Return whether the column rejects numbers that conversion to a double changes."""
     return bool(field.metadata.get(_EXACT))
 
 

@@ -50,8 +50,8 @@ _TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": 
 _INT64_MAX: Final = 2**63 - 1
 
 _MOST_DIGITS: Final = 38
-#: If ``multipleOf`` has at most this many digits after the point, it defines a decimal. A decimal
-#: with more digits after the point would have few digits before it.
+#: If ``multipleOf`` has at most this many decimal places, the column is a decimal. With more, a
+#: decimal would have few digits left before the decimal point.
 _FINEST: Final = 18
 #: The maximum number of combinations of alternatives in a schema.
 _MOST_ALTERNATIVES: Final = 10_000
@@ -178,7 +178,7 @@ class _Reader:
         return self._described(schema, where)[0]
 
     def _described(self, schema: object, where: str) -> tuple[Typed, str]:
-        """Return the type of the values that a schema describes, and their comment."""
+        """Return the type of the values that a schema describes, and their column's comment."""
         found = self._parts(schema, where)
         if found is None:  # the type is recursive, so it has no finite set of columns
             return ANYTHING, ""
@@ -193,10 +193,11 @@ class _Reader:
     def _within(
         self, parts: Parts, words: Schema, choices: tuple[Sequence[object], ...], where: str
     ) -> Typed:
-        """Return the type of values that match the parts, the keywords ``words`` and the choices.
+        """Return the type of values that match all arguments.
 
-        During this call, the references of the parts are in `_open`. So `_parts` detects a schema
-        that contains itself.
+        ``parts`` is a merged schema, ``words`` are further keywords, and ``choices`` are further
+        lists of alternatives. During this call, `_open` contains the references of ``parts``, so
+        that `_parts` detects a schema that contains itself.
         """
         self._open.extend(parts.refs)
         try:
@@ -369,7 +370,7 @@ def _type_of(value: object) -> str:
 
 
 def _values(words: Schema) -> list[object] | None:
-    """Return the values that the schema lists as allowed, or ``None`` if it has no such list."""
+    """Return the values that the schema lists as allowed, or ``None`` if it lists none."""
     values = [words["const"]] if "const" in words else words.get("enum")
     return cast(list[object], values) if isinstance(values, list) else None
 
@@ -394,7 +395,7 @@ def _decimal(value: object, where: str) -> DecimalType:
 
 
 def _scale(step: object, where: str) -> int | None:
-    """Return the number of digits after the point that multiples of ``step`` have.
+    """Return the number of decimal places that multiples of ``step`` (``multipleOf``) need.
 
     Return ``None`` if ``step`` is ``None``. Raises `SchemaError` for an invalid ``step``.
     """
@@ -408,7 +409,10 @@ def _scale(step: object, where: str) -> int | None:
 
 
 def _whole_digits(words: Schema) -> int:
-    """Return the maximum number of digits before the point that the bounds of a number allow."""
+    """Return the maximum number of digits before the decimal point that the bounds allow.
+
+    Return `_MOST_DIGITS` if a bound is missing.
+    """
     ends = [
         [words[word] for word in pair if isinstance(words.get(word), int | float)]
         for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))

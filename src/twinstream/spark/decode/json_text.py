@@ -23,9 +23,9 @@ _SCALAR: Final = (
     rf"(?:{_TEXT}|true|false|null"
     r"|0|-?[1-9][0-9]*(?:\.[0-9]+)?|-?0\.(?:[0-9]{1,6}|0{0,5}[1-9][0-9]*))"
 )
-#: A text that `to_json` would write in the same way. It has no arrays, nested objects, escapes,
-#: spaces between values, and no numbers that `to_json` would write with an exponent or without
-#: their sign.
+#: A text that `to_json` would return unchanged: a scalar, or an object whose values are scalars. It
+#: has no escapes and no spaces between values. It has no exponents, no number so small that
+#: `to_json` may write an exponent, and no -0, because `to_json` may drop the sign.
 _AS_WRITTEN: Final = rf"^(?:{_SCALAR}|\{{(?:{_TEXT}:{_SCALAR}(?:,{_TEXT}:{_SCALAR})*)?\}})$"
 
 #: Python converts a whole number of up to this many digits with any setting, because it is the
@@ -69,8 +69,8 @@ def _parsed(text: str, whole: Callable[[str], int | Decimal]) -> object:
 def value_at(text: str, place: int) -> tuple[object, int]:
     """Return the JSON value that begins at an offset in a text, and the offset of its end.
 
-    Raises :class:`Misfit` or an error of the standard library for values that `parse` refuses, and
-    for a whole number with more digits than Python converts by default.
+    Raises :class:`Misfit`, ``ValueError`` or ``RecursionError`` for values that `parse` refuses,
+    and ``ValueError`` for a whole number with more digits than Python converts by default.
     """
     found: tuple[object, int] = _LOOSE.raw_decode(text, place)
     value, end = found
@@ -89,7 +89,7 @@ def _size(value: object) -> int:
 def values_of(texts: Sequence[str]) -> list[object]:
     """Return the value of each text. The texts must have no nested objects.
 
-    Raises the errors of `value_at`, and `ValueError` if a text is not one value.
+    Raises ``ValueError`` if a text is not one value, and otherwise errors as `value_at` does.
     """
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
@@ -123,7 +123,7 @@ def to_json(value: object) -> str:
 def to_json_each(values: Sequence[object]) -> list[str]:
     """Return the text of `to_json` for each value. For many values this is much faster.
 
-    Raises the errors of `to_json`.
+    Raises :class:`Misfit` as `to_json` does.
     """
     mark = secrets.token_hex(16)  # a random separator that no value contains
     marked: list[object] = [mark] * (2 * len(values) + 1)
@@ -140,8 +140,8 @@ def to_json_each(values: Sequence[object]) -> list[str]:
 def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:
     """Return the same texts as `to_json_each` for values that were parsed from ``texts``.
 
-    Most texts already have the form that `to_json` writes, and are returned unchanged. Raises the
-    errors of `to_json`.
+    Most texts already have the form that `to_json` writes, and are returned unchanged. Raises
+    :class:`Misfit` as `to_json` does.
     """
     written = pa.array(texts, pa.string())
     usual = pc.match_substring_regex(written, _AS_WRITTEN)

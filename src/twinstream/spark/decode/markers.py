@@ -35,7 +35,7 @@ _WORDS: Final[Mapping[KeyValueOperation, str]] = {
 def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
     """Return the operation, `DEL` or `PURGE`, of each marker, by position in the page.
 
-    Only messages at the given positions are considered. A marker has no payload.
+    Only messages at the given positions are examined. A message with a payload is no marker.
     """
     empty = pc.equal(pc.binary_length(page.payloads), 0)
     if not pc.any(empty).as_py():

@@ -58,10 +58,10 @@ _SINGLE: Final = struct.Struct("<f")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The timestamps with a zone that Arrow accepts, and the same timestamps with lower-case letters.
-#: The converter must accept what Arrow accepts. Otherwise the other messages of a page, which
-#: determine whether Arrow or this converter is used, would decide whether a message matches. So a
-#: timestamp may be in the year 0 if its zone moves it to the year 1, and the seconds, the minutes
-#: of the time and the minutes of the zone are optional.
+#: Arrow or this converter parses a message, depending on the other messages of its page. Both must
+#: accept the same timestamps, so that this choice does not change the result. Like Arrow, the
+#: converter accepts a timestamp in the year 0 if it is in the year 1 in UTC. The seconds, the
+#: minutes of the time and the minutes of the zone are optional.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
@@ -96,7 +96,7 @@ def json_column(value: object, extras: Extras) -> object:
 
 
 def text(where: str) -> Converter:
-    """Return the converter to text."""
+    """Return a converter for text columns."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -109,7 +109,7 @@ def text(where: str) -> Converter:
 
 
 def text_or_json(where: str) -> Converter:
-    """Return the converter to text that converts values of other types to JSON text."""
+    """Return a converter for text columns that converts other values to JSON text."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -120,7 +120,7 @@ def text_or_json(where: str) -> Converter:
 
 
 def integer(where: str, bits: int) -> Converter:
-    """Return the converter to signed whole numbers of ``bits`` bits.
+    """Return a converter for columns of signed integers with ``bits`` bits.
 
     A number such as 1.0 or 1e3 also counts as a whole number.
     """
@@ -155,7 +155,7 @@ def _unfit(where: str, value: object, bits: int) -> Misfit:
 
 
 def decimal(where: str, kind: DecimalType) -> Converter:
-    """Return the converter to decimals, which are never rounded."""
+    """Return a converter for decimal columns. It never rounds a number."""
     limit = Decimal(10) ** (kind.precision - kind.scale)
     step = Decimal(1).scaleb(-kind.scale)
 
@@ -177,7 +177,7 @@ def decimal(where: str, kind: DecimalType) -> Converter:
 
 
 def number(where: str, *, single: bool = False, exact: bool = False) -> Converter:
-    """Return the converter to doubles, or to floats with ``single``.
+    """Return a converter for columns of doubles, or of floats with ``single``.
 
     With ``exact``, a number does not fit if the conversion to a double changes it.
     """
@@ -204,7 +204,7 @@ def number(where: str, *, single: bool = False, exact: bool = False) -> Converte
 
 
 def boolean(where: str) -> Converter:
-    """Return the converter to booleans."""
+    """Return a converter for boolean columns."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None or isinstance(value, bool):
@@ -215,7 +215,7 @@ def boolean(where: str) -> Converter:
 
 
 def moment(where: str) -> Converter:
-    """Return the converter from timestamps (RFC 3339) to microseconds since 1970."""
+    """Return a converter from timestamps (RFC 3339) to microseconds since 1970."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -250,12 +250,12 @@ def _zone(text: str) -> timedelta:
     if text in "Zz":
         return timedelta(0)
     offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]) if len(text) > 3 else 0)
-    timezone(offset)  # raises an error for a day or more
+    timezone(offset)  # raises `ValueError` for an offset of a day or more
     return offset if text[0] == "+" else -offset
 
 
 def day(where: str) -> Converter:
-    """Return the converter from text such as ``2006-01-02`` to dates."""
+    """Return a converter from text such as ``2006-01-02`` to dates."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -271,7 +271,7 @@ def day(where: str) -> Converter:
 
 
 def base64_bytes(where: str) -> Converter:
-    """Return the converter from base64 text to bytes."""
+    """Return a converter from base64 text to bytes."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:

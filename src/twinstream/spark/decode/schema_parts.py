@@ -54,9 +54,9 @@ def parts_of(
 ) -> Parts | None:
     """Merge a schema with the schemas of its `$ref` and `allOf`.
 
-    If two values of a keyword cannot be combined, the value that the schema itself has is used.
-    ``within`` has the references of the schemas that contain this schema. Returns ``None`` if the
-    schema refers to one of them, because then its type is recursive.
+    If two values of a keyword cannot be combined, the value of ``schema`` takes precedence over
+    the value of a merged schema. ``within`` has the references of the schemas that contain this
+    schema. Returns ``None`` if the schema refers to one of them, because its type is recursive.
     """
     words: Schema = {}
     choices: list[Sequence[object]] = []

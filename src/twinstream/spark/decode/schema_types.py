@@ -131,7 +131,7 @@ def _wider_number(first: DataType, second: DataType) -> DataType | None:
 
 
 def _digits(kind: DataType) -> tuple[int, int] | None:
-    """Return the maximum numbers of digits before and after the point.
+    """Return the maximum numbers of digits before and after the decimal point.
 
     Return ``None`` if the type is neither an integer nor a decimal.
     """
@@ -149,7 +149,7 @@ def _digits(kind: DataType) -> tuple[int, int] | None:
 def _records(first: StructType, second: StructType) -> StructType:
     """Return a struct with the members of both structs.
 
-    A member of only one struct may be absent.
+    A member that only one of the structs has is optional in the result.
     """
     ours = {each.name: each for each in first}
     theirs = {each.name: each for each in second}

@@ -137,7 +137,7 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
         try:
             values = shape(array.values)
         except Refused:
-            raise Refused from None  # the rows of the error are rows of items, not of messages
+            raise Refused from None  # the error has positions of items, not of messages
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=mask)
 
     return shape_all
@@ -158,9 +158,9 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _named(array: pa.Array, error: str) -> list[int]:
-    """Return the rows with the text that an error of a cast quotes.
+    """Return the rows whose value is the text that the error message of a cast quotes.
 
-    Return an empty list if the error quotes no text.
+    Return an empty list if the message quotes no text.
     """
     _, _, rest = error.partition("'")
     text, found, _ = rest.rpartition("'")

@@ -17,8 +17,8 @@ BATCH_FOLDER: Final = "batch_id="
 def batch_folders(table: Path) -> dict[int, Path]:
     """Return the folders of a table by the number of their last batch, ascending.
 
-    Raises `JournalError` if a name has the prefix of batch folders but no number. Readers of the
-    table would read the files in such a folder.
+    Raises `JournalError` if a name has the prefix of batch folders but no number, because readers
+    of the table would read the files in such a folder.
     """
     try:
         names = os.listdir(table)

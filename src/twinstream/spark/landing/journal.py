@@ -70,7 +70,7 @@ class Journal:
         return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
-        """Return the plan of the unfinished batch, or ``None`` without one."""
+        """Return the plan of the unfinished batch, or ``None`` if there is none."""
         file = self._folder / _PLAN
         return read_json(file, Plan.from_json) if file.exists() else None
 

@@ -124,8 +124,8 @@ def ranges_of(
     any sequence of the planned range.
 
     Raises `DataLossError` if the stream has lost messages of the range, or if it was re-created or
-    restored to an earlier state. With ``failOnDataLoss=false``, lost messages are left out, and the
-    list is empty for another stream.
+    restored to an earlier state. With ``failOnDataLoss=false``, no error is raised: lost messages
+    are left out, and the list is empty if the stream was re-created or restored.
     """
     (state,) = leader.states()
     continuity = Continuity(options, leader.time_at)

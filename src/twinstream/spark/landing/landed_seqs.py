@@ -3,8 +3,9 @@
 Each task checks that the sequences of its range ascend, and the ranges of a batch do not overlap.
 So if the batch has only files of these tasks, with as many rows as the tasks reported, each
 sequence occurs once. The driver then reads no sequences and needs no more memory for a large batch
-than for a small batch. Otherwise an earlier attempt has added files to some of the tables, or
-another program has written to the batch's folders. Only then the driver reads the sequences.
+than for a small batch. Otherwise, an earlier attempt has added files to some of the tables, or
+another program has written to the batch's folders. Only in these two cases does the driver read
+the sequences.
 """
 
 from __future__ import annotations
@@ -48,14 +49,18 @@ class Seqs:
 
 
 class Ascending:
-    """A check, in a task, that the sequences of the pages of a range ``[start, end)`` ascend."""
+    """A check of the pages of a range: their sequences must ascend within ``[start, end)``."""
 
     def __init__(self, start: int, end: int) -> None:
         self._next = start
         self._end = end
 
     def check(self, seqs: pa.Array) -> None:
-        """Raise `SparkSourceError` if the sequences of the next page do not ascend in the range."""
+        """Check the next page.
+
+        Raises `SparkSourceError` unless its sequences are ascending, above those of the previous
+        page, and within the range.
+        """
         if not len(seqs):
             return
         first, last = seqs[0].as_py(), seqs[-1].as_py()
@@ -101,7 +106,7 @@ def _distinct(files: Iterable[Path], column: str, low: int, high: int, count: in
 
 
 def pieces(low: int, high: int, count: int) -> Iterator[tuple[int, int]]:
-    """Split ``[low, high)``, which has ``count`` sequences, into ranges of about `_PIECE`."""
+    """Split ``[low, high)``, which has ``count`` rows, into ranges with about `_PIECE` rows."""
     parts = max(1, -(-count // _PIECE))
     edges = [low + (high - low) * at // parts for at in range(parts + 1)]
     return pairwise(edges)

@@ -35,7 +35,7 @@ __all__ = ["Landing"]
 class Landing:
     """The landing of one stream in tables below the folder ``root``, one batch per run.
 
-    ``table`` is the name of the table for all messages that are not dead letters and not events.
+    ``table`` is the name of the table for all messages that are neither dead letters nor events.
     """
 
     options: SourceOptions
@@ -109,7 +109,7 @@ class Landing:
         )
 
     def _refuse_filter(self, before: Plan | None) -> None:
-        """Raise `OptionError` if the filter differs from the filter of ``before``.
+        """Raise `OptionError` if the filter differs from that of the previous plan, ``before``.
 
         Messages that the old filter skipped would never be landed. With ``failOnDataLoss=false``,
         the change is accepted.

@@ -19,7 +19,7 @@ def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
 
     Raises `PipelineBusy` if another process has the lock; the error names that process and its
     purpose. ``lock`` is the file that is locked, and ``purpose`` is shown to other processes. The
-    operating system releases the lock when the process ends, also if it is killed.
+    operating system releases the lock when the process ends, even if it is killed.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a+", encoding="utf-8") as file:

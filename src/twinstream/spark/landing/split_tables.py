@@ -66,8 +66,8 @@ class TableNames:
     """The names of the tables of one stream.
 
     ``table`` is for messages that match the schema, and ``dead_letters`` is for all others. Events
-    have one table per kind instead of ``table``. The name of such a table is ``prefix`` and the
-    kind.
+    have one table per kind instead of ``table``. The name of such a table is ``prefix`` followed by
+    the kind.
     """
 
     table: str

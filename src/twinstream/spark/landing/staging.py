@@ -66,7 +66,8 @@ class Staging:
         """Move the files to the new folder ``target``, and return their new paths.
 
         The folder appears atomically and is synced to disk. The contents of the files must be
-        synced before. Then the messages survive a power failure, also if the stream removes them.
+        synced before this call. Otherwise, a power failure could lose messages that the stream has
+        removed after this call.
         """
         if HOOKS:
             reached("staging: before put", target)

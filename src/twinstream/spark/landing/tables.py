@@ -70,9 +70,9 @@ class ParquetBatch:
     """The writer of one batch to Parquet tables below ``root``, with one rename per table.
 
     ``writer`` is the name of the source or stream that lands the batch. ``fits`` maps a table to
-    the columns of the last files that were compared with the table. If one dictionary is passed for
-    all batches, files with the same columns are not compared again, which would read folders of
-    the table. Pass it only if no other process writes to the tables.
+    the columns of the last files that were compared with the table. Files with the same columns are
+    not compared again, because a comparison reads folders of the table. The caller may pass one
+    dictionary for all batches, if no other process writes to the tables.
     """
 
     def __init__(
@@ -142,8 +142,8 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
     # This attempt has no files for such a table if the stream has removed the messages since.
     others = (name for name in job.tables if name not in files)
     names = {*files, *filter(tables.has, others)}
-    # The table of dead letters is last. If another table refuses its rows, no dead letters must be
-    # added.
+    # The table of dead letters is last, so that no dead letters are added if another table refuses
+    # its rows.
     for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):
         tables.put(table, files.get(table, ()), job.columns(table))
 
@@ -153,9 +153,10 @@ def refuse_taken(
 ) -> None:
     """Raise `JournalError` if a table already has rows of batch ``number`` or a later batch.
 
-    Call this before the batch begins. Otherwise the batch would count as already landed in the
-    table. ``reaches`` returns whether a table has a batch with a number or a higher number.
-    ``owner`` names the stream or source that lands the batch, for the error.
+    Call this before the batch begins. Without this check, `BatchWriter.put` would take such rows
+    for rows of this batch and not add its files. ``reaches`` returns whether a table has a batch
+    with a number or a higher number. ``owner`` names the stream or source that lands the batch, for
+    the error.
     """
     for table in tables:
         if reaches(table, number):

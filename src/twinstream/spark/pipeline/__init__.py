@@ -5,7 +5,7 @@
 - :func:`read_config` reads the configuration file of ``twinstream pipeline``. The function
   :func:`~twinstream.spark.pipeline.runner.run` runs the configured pipeline. It lands several
   streams at the same time in Parquet or Delta tables, with dead letters and a journal of the
-  batches. Each message is landed exactly once, also after crashes;
+  batches. Each message is landed exactly once, even after crashes;
 - the modules ``verify``, ``replay``, ``compact`` and ``vacuum`` maintain the tables.
 """
 

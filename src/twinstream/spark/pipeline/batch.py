@@ -96,9 +96,9 @@ def land(
 
 
 def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
-    """Return the number of rows and the first and last message of each subject in a landed table.
+    """Return the row count and the bounds of sequence and time of each subject in a landed table.
 
-    The result is in the order of the subjects.
+    The list is in the order of the subjects.
 
     Args:
         spark: the session that reads the table.
@@ -137,7 +137,8 @@ def _folder(path: str) -> Path:
 def _refuse_latest(options: SourceOptions) -> None:
     """Raise `OptionError` if the options start the landing at the end of the stream.
 
-    The position is stored only with a batch. So each call would start at the end and land nothing.
+    A landing stores its position only with a batch. At the end there is no batch to land, so each
+    call would start at the end again and land nothing.
     """
     if options.start is not None and options.start.asks_for("latest"):
         raise OptionError(

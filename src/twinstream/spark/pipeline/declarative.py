@@ -65,7 +65,7 @@ def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder, and return the written files.
 
     Raises `ConfigError` if the folder is not empty, if its path has a character that URLs escape
-    (Spark would use another path), and for the errors of `code_of`.
+    (Spark would use another path), or if the names of tables are refused by `code_of`.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")

@@ -60,7 +60,8 @@ def {table}_dead_letters() -> DataFrame:
 def code_of(config: PipelineConfig) -> str:
     """Return the text of the Python module for a pipeline.
 
-    Raises `ConfigError` if a table's name is no Python name, or if two tables have the same name.
+    Raises `ConfigError` if the name of a table is not a valid Python name, or if the names of two
+    tables are equal, ignoring case.
     """
     taken: set[str] = set()
     for source in config.sources:

@@ -13,7 +13,7 @@ __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 @frozen
 class Started:
-    """The event that a query was started. The query continues at sequence ``position``."""
+    """Reported when a query was started. It continues at sequence ``position`` of the stream."""
 
     source: str
     position: int
@@ -23,7 +23,7 @@ class Started:
 
 @frozen
 class Landed:
-    """The event that a batch was landed in its tables."""
+    """Reported when a batch was landed in its tables."""
 
     source: str
     entry: BatchEntry
@@ -31,7 +31,7 @@ class Landed:
 
 @frozen
 class Released:
-    """The event that the messages below sequence ``end`` were released.
+    """Reported when the messages below sequence ``end`` were released.
 
     ``mode`` is the source's setting ``commit``. ``removed`` is the number of messages that a purge
     removed from the stream; it is 0 for a bookmark.
@@ -45,7 +45,7 @@ class Released:
 
 @frozen
 class Failed:
-    """The event that a query failed.
+    """Reported when a query failed.
 
     The query restarts in ``retry_in`` seconds, or never if ``retry_in`` is ``None``.
     """
@@ -61,7 +61,7 @@ class Failed:
 
 @frozen
 class Ended:
-    """The event that a source ended without an error.
+    """Reported when a source ended without an error.
 
     Either all messages are landed, or a stop was requested.
     """

@@ -70,10 +70,11 @@ class BatchLander:
         self._has_looked = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
-        """Land a batch. Raises any error of the landing.
+        """Land a batch.
 
-        Only the session of ``rows`` is used, because reading ``rows`` would pass each message
-        through Java. The tasks of the landing read the messages from the stream.
+        An error is stored in `failure` and raised again. Only the session of ``rows`` is used,
+        because reading ``rows`` would pass each message through Java. The tasks of the landing read
+        the messages from the stream.
         """
         try:
             with self._lock.shared(lambda: self._is_stopping) as granted:
@@ -157,8 +158,8 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # If the query differs, the batch was begun with an earlier checkpoint. The rows of the
-            # batch were removed when the new checkpoint began.
+            # If the journal has the batch with another query ID, an earlier checkpoint planned the
+            # batch. Its rows were removed when the new checkpoint began.
             self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
@@ -168,8 +169,8 @@ class BatchLander:
     def _refuse_taken(self, batch: int) -> None:
         """Raise `JournalError` if a table already has this batch.
 
-        Only the first call also looks for later batches. Later calls need not, because then only
-        this process has written to the tables.
+        The first call also raises the error for later batches. Later calls check only this batch,
+        because since the first call only this process has written to the tables.
         """
         look = self._sink.holds if self._has_looked else self._sink.reaches
         owner = f"source {self._source.name}"

@@ -37,8 +37,9 @@ class SourceQuery:
 
     The runner calls :meth:`step` repeatedly, until it returns false. With ``once``, the query ends
     when it has landed the messages that the stream had when the query started. The callback
-    ``tell`` is called with each event, also from a thread of Spark. ``is_to_end`` returns true
-    after a stop was requested. Then failed requests are not retried, and waits for a lock end.
+    ``tell`` is called with each event, sometimes from a thread of Spark. ``is_to_end`` returns true
+    after a stop was requested. From then on, failed requests are not retried, and waits for a lock
+    end.
     """
 
     def __init__(
@@ -90,8 +91,8 @@ class SourceQuery:
                 if time.monotonic() >= self._start_at:
                     self._start()
             else:
-                # Read this before the release. Otherwise the query could commit a batch and end
-                # after the release, and the batch would not be released.
+                # Read `isActive` before the release. If the release came first, the query could
+                # commit a last batch and end between the two, and that batch would not be released.
                 running = self._query.isActive
                 self._release_committed()
                 if not running:
@@ -120,8 +121,8 @@ class SourceQuery:
         if self._query is None or not self._query.isActive:
             return True
         status = self._query.status
-        # A stop may interrupt the planning of a batch, because planning writes no rows. A stop does
-        # not wait for its end, because planning takes a minute if the server does not respond.
+        # A stop may interrupt the planning of a batch, because planning writes no rows. It does not
+        # wait for the end of the planning, which takes a minute if the server does not respond.
         is_planning = str(status["message"]).startswith("Getting offsets")
         return is_planning or not status["isTriggerActive"]
 
@@ -142,7 +143,7 @@ class SourceQuery:
         except Exception as error:
             if not spark_is_gone(error):
                 raise
-            self._close()  # the run has already raised this error
+            self._close()  # `run` has already raised this error
             return
         if self._ended:
             return
@@ -197,9 +198,9 @@ class SourceQuery:
     def _position(self, identity: Identity, state: StreamState) -> int:
         """Return the first sequence that is not landed.
 
-        Raises `DataLossError` if the stream was re-created or restored to an earlier state. The
-        messages of such a stream below this sequence may not be landed, so they must not be
-        released.
+        If the stream was re-created or restored to an earlier state, its messages below this
+        sequence are perhaps not landed and must not be released. In this case, raises
+        `DataLossError`, or with ``failOnDataLoss = false`` returns the stream's first sequence.
         """
         committed = self._checkpoint.last_committed()
         position = Position(identity.origin, identity.created)

@@ -41,7 +41,9 @@ def recovered(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return ``identity``, or a new identity if the checkpoint and the journal do not agree.
+    """Return ``identity``, or a new identity if the checkpoint does not match the journal.
+
+    With a new identity, the source continues after the last batch of the journal.
 
     Raises:
         DataLossError: if the stream was re-created or removed messages that were not landed, unless
@@ -70,9 +72,10 @@ def accepted(
 ) -> Identity:
     """Return the identity with which to continue on a stream that the user accepts as a copy.
 
-    The result is ``identity`` if no batch is landed, or if the stream is known to be the landed
-    stream or a copy. Otherwise it is a new identity, and the last batch is appended to the journal
-    with the creation time of the copy. Raises `DataLossError` if the stream cannot be a copy.
+    The result is ``identity`` if no batch is landed, or if the stream is the landed stream or has
+    the message that the mark of the last batch describes. Otherwise the result is a new identity,
+    and the last batch is appended to the journal again, with the creation time of the copy. Raises
+    `DataLossError` if the stream cannot be a copy.
     """
     log = BatchLog(folder.journal)
     last = log.last()
@@ -100,10 +103,10 @@ def refiltered(
     """Return ``identity``, or a new identity if the subjects of the source were changed.
 
     Messages that the old subjects skipped are not landed. ``seq_from`` returns the sequence of the
-    first message, at or after a given sequence, that the new subjects match, or ``None``. Raises
-    `CheckpointError` if a purge would remove messages that the old subjects skipped. Raises
-    `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was re-created, restored or
-    has lost messages.
+    first message, at or after a given sequence, that the new subjects match, or ``None`` if there
+    is none. Raises `CheckpointError` if a purge would remove messages that the old subjects
+    skipped. Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was
+    re-created, restored or has lost messages.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
     before = _filter_of(identity, checkpoint, last)

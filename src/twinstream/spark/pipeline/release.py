@@ -135,7 +135,7 @@ class Purge:
     def prepare(self, jet: JetStream, position: int) -> None:
         """Raise `OptionError` if the stream's settings prevent a purge."""
         config = jet.get_stream(self._source.stream).config
-        # A sealed stream also has deny_purge, so the first reason is sealed.
+        # Check `sealed` first, because a sealed stream also has `deny_purge`.
         for setting in ("sealed", "deny_purge"):
             if getattr(config, setting):
                 raise OptionError(
@@ -145,9 +145,9 @@ class Purge:
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
         """Purge up to the end of the batch, and return the number of removed messages.
 
-        Raises `CheckpointError`, without a purge, if the tables lack messages, or if the stream is
-        not the stream from which the batch was landed. With ``failOnDataLoss = false``, nothing is
-        purged in the second case, and 0 is returned.
+        Raises `CheckpointError`, without a purge, if the tables lack messages that the stream has
+        below the end. If the stream is not the one from which the batch was landed, nothing is
+        purged: raises `CheckpointError`, or with ``failOnDataLoss = false`` returns 0.
         """
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
@@ -179,7 +179,7 @@ class Purge:
 
         Before the first purge of this process, this is the first batch of the current stream. Rows
         of an earlier stream of this name, which may have the same sequences, are excluded. After a
-        purge it is the batch of that purge.
+        purge, this is the last batch whose messages were purged.
         """
         if self._since is None:
             self._since = min(of_one_stream(self._log.entries()), default=entry.batch)

@@ -60,9 +60,9 @@ def run(
     permanent. Events are also logged, by the logger ``twinstream.pipeline``.
 
     Args:
-        spark: a session that is no Spark Connect session.
+        spark: the session that runs the queries, not a Spark Connect session.
         config: the pipeline.
-        once: end when all messages are landed that the streams have at the start. By default the
+        once: end when all messages that the streams have at the start are landed. By default, the
             pipeline runs until ``asked`` is set.
         recover: if a checkpoint is missing, continue where the journal ends.
         accept_stream: continue after the landed batches with a stream of another creation time,
@@ -80,7 +80,7 @@ def run(
     report: Reporter[Happening] = Reporter(tell, "tell")
     asked = asked or _Never()
     # Spark looks for installed sources only once, in a Python process. If that process failed,
-    # this call makes the source known.
+    # Spark does not know the source before this call.
     register(spark)
     events: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):

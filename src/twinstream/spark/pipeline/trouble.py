@@ -44,7 +44,7 @@ _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
 
 def is_lasting(error: BaseException) -> bool:
-    """Return whether the error is permanent. Then a restart does not help."""
+    """Return whether the error is permanent, so that a restart does not help."""
     if isinstance(error, _LASTING):
         return True
     found = _RAISED.findall(str(error))
@@ -52,7 +52,7 @@ def is_lasting(error: BaseException) -> bool:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the name of the error's class, also if a Python process of Spark raised the error."""
+    """Return the name of the error's class, even if a Python process of Spark raised the error."""
     found = _RAISED.findall(str(error))
     return str(found[-1][0]) if found else type(error).__name__
 

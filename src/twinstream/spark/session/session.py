@@ -56,9 +56,9 @@ def local_session(
     """Return the active Spark session, or start a local session that can read ``jetstream``.
 
     Starting a session takes about five seconds. It sets the environment variable ``JAVA_HOME`` (see
-    :mod:`twinstream.spark.session.java`). It also sets ``PYSPARK_PYTHON`` and
-    ``PYSPARK_DRIVER_PYTHON``, so that workers run on this interpreter, and ``SPARK_LOCAL_IP``, each
-    only if it is not set.
+    :mod:`twinstream.spark.session.java`). Three other variables are set if they
+    have no value: ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON``, so that workers run on this
+    interpreter, and ``SPARK_LOCAL_IP``.
 
     Args:
         app_name: the name of a new session.

@@ -21,8 +21,8 @@ def check_promise(config: StreamConfig, options: SinkOptions) -> None:
 
     The error names the setting and a remedy.
     """
-    # With these two values, the sink relies on finding a stored message under the subject to which
-    # it was published. A subject transform of the stream would break this.
+    # With these two values, the server must find a stored message under the subject to which the
+    # sink published it. A subject transform of the stream changes the subject.
     by_subject = options.idempotence in {"insert", "ledger"}
     weaknesses = [
         each for each in write_holes(config) if by_subject or each.setting != "subject_transform"
@@ -70,7 +70,7 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
             " that record the stored rows, and a retry could not continue. Set"
             f" max_msgs_per_subject=-1, or to {_ENTRIES} or more; or use msgId",
         )
-    # An example of a ledger's subject: the prefix, the ID of a write, and the number of a task.
+    # An example of a ledger's subject: prefix, ID of a write, number of a task.
     entries = f"{options.ledger_subject}.write.0"
     takes = matcher(config.subjects or [str(config.name)])
     if takes is not None and not takes(entries.encode()):

@@ -63,12 +63,13 @@ __all__ = ["CHUNK", "LedgerWriter"]
 #: The most rows in one atomic batch. The server accepts 1,000 messages, including the ledger entry.
 CHUNK: Final = 999
 
-#: Sizes in bytes: of one key in base64, and of all other members of an entry with its headers.
+#: The size in bytes of one key in base64, and the size reserved for the headers and all other
+#: members of a ledger entry.
 _KEY_TEXT: Final = KEY_SIZE * 4 // 3
 _REST: Final = 600
 
-#: The timeout of one try to send an atomic batch is ``ackTimeoutMs`` divided by this number. A
-#: response may be lost with a leader. The batch can then be sent again within ``ackTimeoutMs``.
+#: The timeout of one try to send an atomic batch is ``ackTimeoutMs`` divided by this number. If a
+#: response is lost with the leader, time is left to send the batch again within ``ackTimeoutMs``.
 _SHARE: Final = 3
 
 #: The failed try after which the writer checks the subjects of the rows. After so many tries, a row
@@ -253,7 +254,7 @@ class LedgerWriter:
     def _refuse_other_streams(self, rows: list[OutMessage]) -> None:
         """Raise `SchemaError` if a row has a subject that the stream does not have.
 
-        For a batch with such a row, the server only reports that the batch is incomplete.
+        This check names the row; the server only reports that the whole batch is incomplete.
         """
         takes = matcher(self._stream.config.subjects or [self._stream.name])
         for row in rows:
@@ -276,8 +277,8 @@ def _chunk_of(config: StreamConfig, max_payload: int) -> int:
 
 
 def _is_of_other_stream(error: TwinstreamError) -> bool:
-    """Return whether the error means that atomic batches are disabled.
+    """Return whether the error means that the stream of a row has no atomic batches.
 
-    Only a stream other than the stream of the ledger can send this error.
+    The ledger's stream was checked to allow them, so the row belongs to another stream.
     """
     return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED

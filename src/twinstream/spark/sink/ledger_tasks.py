@@ -20,8 +20,8 @@ def refuse_other_tasks(stream: Stream, commits: Sequence[JetStreamCommit], patie
     """Raise `LedgerError` if an earlier attempt stored rows in a task that has no commit.
 
     ``commits`` are the reports of the tasks of the last attempt. Each task compares its rows only
-    with its own ledger. If the last attempt has fewer tasks than an earlier attempt, no task
-    compares the ledgers of the missing tasks. Then the tasks may have stored the same rows again.
+    with its own ledger. If the last attempt has fewer tasks than an earlier attempt, no task reads
+    the ledgers of the missing tasks, and their rows may have been stored again by other tasks.
     ``patience`` is the number of seconds for which requests are retried.
     """
     if not commits:

@@ -33,7 +33,7 @@ class SinkOptions:
       subject;
     - ``ledger``: a row is stored only if no other attempt has stored it, without a time limit. Rows
       are sent in atomic batches. The first message of a batch is a ledger entry. The server refuses
-      the batch if the ledger has another last entry than the writer expects.
+      the batch if the last entry of the ledger is not the one that the writer expects.
     """
 
     connection: ConnectionSettings

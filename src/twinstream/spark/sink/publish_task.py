@@ -28,9 +28,9 @@ __all__ = ["publish_rows"]
 _RETRIES: Final = 9
 _RETRY_WAIT: Final = 1.0
 
-#: Rows whose message IDs the stream reports as in process are published again for as long as the
-#: duplicate window, but not for longer than the first number of seconds. The second number is used
-#: if the duplicate window is unknown.
+#: If the stream reports the message IDs of rows as in process, the rows are published again for as
+#: long as the stream's duplicate window, but not for longer than `_LONGEST_HOLD` seconds. If the
+#: duplicate window is unknown, `_USUAL_WINDOW` seconds are used.
 _LONGEST_HOLD: Final = 600.0
 _USUAL_WINDOW: Final = 120.0
 
@@ -49,7 +49,9 @@ def publish_rows(
     although the message is lost. All of Spark's attempts of the task would fail in this time. So
     such rows, up to ``maxInFlight`` of them, are published again until the window has passed.
 
-    Raises the server's error for the first other row that the server refuses.
+    Raises the publish error of the first row that fails for another reason. With
+    ``idempotence=insert``, a row whose subject already has a message is counted as ``present``, and
+    two rows with the same subject raise `SchemaError`.
     """
     commit = JetStreamCommit(0, 0)
     again: list[PublishRequest] = []

@@ -47,7 +47,10 @@ class RowIds:
         self._repeated: Final[Counter[bytes]] = Counter()
 
     def next_id(self, row: OutMessage) -> str:
-        """Return the message ID of the next row. Raises the errors of `TaskIdentity.check`."""
+        """Return the message ID of the next row.
+
+        Raises `OptionError` as `TaskIdentity.check` does.
+        """
         if not self._prefix:
             self._prefix = self._identity.prefix()
         key = row_key(row)

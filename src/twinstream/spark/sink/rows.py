@@ -134,7 +134,7 @@ def _check_message(row: OutMessage) -> None:
     identity = row.identity
     is_plain = identity is None or (identity.isprintable() and identity == identity.strip())
     if row.headers is None and row.ttl is None and is_plain:
-        return  # as for most rows; the check below takes as long as encoding the headers
+        return  # skip the check below, which takes as long as encoding the headers
     request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)
     try:
         publish_headers(request)

@@ -88,7 +88,7 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
         return self._write(iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """Raise `LedgerError` if an earlier attempt stored rows in a task that no longer exists."""
+        """Raise `LedgerError` if an earlier attempt stored rows in a task that is missing now."""
         self._end(messages)
 
     def abort(self, messages: list[Any]) -> None:
@@ -107,7 +107,7 @@ class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
         return self._write(iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Raise `LedgerError` if an earlier attempt stored rows in a task that no longer exists."""
+        """Raise `LedgerError` if an earlier attempt stored rows in a task that is missing now."""
         self._end(messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
@@ -120,7 +120,7 @@ def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
 
 
 def _checked_stream(jet: JetStream, options: SinkOptions) -> Stream | None:
-    """Request the stream that the options name, and return it, or ``None`` without a name.
+    """Request and return the stream that the options name, or return ``None`` if they name none.
 
     Raises `OptionError` if there is no such stream, or if a setting of the stream breaks the
     guarantee of the option ``idempotence``.

@@ -47,7 +47,7 @@ class KnownSubjects:
         subjects = self._subjects(rows)
         before: str | None = None
         while (subject := self._unknown(subjects)) is not None:
-            if subject == before:  # the stream was changed after the lookup by subject
+            if subject == before:  # the stream lost the subject after the lookup
                 self._known = None
                 return
             before = subject
@@ -82,8 +82,8 @@ class KnownSubjects:
         """Look up the stream of a subject, and add the subjects of the stream to the known ones.
 
         Raises `SchemaError` if there is no such stream. If that is uncertain, all further checks
-        are turned off. Reasons are that the client has no permission for the request, or that the
-        account maps the subject to another subject.
+        are turned off. For example, the client may have no permission for the request, or the
+        account may map the subject to another subject.
         """
         try:
             name = self._jet.stream_name_by_subject(subject, timeout=_PATIENCE)

@@ -83,13 +83,12 @@ class TaskIdentity:
         Without a `writeId`, two writes of one batch cannot be distinguished: Spark's properties are
         the same for both writes, and a generated ID would differ in the next attempt. If Spark does
         not pass the number of the batch, the writes of two batches cannot be distinguished. In both
-        cases the sink would take rows of the second write for rows that the first write has stored,
-        and skip them.
+        cases the sink would skip rows of the second write that equal stored rows of the first.
         """
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)
 
     def prefix(self) -> str:
-        """Return the prefix of the task's message IDs. Raises the errors of `check`."""
+        """Return the prefix of the task's message IDs. Raises `OptionError` as `check` does."""
         self.check()
         return f"{self.write}-{self.batch}-{self.partition}-"

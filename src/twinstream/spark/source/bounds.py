@@ -46,7 +46,7 @@ class Bound:
 
     Exactly one attribute is set: ``word``, a keyword for all streams; ``by_stream``, a keyword or
     sequence for each stream; or ``by_time``, a time for each stream. ``option`` is the option's
-    name for error messages. ``otherwise`` applies to times.
+    name for error messages. ``otherwise`` is what a time means after the last message.
     """
 
     option: str

@@ -1,6 +1,6 @@
 """The options of a read of a key-value bucket.
 
-Options that cannot be combined with them are refused.
+Options of stream reads that a bucket read cannot have are refused.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class BucketOptions:
         return stream_of(self.name)
 
     def subjects(self, prefix: str) -> tuple[str, ...]:
-        """Return the subject filters: ``prefix`` with each key filter, or with ``>`` for all."""
+        """Return the subject filters: ``prefix`` with each key filter, or ``>`` for all keys."""
         return tuple(prefix + each for each in self.keys or (">",))
 
     def missing(self, error: Exception) -> OptionError:

@@ -1,4 +1,4 @@
-"""Check that a stream is the one of the checkpoint, and that it still has the messages to read.
+"""Check that a stream matches its checkpoint, and that it still has the messages to read.
 
 Five cases are distinguished: messages that were lost before they were read (see `removal`), a
 stream that was deleted and re-created, a stream that was restored to an earlier state and kept its
@@ -40,7 +40,8 @@ class Continuity:
     def first(self, bound: Bound, state: StreamState, seq_at: SeqAt) -> int:
         """Return the start of a read without a previous offset.
 
-        Raises the errors of `check_start`, `within` and `Bound.resolve`.
+        Raises `DataLossError` as `check_start` does, and `OptionError` as `within` and
+        `Bound.resolve` do.
         """
         start = bound.resolve(state, seq_at)
         self.check_start(bound, start, state)
@@ -146,7 +147,7 @@ class Continuity:
         message when the previous batch was planned.
 
         Returns ``None`` if the stream was replaced and the read is not strict. Then this batch must
-        read no messages of the stream, because the next batch begins at its first message.
+        read no messages of the stream, because the next batch begins at the first message.
 
         Raises `CheckpointError` if ``state`` is ``None``, and `DataLossError` in a strict read if
         the stream was replaced or messages were lost.

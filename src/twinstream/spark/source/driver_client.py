@@ -70,10 +70,10 @@ class Leader:
         return min((each for each in found if each is not None), default=None)
 
     def last_seqs(self, stream: str) -> tuple[int, dict[bytes, int]]:
-        """Return the sequence of a snapshot, and the sequence of each subject's last message.
+        """Take a snapshot; return its sequence, and the sequence of each subject's last message.
 
-        The dictionary has the subjects that the filters match. The last message of a subject is its
-        last message up to the sequence of the snapshot.
+        The dictionary has the subjects that the filters match. Only messages up to the sequence of
+        the snapshot are considered.
         """
         from js_sync.read.snapshot import collect
 
@@ -118,7 +118,7 @@ class Leader:
         return self._retried(request)
 
     def time_at(self, stream: str, seq: int) -> str | None:
-        """Return when the message with a sequence was stored (RFC 3339), or ``None`` without it."""
+        """Return when the message ``seq`` was stored (RFC 3339), or ``None`` if there is none."""
         return self._retried(partial(stored_at, stream=stream, seq=seq))
 
     def _retried(self, request: Callable[[JetStream], _T]) -> _T:

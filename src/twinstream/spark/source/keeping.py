@@ -11,7 +11,10 @@ __all__ = ["Keeping"]
 
 @frozen(kw_only=True)
 class Keeping:
-    """The ways in which messages of a stream can be removed. A limit of 0 removes no messages."""
+    """The ways in which messages of a stream can be removed.
+
+    If ``max_age``, ``max_msgs`` or ``max_bytes`` is 0, that limit removes no messages.
+    """
 
     replaces: bool = False
     """Whether later messages can replace earlier ones, or messages can have their own TTL."""

@@ -51,7 +51,8 @@ class Layout:
 
     Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has no schema, or if a
     member of the payload has the name of another column, and
-    :class:`~twinstream.spark.errors.OptionError` if `columnNameOfCorruptRecord` has such a name.
+    :class:`~twinstream.spark.errors.OptionError` if `columnNameOfCorruptRecord` is the name of
+    another column.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
@@ -159,9 +160,9 @@ def _refuse_twice(requested: StructType) -> None:
 
 
 def _refuse_not_null(requested: StructType) -> None:
-    """Raise `SchemaError` for NOT NULL.
+    """Raise `SchemaError` if a column, struct member, array item or map value is NOT NULL.
 
-    If a message does not match the schema, its row has null in all columns of the payload.
+    A message that does not match the schema gives a row with null in all columns of the payload.
     """
     strict = next(_not_null(requested, ""), None)
     if strict is not None:

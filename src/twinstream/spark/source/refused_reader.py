@@ -1,8 +1,8 @@
 """A reader for a streaming read whose options were refused. Its methods raise the error.
 
-The source must return this reader instead of raising the error itself. After an error, PySpark
-closes the reader. If the source returned no reader, PySpark then reports an undefined variable
-instead of the error.
+The source must return this reader instead of raising the error itself. PySpark closes the reader
+after any error. If the source has returned no reader, PySpark fails there, and reports an undefined
+variable instead of the error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["RefusedReader"]
 class RefusedReader(DataSourceStreamReader):
     """A reader whose methods that plan and read batches raise ``error``.
 
-    All of them do, because a new query and a resumed query call different methods first.
+    Each of them raises it, because a new query and a resumed query call different methods first.
     """
 
     def __init__(self, error: TwinstreamError) -> None:

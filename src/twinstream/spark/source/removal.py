@@ -57,8 +57,8 @@ def why_lost(state: StreamState, low: int, since: str | None) -> str | None:
 def not_before(low: int, state: StreamState, mark: Mark | None) -> str | None:
     """Return a time before which no message from sequence ``low`` on was stored.
 
-    ``mark`` is the stream's last message at some earlier moment, or ``None`` if that is not known.
-    Return ``None`` if no such time is known.
+    ``mark`` was the stream's last message at an earlier moment; ``None`` means that no mark was
+    recorded. Return ``None`` if no such time is known.
     """
     if mark is not None and mark.seq < low:
         return mark.time

@@ -53,8 +53,8 @@ def advice(position: Position, state: StreamState) -> str:
 def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | None:
     """Return why a stream is not accepted as a copy, or ``None`` if it has the marked message.
 
-    The text is the end of a sentence. Without a mark it is empty, because there is no message to
-    compare.
+    The text continues the sentence of an error. If ``mark`` is ``None``, the text is empty, because
+    there is no message to compare.
     """
     if mark is None:
         return ""

@@ -152,9 +152,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     ) -> dict[str, int]:
         """Return the number of sequences between the start of the batch and the next message.
 
-        Only messages that the filters match count. The batch skips these sequences, and limits do
-        not count them. Otherwise a stream with few messages would give one empty batch after
-        another. For a stream whose whole backlog is read the number is 0, and no request is sent.
+        The next message is the first that the filters match. The batch also covers these sequences,
+        but limits do not count them. If limits counted them, a stream with few matching messages
+        would give many empty batches. For a stream whose whole backlog is read, the number is 0 and
+        no request is sent.
         """
         gaps = dict.fromkeys(backlog, 0)
         for name, count in backlog.items():

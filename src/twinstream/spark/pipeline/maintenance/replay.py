@@ -1,7 +1,7 @@
 """Land a range again, after a change of the schema or after damage to files of a table.
 
 A replay reads whole batches from the stream again, with the same bounds, and replaces their rows in
-the tables. It can be repeated, also after a crash.
+the tables. It can be repeated, even after a crash.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def batches_of(
     """Return the landed batches that have sequences in ``[low, high)``, ascending.
 
     If ``high`` is ``None``, there is no upper bound. Batches of an earlier stream of the same name
-    are omitted. Raises `SparkSourceError` if there is no such batch.
+    are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
     """
     entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
     if not entries:

@@ -38,10 +38,10 @@ def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
 def _is_unfinished(folder: SourceFolder, stream: str) -> bool:
     """Return whether the tables may have a part of a batch.
 
-    This is so if Spark has planned a batch that it has not committed, and the last entry of the
-    journal is a begun batch. A planned batch without a journal entry has written no rows. If the
-    checkpoint does not have the begun batch, a new checkpoint was started, and the rows of the
-    batch were removed.
+    The result is true if Spark has planned a batch that it has not committed, and the last entry of
+    the journal is a batch that was begun and not landed. A planned batch without a journal entry
+    has written no rows. If the checkpoint does not have the begun batch, a new checkpoint was
+    started, and the rows of the batch were removed.
     """
     checkpoint = Checkpoint(folder.checkpoint, stream)
     begun = checkpoint.last_begun() > checkpoint.last_committed()

@@ -72,9 +72,10 @@ def _unused(folders: Folders, before: float) -> list[Path]:
 
 
 def _is_older(name: str, before: float) -> bool:
-    """Return whether a name is a time in nanoseconds that is not later than ``before`` in seconds.
+    """Return whether the time in a name is not later than ``before``.
 
-    A name that is no number is not from this package, so the result is false.
+    The name has the time in nanoseconds since 1970, and ``before`` is in seconds. The result is
+    false for a name that is no number, because such a name is not from this package.
     """
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 

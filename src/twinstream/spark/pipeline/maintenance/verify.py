@@ -32,7 +32,7 @@ _SHOWN: Final = 5
 
 @define(kw_only=True)
 class Verdict:
-    """The result for one source between sequences ``start`` and ``end`` (exclusive).
+    """The result for one source, from sequence ``start`` up to, not including, ``end``.
 
     The source's tables have ``rows`` rows, including dead letters, with ``distinct`` different
     sequences. The stream still has ``held`` messages of the range; ``missing`` of these messages
@@ -67,7 +67,8 @@ def verify(
 
     The callback ``tell`` is called with the source's name, the number of sequences that are
     verified so far, and the number of all sequences to verify. A batch that is not in the journal
-    yet is not verified. Raises the errors of reading tables and streams.
+    yet is not verified. Raises `JournalError` if a file of a table is damaged, and
+    `OptionError` if a stream does not exist.
     """
     sink = open_sink(config)
     for source in config.sources:
@@ -110,7 +111,7 @@ def _verify(
             counts.update(landed.by_batch())
             tell(source.name, high - verdict.start, verdict.end - verdict.start)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
-    # If later messages may replace messages of the stream, a batch may begin after a gap.
+    # If later messages may replace messages that are not landed yet, a batch may begin after a gap.
     strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
     _check_batches(verdict, current, counts, strict=strict)
     return verdict
@@ -119,9 +120,10 @@ def _verify(
 def _windows(
     source: SourceConfig, entries: Mapping[int, BatchEntry]
 ) -> Iterator[tuple[int, int, SourceOptions]]:
-    """Split the range of some batches into windows.
+    """Split the range of the batches into windows, each with the subject filter of its batches.
 
-    Yield the bounds of each window, and options with the subjects that its batches landed.
+    Yield ``(low, high, options)``: the sequences ``[low, high)``, and the source's options with
+    the subjects that the batches of the window landed.
     """
     now = source.source_options
     groups = [list(each) for _, each in groupby(entries.values(), lambda entry: entry.filter)]
@@ -164,7 +166,8 @@ def _check_batches(
     if strange:
         verdict.problems.append(f"rows of batches that are not in the journal: {_list(strange)}")
     for before, after in pairwise(entries.values()):
-        # If losses are allowed, a batch may begin after lost messages, which leaves a gap.
+        # Batches never overlap. If ``strict`` is false, a batch may begin after a gap of removed
+        # messages.
         if after.start < before.end or (after.start > before.end and strict):
             verdict.problems.append(
                 f"batch {after.batch} begins at {after.start}, the one before ended at {before.end}"

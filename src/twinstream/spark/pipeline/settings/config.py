@@ -41,8 +41,8 @@ class SourceConfig:
     start: str | int = "earliest"
     """Where the first batch of the source begins: ``earliest``, ``latest`` or a sequence."""
     commit: CommitMode = "none"
-    """What a committed batch changes in the stream: nothing, the position of the bookmark, or the
-    landed messages, which are purged."""
+    """How a committed batch releases its messages: not at all, by moving the bookmark, or by a
+    purge of the stream."""
     bookmark: str = ""
     """Name of the consumer that marks the progress in the stream with ``commit = "bookmark"``."""
     subjects: tuple[str, ...] = ()

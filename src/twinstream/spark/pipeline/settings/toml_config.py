@@ -159,7 +159,8 @@ def _nats(
 ) -> dict[str, str]:
     """Return the connection options under the names that the ``jetstream`` source uses.
 
-    ``server`` replaces the addresses in the file; ``default`` is used if there are no others.
+    ``server`` replaces the addresses in the file. ``default`` is used if ``server`` is ``None`` and
+    the file has no addresses. Raises `ConfigError` if there is no address at all.
     """
     servers = _servers(table)
     found = dict(_flat(table, "nats.", table.rest(), folder))
@@ -176,7 +177,7 @@ def _nats(
 
 
 def _servers(table: TomlTable) -> str | None:
-    """Return the addresses, separated by commas, or ``None`` without the key.
+    """Return the addresses, separated by commas, or ``None`` if the key is missing.
 
     Raises `ConfigError` for values of other types. For example, a client would parse the number
     4222 as the host 0.0.16.126.
@@ -355,7 +356,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
 
 
 def _key(option: str) -> str:
-    """Return the key of the file that sets an option, or the option's name without such a key."""
+    """Return the key of ``[[source]]`` that sets an option, or ``option`` if there is none."""
     return _RESERVED.get(option.lower(), option)
 
 

@@ -37,7 +37,7 @@ class TomlTable:
         """Raise `ConfigError` if the table has any other key than ``keys``.
 
         Call this before keys are read, so that a misspelled key is not reported as missing.
-        ``places`` maps keys to descriptions of the table in which they belong.
+        ``places`` maps keys to texts that say where in the file they belong.
         """
         self.refuse(places, *(places.keys() - keys))
         for key in self._values:
@@ -47,7 +47,7 @@ class TomlTable:
     def refuse(self, places: Mapping[str, str], *keys: str) -> None:
         """Raise `ConfigError` if the table has one of ``keys``.
 
-        The error names the place where the key belongs, from ``places``.
+        The error says where in the file the key belongs, with the text from ``places``.
         """
         for key in self._values:
             if key in keys:
@@ -69,7 +69,7 @@ class TomlTable:
         return self._values.get(key)
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text without blanks around it, or ``default`` without the key.
+        """Return a text without blanks around it, or ``default`` if the key is missing.
 
         Raises `ConfigError` for an empty text or another type.
         """
@@ -81,7 +81,7 @@ class TomlTable:
         return value.strip(BLANKS)
 
     def number(self, key: str, default: int | None = None, *, least: int = 1) -> int | None:
-        """Return a whole number, or ``default`` without the key.
+        """Return a whole number, or ``default`` if the key is missing.
 
         Raises `ConfigError` for a number below ``least`` or another type.
         """
@@ -95,7 +95,7 @@ class TomlTable:
     def seconds(self, key: str, default: float) -> float:
         """Return a duration such as ``500ms``, ``30s``, ``15m`` or ``2h`` in seconds.
 
-        Without the key the result is ``default``. Raises `ConfigError` for another text.
+        If the key is missing, return ``default``. Raises `ConfigError` for another text.
         """
         value = self.value(key)
         return default if value is None else self.duration(key, value)
@@ -108,9 +108,9 @@ class TomlTable:
         return int(found[1]) * _UNITS[found[2]]
 
     def word(self, key: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return the word of ``choices`` that a key has; the first word is the default.
+        """Return the value of a key, which must be one of ``choices``.
 
-        Raises `ConfigError` for any other value.
+        If the key is missing, return the first choice. Raises `ConfigError` for any other value.
         """
         text: str = self.text(key, choices[0])
         for choice in choices:
@@ -121,7 +121,7 @@ class TomlTable:
         )
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts or one text as a tuple, which is empty without the key.
+        """Return a list of texts, or one text, as a tuple. It is empty if the key is missing.
 
         Raises `ConfigError` for an empty text or another type.
         """
@@ -135,7 +135,7 @@ class TomlTable:
         return tuple(str(each) for each in items)
 
     def table(self, key: str) -> TomlTable:
-        """Return a table inside this table; it is empty without the key.
+        """Return a table inside this table. It is empty if the key is missing.
 
         Raises `ConfigError` for a value that is no table.
         """
@@ -159,7 +159,7 @@ class TomlTable:
         return cast(list[Mapping[str, object]], items)
 
     def rest(self) -> dict[str, object]:
-        """Return all keys that were not read yet, with their values. They count as read then."""
+        """Return all keys that were not read yet, with their values, and mark them as read."""
         left = {key: value for key, value in self._values.items() if key not in self._known}
         self._known.update(left)
         return left

@@ -117,8 +117,9 @@ class BatchEntry:
 def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
     """Return the batches that were landed from the stream of the last batch, ascending.
 
-    A batch with another creation time is of a copy of the stream if it begins where the previous
-    batch ended, and of a re-created stream otherwise. Copies count as the same stream.
+    If the creation time differs between two consecutive batches and the later batch begins where
+    the earlier batch ends, one stream is a copy of the other. Copies count as the same stream.
+    Otherwise the stream was re-created, and the earlier batches are omitted.
     """
     found: dict[int, BatchEntry] = {}
     after: BatchEntry | None = None
@@ -171,9 +172,10 @@ class BatchLog:
         return best
 
     def known(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch, which may be unfinished, or ``None`` without one.
+        """Return the last entry of a batch, which may be unfinished, or ``None`` if none is found.
 
-        Entries of replays are ignored.
+        Only the end of the journal is searched, so the batch must be one of the newest. Entries of
+        replays are ignored.
         """
         found: BatchEntry | None = None
         for kind, entry in self._tail():
@@ -182,7 +184,10 @@ class BatchLog:
         return found
 
     def finished(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch if all its rows are in their tables, else ``None``."""
+        """Return the last entry of a batch if all its rows are in their tables, else ``None``.
+
+        Only the end of the journal is searched, so the batch must be one of the newest.
+        """
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch:

@@ -30,7 +30,7 @@ class Identity:
     """The ID of the source in the transactions of Delta tables."""
     stream: str
     created: str
-    """The creation time of the stream, which distinguishes it from a later stream of the name."""
+    """The creation time of the stream, which differs from that of a later stream of this name."""
     origin: int
     """The first sequence of the first batch of the checkpoint."""
     base: int = 0
@@ -50,7 +50,7 @@ class Identity:
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:
-        """Return a new identity, with the start of the first batch, for a source that never ran.
+        """Return a new identity for a source that never ran; ``start`` determines its `origin`.
 
         Raises `OptionError` if the source's ``start`` is beyond the end of the stream.
         """
@@ -79,9 +79,10 @@ class Identity:
         return self if self.query_id == query_id else evolve(self, query_id=query_id).save(folder)
 
     def check(self, source: SourceConfig, checkpoint: Checkpoint, *, landed: bool) -> None:
-        """Raise `CheckpointError` if the source landed another stream, or has another checkpoint.
+        """Raise `CheckpointError` if the source's stream or checkpoint is not that of the identity.
 
-        ``landed`` is true if the journal has landed batches.
+        ``landed`` is true if the journal has landed batches. If it is false and no query has run,
+        the checkpoint is not compared.
         """
         if self.stream != source.stream:
             raise CheckpointError(

@@ -64,9 +64,10 @@ class LandedRows:
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the sequences of messages with rows both before batch ``batch`` and from it on.
+        """Return the sequences of messages that were landed before batch ``batch`` and again since.
 
-        The list has the lowest sequences, at most ``most``.
+        A message is in the list if it has a row of an earlier batch, and a row of this batch or a
+        later batch. The list has the lowest sequences, at most ``most``.
         """
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
@@ -91,9 +92,9 @@ class LandedRows:
 
 
 def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
-    """Return the tables to which the batches of a source wrote, and the source's own table.
+    """Return the tables to which the batches of a source wrote, and its configured table.
 
-    A source of advisories has no table of its own. The table of dead letters is the last item.
+    A source of advisories has no configured table. The last item is the table of dead letters.
     """
     names = {name for entry in entries for name in entry.tables}
     if source.format != "advisory":
@@ -116,9 +117,8 @@ def read_landed(
     columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
     for table in tables:
-        # In the table of dead letters, the columns have the same names: their names begin with an
-        # underscore, as in the other tables of all sources except raw sources. A raw source has no
-        # dead letters.
+        # The column names are the same in the table of dead letters. They begin with an underscore
+        # in all tables except those of raw sources, which have no dead letters.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
             # Another program may have rewritten a table with another time resolution, so cast.
             arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]

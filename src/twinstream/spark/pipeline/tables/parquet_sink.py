@@ -55,7 +55,11 @@ class ParquetSink:
             yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of ``files``, atomically."""
+        """Replace all rows of a batch with the rows of ``files``, atomically.
+
+        Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
+        of the files do not fit the table.
+        """
         check_fit(self.folders.root / table, files)
         existing = batch_folders(self.folders.root / table)
         home = next((last for last in existing if last >= number), number)

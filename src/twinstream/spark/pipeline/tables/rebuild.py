@@ -2,7 +2,7 @@
 
 Unchanged files are linked, not copied. The old folder is kept until a vacuum removes it. If a
 reader has listed the old files and opens them after the exchange, it looks for them in the new
-folder. Replaced files do not exist there, so the query of the reader fails.
+folder. The new folder does not have the files that were replaced, so the reader's query fails.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def exchange_in_steps(new: Path, current: Path) -> None:
 def finish(current: Path) -> None:
     """Complete an exchange that was interrupted while no folder had the name ``current``.
 
-    If the exchange was interrupted before or after that, remove the folder that it left behind. A
-    later exchange could not use its name.
+    Also remove the folders that an interruption at another moment left behind, because a later
+    exchange needs their names.
     """
     waiting, old = _names(current)
     if waiting.exists() and not current.exists():

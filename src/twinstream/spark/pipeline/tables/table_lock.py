@@ -3,7 +3,7 @@
 A source holds the shared lock while its query starts, and while it lands or releases a batch. A
 command such as ``compact`` first locks the gate file, so that no further batch begins. Then the
 command waits until the current batches have ended, and gets the exclusive lock. The pipeline
-continues when the command ends. When a process ends, also if it is killed, the operating system
+continues when the command ends. When a process ends, even if it is killed, the operating system
 releases its locks.
 """
 
