@@ -30,9 +30,10 @@ def next_of(found: StoredSchedule) -> Timestamp | None:
 
 
 def as_json_object(found: StoredSchedule) -> dict[str, Any]:
-    """Return a schedule as a JSON object. Its payload is in `data`, or `data_base64` if not UTF-8.
+    """Return a schedule as a JSON object.
 
-    `next` is null if `next_of` returns None.
+    The payload is in `data`, or in `data_base64` if it is not UTF-8. `next` is null if `next_of`
+    returns None.
     """
     due = next_of(found)
     return {
