@@ -202,7 +202,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
         name, old = step.config.name, there.get(step.config.name)
         recreates = step.verb == "recreate"
         # A re-creation that frees storage has the rank of an update, because later steps may need
-        # the storage. This does not apply to a stream with origins, whose steps must come first.
+        # the storage. This does not apply to a stream with origins: its origins must come first.
         frees = recreates and not depths[name] and frees_room(step, old)
         verb = "update" if frees else step.verb
         return first.index(verb), depths[name], needs_room(step, old) and not frees, recreates

@@ -63,7 +63,7 @@ class Reserve:
     storage: str
 
     def judged(self, step: Step, given: int) -> Step:
-        """Count the bytes that a step reserves. Return the step; a refused copy at the limit.
+        """Count the bytes that a step reserves. Return the step; a refused copy beyond the limit.
 
         ``given`` is the number of bytes that the existing stream has reserved. The bytes of further
         replicas are not counted, because the server's account info does not count them. So in an
@@ -111,7 +111,7 @@ class Reserves:
     _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
 
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Count the bytes that a step reserves. Return the step; a refused copy at the limit.
+        """Count the bytes that a step reserves. Return the step; a refused copy beyond the limit.
 
         ``old`` is the config of the existing stream. Steps that change nothing are returned
         unchanged.

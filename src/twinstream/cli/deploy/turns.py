@@ -23,7 +23,7 @@ from twinstream.models._subjects import can_meet
 
 @frozen
 class Claim:
-    """The subjects that the stream or consumer ``name`` alone must have after a step."""
+    """The subjects that the stream or consumer ``name`` has after a step, and no other may have."""
 
     step: Step
     name: str

@@ -133,7 +133,7 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Wait `grace` seconds until the command exits, then kill it and its child processes."""
+    """Wait until the command exits. After `grace` seconds, kill it and its child processes."""
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:
