@@ -95,7 +95,8 @@ class FileConfig:
     stream_name: str = ""
     """The name of the stream: of this stream, of the bucket's stream, or of the consumer's stream.
 
-    It is empty if the file does not contain it.
+    It is empty if the file does not contain it. For a bucket without a name, it is only the prefix,
+    such as `KV_`.
     """
 
     bucket: FileConfig | None = field(default=None, repr=False)

@@ -41,7 +41,7 @@ class StreamCase:
 
     @cached_property
     def subjects(self) -> list[str]:
-        """The subjects of the stream; the default is its name."""
+        """The subjects of the stream; its name by default, unless it has a mirror or sources."""
         given = list(self.settings["subjects"])
         if given or self.mirror is not None or self.sources:
             return given
