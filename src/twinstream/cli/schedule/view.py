@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def in_words(at: Timestamp) -> str:
-    """Return a time as text, with the duration until then, such as ``due ... UTC (in 5m)``."""
+    """Return a time as text, such as ``due ... UTC (in 5m)``; a past time ends in ``(now)``."""
     left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
     when = at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
     return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
