@@ -27,7 +27,7 @@ class Series:
 
 @frozen
 class Bar:
-    """A bar of a chart: its name is at the left, its value at its end, its note at the right."""
+    """A bar of a chart, with its name at the left, its value next to it, its note at the right."""
 
     name: str
     value: float
@@ -118,7 +118,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def axis_label(value: float) -> str:
-    """Return the label of a grid line: an integer with commas, or a number with up to 6 digits."""
+    """Return the label of a grid line: an integer with commas, or up to 6 significant digits."""
     return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 

@@ -27,9 +27,9 @@ yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, hel
 
 
 def sure(question: str, *, yes: bool) -> None:
-    """Ask the question on standard error, unless ``yes``.
+    """Ask the question on standard error. Return at once if ``yes`` is true.
 
-    If the answer is not "yes", or standard input has ended, the command ends with exit code 1.
+    If the user does not confirm, or standard input has ended, the command ends with exit code 1.
     """
     if yes:
         return

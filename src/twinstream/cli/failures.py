@@ -62,8 +62,8 @@ def _json_asked() -> bool:
 def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:
     """Return a failure as a JSON object.
 
-    Its ``kind`` is the class name of ``cause``. Its ``err_code`` is the error code of the server.
-    Both members are null if there is no cause.
+    ``kind`` is the class name of ``cause``. ``err_code`` is the error code of the server, or null
+    if ``cause`` has none. Without a cause, both members are null.
     """
     return {
         "error": message,
@@ -74,10 +74,11 @@ def failure_as_json(message: str, cause: BaseException | None) -> dict[str, obje
 
 @contextmanager
 def reported() -> Generator[None]:
-    """Within the block, convert errors that a user can act on to :class:`Failure`.
+    """Within the block, convert errors that the user can fix to :class:`Failure`.
 
-    A closed standard output ends the command with exit code 0. Ctrl-C becomes a :class:`Failure`
-    with `--json`. Other errors are raised unchanged.
+    These are errors of the SDK, of Spark and of the operating system. A `LookupError` among them
+    becomes :class:`NotThere`. With `--json`, Ctrl-C becomes a :class:`Failure`. A closed standard
+    output ends the command with exit code 0. Other errors are raised unchanged.
     """
     try:
         yield

@@ -124,7 +124,7 @@ ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
 class LazyGroup(click.Group):
     """A group that imports a subcommand from ``module:attribute`` on first use.
 
-    Errors that a user can act on are printed to standard error without a traceback.
+    Errors that the user can fix are printed to standard error without a traceback.
     """
 
     targets: dict[str, str]
@@ -159,9 +159,9 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Record whether the arguments contain `--json`.
+        """Record whether the arguments contain `--json`, then parse them.
 
-        Errors that occur before click parses the option are then printed as JSON, too.
+        With `--json`, errors that occur before click parses the option are printed as JSON, too.
         """
         ctx.meta[JSON_ASKED] = asks_for_json(args)
         return super().parse_args(ctx, args)
@@ -181,7 +181,7 @@ class LazyGroup(click.Group):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand, and report errors that a user can act on without a traceback."""
+        """Run the subcommand. Errors that the user can fix are reported without a traceback."""
         with reported():
             return super().invoke(ctx)
 
@@ -190,7 +190,7 @@ class LockGroup(LazyGroup):
     """A group that treats an unknown subcommand as the name of a lock for `lock run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert `run` if the first argument is not a subcommand."""
+        """Parse the arguments, with `run` inserted if the first one is not a subcommand."""
         if args and args[0] not in {*self.targets, "-h", "--help"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)

@@ -23,8 +23,8 @@ def asks_for_json(words: Iterable[str]) -> bool:
 def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
     """Yield an event that Ctrl-C or SIGTERM sets. A later Ctrl-C raises `KeyboardInterrupt`.
 
-    `finishing` describes the work that the command finishes before it exits. It is printed if
-    standard error is a terminal.
+    `finishing` describes the work that the command finishes before it exits. At the first signal
+    it is printed, if standard error is a terminal.
     """
     asked = threading.Event()
 

@@ -18,7 +18,7 @@ _LEVELS: Final = (logging.CRITICAL, logging.INFO, logging.DEBUG)
 def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
     """Print log records of the SDK to standard error until the command ends.
 
-    Without the option no record is printed, because commands print their own error messages.
+    If `times` is 0, no record is printed, because commands print their own error messages.
     """
     logger = logging.getLogger("twinstream")
     handler: logging.Handler = _Shown() if times else logging.NullHandler()

@@ -69,9 +69,9 @@ class Target:
         )
 
     def _tls(self) -> TlsOptions | None:
-        """Return the TLS settings, or None without TLS options.
+        """Return the TLS settings; None if no TLS option is given.
 
-        With None, the URL and the server determine whether TLS is used.
+        For None, the URL and the server determine whether TLS is used.
         """
         from js_sync import TlsOptions
 

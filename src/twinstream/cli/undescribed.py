@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def undescribed(listing: Listing[Any]) -> dict[str, str]:
-    """Return the names of the streams or consumers without info, each with the reason."""
+    """Return the reason for each stream or consumer without info, by name."""
     silent = dict.fromkeys(listing.missing, "its leader does not answer")
     return {**silent, **{name: f"offline: {why}" for name, why in listing.offline.items()}}
 

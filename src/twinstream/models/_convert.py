@@ -1,7 +1,7 @@
 """Converters for the arguments of model constructors.
 
-Because of them a constructor accepts a `timedelta` for a `Duration`, an aware `datetime` for a
-`Timestamp`, and any iterable for a list. They are named functions, not lambdas, because type
+With these converters, a constructor accepts a `timedelta` for a `Duration`, an aware `datetime` for
+a `Timestamp`, and any iterable for a list. They are named functions, not lambdas, because type
 checkers infer the type of a constructor's parameter from the converter's annotations.
 """
 

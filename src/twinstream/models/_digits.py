@@ -9,7 +9,7 @@ _LONGEST: Final = 40
 
 
 def whole_number(text: str) -> int:
-    """Return the integer in `text`: an optional sign and digits.
+    """Return the integer in `text`, which consists of an optional sign and digits.
 
     Integers of more than 40 digits become 10**40, with their sign. Servers accept thousands of
     digits, even leading zeros, but `int` raises an error for them.

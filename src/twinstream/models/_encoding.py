@@ -26,7 +26,7 @@ _WRITERS: dict[type, dict[str, Write | None]] = {}
 def write_record(model: Model) -> JsonObject:
     """Return the JSON object of a record.
 
-    Raises `NotARecord` if a field that must contain a record contains another object.
+    Raises `NotARecord` if a field contains another object instead of a record.
     """
     cls = type(model)
     table = _WRITERS.get(cls)

@@ -57,7 +57,7 @@ def go_time_text(text: str) -> str:
 
 
 def has_zero_offset(text: str | None) -> bool:
-    """Whether a time ends in an offset of zero, which servers do not treat as equal to Z."""
+    """Whether a time ends in `+00:00` or `-00:00`, which servers do not treat as equal to `Z`."""
     return text is not None and text.endswith(("+00:00", "-00:00"))
 
 

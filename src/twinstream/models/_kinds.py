@@ -55,7 +55,7 @@ def _named(record: type, field: str, name: str) -> Any:
 
 
 def _of_object(hint: Any) -> Kind:
-    """Return the kind for an evaluated annotation, as the fields of `attrs` classes have it."""
+    """Return the kind for an evaluated annotation, which only fields of `attrs` classes have."""
     kinds = [each for each in getattr(hint, "__args__", ()) if each is not type(None)]
     is_optional = type(None) in getattr(hint, "__args__", ())
     kind = kinds[0] if is_optional and len(kinds) == 1 else hint

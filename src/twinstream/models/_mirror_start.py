@@ -15,8 +15,8 @@ def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
 
     Servers (2.11 to 2.15) refuse an update that contains the same time in another time zone.
 
-    Return None if no change is possible or necessary: the times differ, they are already written
-    alike, one of them is absent, or a config cannot be read.
+    Return None if no change is possible or necessary. This is so if the times differ, are already
+    written alike, or one is absent, or if a config cannot be read.
     """
     try:
         before, members = _start(members_of(old)), members_of(new)

@@ -23,7 +23,7 @@ class Model:
     """
 
     unknown: dict[str, Any] = field(factory=_no_members)
-    """JSON members that have no field or were null. Encoding writes them unchanged."""
+    """JSON members that were null or have no field. Encoding writes them unchanged."""
 
     @classmethod
     def __wrap_init__(cls, init: Callable[..., None]) -> Callable[..., None]:
@@ -35,7 +35,7 @@ class Model:
         return _naming(cls, init) if converts else init
 
     def __repr__(self) -> str:
-        """Return the class name and the fields that are set; most fields of a config are not."""
+        """Return the class name and the fields that are not None, because most fields are None."""
         pairs = [(name, getattr(self, name)) for name in members(type(self))]
         shown = [f"{name}={value!r}" for name, value in pairs if _is_set(name, value)]
         return f"{type(self).__name__}({', '.join(shown)})"

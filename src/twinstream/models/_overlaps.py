@@ -24,8 +24,8 @@ _PAIRS: Final = 256
 _CHUNK: Final = 4096
 """The maximum number of bits in a set. Longer lists are processed in chunks of this size."""
 
-# Keys of sets that are not for one token. They contain a dot, which no token contains. At the
-# position of the set, a subject has:
+# Keys of sets that are not for a particular token. They contain a dot, which no token contains. The
+# set with such a key contains the subjects that have, at its position:
 # - `_HAS`: a token, which may be empty; `_WORD`: a token that is not empty
 # - `_STAR`: the token `*`; `_LIKE_STAR`: a longer token that begins with `*`
 # - `_WILD`: a token that begins with `*` or `>`; `_REST`: the token `>`
@@ -48,16 +48,17 @@ def first_related(
     apart: bool = False,
     later: bool = False,
 ) -> dict[int, int]:
-    """Return a map from indexes of `ones` to indexes of the first related subjects in `others`.
+    """Return, for each index of `ones`, the index of the first related subject in `others`.
 
-    Subjects without a related subject are not in the map.
+    Indexes of subjects without a related subject are omitted.
 
     Args:
         ones: The subjects to look up.
         others: The subjects to search.
         relation: `is_contained` or `can_meet`.
         apart: Ignore pairs of equal indexes. `ones` and `others` must be the same list.
-        later: Ignore pairs unless the index in `others` is higher. The lists must be the same.
+        later: Ignore pairs unless the index in `others` is higher than the index in `ones`. The
+            lists must be the same.
     """
     if len(ones) * len(others) <= _PAIRS:
         return _compared(ones, others, relation, apart, later)
@@ -147,7 +148,7 @@ class _Sets:
         return found | left & self._place(len(tokens)).get(_END, 0)
 
     def _contained(self, tokens: list[str], left: int) -> int:
-        """Return the literal subjects in the set `left` that the subject of `tokens` matches."""
+        """Return the literal subjects of the set `left` that the subject with `tokens` matches."""
         for at, token in enumerate(tokens):
             place = self._place(at)
             if token == ">":
@@ -160,7 +161,7 @@ class _Sets:
         return left & self._place(len(tokens)).get(_END, 0)
 
     def _crossing(self, tokens: list[str], left: int) -> int:
-        """Return the wildcard subjects in the set `left` that can meet the subject of `tokens`."""
+        """Return the wildcard subjects of the set `left` that meet the subject with `tokens`."""
         found = 0
         for at, token in enumerate(tokens):
             place = self._place(at)

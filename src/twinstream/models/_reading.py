@@ -75,7 +75,7 @@ class Members(dict[str, Any]):
         self.pairs: list[tuple[str, Any]] = []
 
     def add(self, name: str, value: object) -> None:
-        """Add a member. It replaces an earlier value of the key, whose entry in `pairs` stays."""
+        """Add a member. It replaces an earlier value of the same key, but `pairs` keeps both."""
         self[name] = value
         self.pairs.append((name, value))
 
@@ -109,7 +109,9 @@ class Reader:
         path: str = "",
         before: Settings | None = None,
     ) -> Settings:
-        """Return the settings in `members`. Add faults to `problems`, or to `ignored`.
+        """Return the settings in `members`.
+
+        Add refused values to `problems`, and ignored members to `ignored`.
 
         Args:
             members: The members of the JSON object.
@@ -271,7 +273,7 @@ _EXTRA_WORDS = {
     "ConsumerCreateAction": ("",),
     "DeliverPolicy": ("undefined",),
 }
-"""Values of enumerations that the server reads as "not set"."""
+"""Additional values of enumerations, which the server reads as "not set"."""
 
 
 _LONG_BITS: Final = 256
@@ -299,8 +301,8 @@ def _null_item(kind: str, before: Any) -> Any:
     """Return the item that the server reads for null in a list.
 
     If the key of the list is a duplicate, `before` is the item at the same position of the earlier
-    list, or None. The server keeps that item, except in the list of sources. Otherwise it reads
-    null as a zero value.
+    list, or None. The server keeps an earlier item, except in the list of sources. In all other
+    cases it reads null as a zero value.
     """
     if before is not None and kind != "StreamSource":
         return before

@@ -31,8 +31,8 @@ _INDEX_AND_NUMBER = (
 
 # The first server version on which `partition` and `random` need no wildcard in the source.
 _FREE_SINCE: Version = (2, 12, 0)
-# The first server versions that refuse more than 32 bits: in the second number of a function, and
-# in the number of partitions.
+# The first server versions that refuse a number of more than 32 bits: the first constant is for the
+# second number of a function, the other is for the number of partitions.
 _BOUND_SINCE: Version = (2, 11, 8)
 _PARTITIONS_BOUND_SINCE: Version = (2, 12, 0)
 # The first server version that accepts `left` and `right` in transforms of streams and origins.
@@ -80,7 +80,7 @@ def target_pattern(destination: str, version: Version = NEWEST) -> str:
 def _short_index(target: str) -> int | None:
     """Return the number of a token such as `$1`; None for other tokens.
 
-    A number of more than 64 bits makes the token plain text.
+    A token with a number of more than 64 bits is plain text, so the result is None.
     """
     return _integer(target[1:]) if target.startswith("$") else None
 
@@ -187,7 +187,7 @@ class _Wild:
     """Whether the source ends in `>`. Always False before 2.12, because the server ignores `>`."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
-        """Return what is wrong with the wildcards that `target` uses, or None.
+        """Return why the source lacks the wildcards `indexes` that `target` uses, or None.
 
         The server accepts indexes below 1.
         """
@@ -220,7 +220,7 @@ def _free_fault(
 ) -> str | None:
     """Return what is wrong with the indexes of `partition` and `random`, or None.
 
-    These functions need no wildcard since 2.12.
+    Since server 2.12, these functions need no wildcard.
     """
     if version < _FREE_SINCE:
         needs = f"{target} takes the number of partitions, then numbers of wildcards"

@@ -60,7 +60,7 @@ _Pair: TypeAlias = tuple[yaml.Node, yaml.Node]
 
 
 def _name(pair: _Pair) -> object:
-    """Return a value that is equal for keys of equal text, and unique for other keys."""
+    """Return a value to compare keys: the text of a scalar, a unique number for other keys."""
     key = pair[0]
     return key.value if isinstance(key, yaml.ScalarNode) else id(key)
 

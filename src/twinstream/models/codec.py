@@ -67,7 +67,7 @@ def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | 
 def encode(model: Model) -> JsonObject:
     """Return `model` as a dict that `json.dumps` accepts. Fields that are None are omitted.
 
-    Raises `TypeError` if a field that must contain a record contains another value.
+    Raises `TypeError` if a field contains another value instead of a record.
     """
     try:
         return write_record(model)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ConfigError(Restorable, ValueError):
-    """A server would refuse the config. `problems` is a list of `Problem`, the reasons."""
+    """A server would refuse the config. `problems` contains the reasons as `Problem` objects."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems

@@ -53,7 +53,7 @@ _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
 """The members of a server's list response, except the list itself."""
 
 _ANSWERED = {"created", "state"}
-"""Members of a server's response that a request does not have."""
+"""Members that only a response of the server has, not a request."""
 
 _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
 """Rules whose problems are reported at the position of the key, not of the value."""
@@ -90,12 +90,13 @@ class FileConfig:
     line: int
     column: int
     members: JsonObject = field(repr=False)
-    """The config as written in the file."""
+    """The config as written in the file; for the stream of a bucket, the config of that stream."""
 
     stream_name: str = ""
     """The name of the stream: of this stream, of the bucket's stream, or of the consumer's stream.
 
-    It is empty if the file does not contain it.
+    It is empty if the file does not contain it. For a bucket without a name, it is only the prefix,
+    such as `KV_`.
     """
 
     bucket: FileConfig | None = field(default=None, repr=False)
@@ -184,13 +185,13 @@ class _Found:
     """Whether the config is part of a server's response."""
 
     around: JsonObject = Factory(dict[str, Any])
-    """The members of the request that contains the config, without the config."""
+    """The other members of the request that contains the config; empty if there is none."""
 
     def problem(self, problem: Problem) -> FileProblem:
         return self._placed(problem, self.path)
 
     def problem_around(self, problem: Problem) -> FileProblem:
-        """Return the problem of a member of the request that contains the config."""
+        """Return the problem of a member next to the config, with its position."""
         return self._placed(problem, parent(self.path))
 
     def _placed(self, problem: Problem, outer: str) -> FileProblem:
@@ -240,7 +241,7 @@ def _validated(
 
 
 def _moved(config: FileConfig, fault: Problem) -> Problem:
-    """Return a problem of a member of the request.
+    """Return `fault`, the problem of a member next to the config.
 
     If the member is a setting of the config, the hint is to move it into `config`.
     """
@@ -250,7 +251,7 @@ def _moved(config: FileConfig, fault: Problem) -> Problem:
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Return a problem. If its key is valid elsewhere in a file, the hint names the right place.
+    """Return `fault`. If its key is valid elsewhere in a file, the hint names the right place.
 
     Such keys are the name of a consumer's stream, and lists such as `streams`.
     """
@@ -271,7 +272,7 @@ class _Loader:
         self.warnings: list[FileProblem] = []
 
     def file(self, name: str, text: bytes | None) -> None:
-        """Add the configs of the file `name`. Read the file unless `text` contains its contents."""
+        """Add the configs in the file `name`. Its contents are `text`; for None, read the file."""
         try:
             data = Path(name).read_bytes() if text is None else text
             documents = _parsed(name, data)
@@ -421,7 +422,7 @@ def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
 
 
 def _around(members: JsonObject) -> JsonObject:
-    """Return the members of a request without its config; nothing for a response."""
+    """Return the members of a request without its config; an empty object for a response."""
     if members.keys() & _ANSWERED:
         return {}
     return {name: value for name, value in members.items() if name != "config"}
@@ -430,8 +431,9 @@ def _around(members: JsonObject) -> JsonObject:
 def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
     """Return the kind of a config: `stream`, `consumer`, or None if it could be both.
 
-    The members `stream_name` and `state` next to the config determine the kind. Without them, the
-    settings that only one kind has are counted. The result is the kind with more of them.
+    A member `stream_name` next to the config means a consumer, and `state` means a stream. Without
+    them, the result is the kind to which more of the settings belong exclusively; None if the
+    numbers are equal.
     """
     if inner is not outer:
         if "stream_name" in outer:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from twinstream.models._json import JsonObject
 
 STRICT = "strict."
-"""The prefix of copies of types for config files, in which unknown members are errors."""
+"""The name prefix of copies of types that refuse unknown members, for config files."""
 
 _REF = "#/$defs/"
 

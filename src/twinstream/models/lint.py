@@ -90,7 +90,7 @@ def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> l
 def dropped(reader: Reader) -> list[Problem]:
     """Return a warning for each member that the server ignores.
 
-    There are none for servers from 2.12 on, because they refuse such members.
+    The list is empty for servers from 2.12 on, because they refuse such members.
     """
     return [
         Problem(one.path, one.value, DROPPED, f"{one.message[:-1]}; it is dropped.", one.hint)

@@ -34,10 +34,10 @@ class Change:
     """The name of the setting, such as `max_age`, or `metadata.` with the name of an entry."""
 
     old: object
-    """The current value, None if it is not set."""
+    """The current value; None if the setting is not set."""
 
     new: object
-    """The new value, None if it would not be set."""
+    """The new value; None if the update would remove the setting."""
 
 
 @frozen
@@ -60,10 +60,10 @@ class Plan:
 def plan_stream(old: Config | None, new: Config, server: str | None = None) -> Plan:
     """Return the plan to give a stream the config `new`.
 
-    Two settings of mirrors are not compared: `mirror_direct`, which the server copies from the
-    origin, and `duplicate_window`, which clusters remove and which has no effect without
-    publishers. Times are equal if they differ only in their time zone. An update must still
-    contain the start time of a mirror in the notation that the server returns.
+    Two settings of mirrors are not compared. The server copies `mirror_direct` from the origin.
+    Clusters remove `duplicate_window`, which has no effect without publishers. Times are equal if
+    they differ only in their time zone. An update must still contain the start time of a mirror in
+    the notation that the server returns.
 
     Args:
         old: The config on the server, None if the stream does not exist.
@@ -255,11 +255,11 @@ def _interest_lost(
 
 
 def _stored_subjects(stream: JsonObject) -> list[str]:
-    """Return filters that match the subjects of all messages that a stream can contain."""
+    """Return filters for the subjects of all messages in a stream; `[">"]` if they are unknown."""
     elsewhere = any(stream.get(name) for name in ("mirror", "sources", "subject_transform"))
     return [">"] if elsewhere else list(stream.get("subjects") or [">"])
 
 
 def _limit(value: Any) -> int | None:
-    """Return the value of a limit; None if it means no limit."""
+    """Return the value of a limit; None for no limit."""
     return value if isinstance(value, int) and value > 0 else None

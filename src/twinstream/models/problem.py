@@ -31,7 +31,7 @@ class Problem:
     """
 
     needs_server: bool = False
-    """Whether only a server can decide if the rule is violated; such a problem is not an error."""
+    """Whether only a server can decide if the rule is violated. If so, it is not an error."""
 
     def __str__(self) -> str:
         code = f" ({self.err_code})" if self.err_code else ""

@@ -205,7 +205,7 @@ class _OnUse:
 
 
 def _values(cls: Any) -> Any:
-    """Return a function that returns the values that `==` and `hash` of a record use."""
+    """Return a function from a record to the values that its `==` and `hash` use."""
     names = [name for name, member in cls.__record__.items() if member.eq]
     if not names:
         return staticmethod(_no_values)
@@ -254,8 +254,8 @@ def _constructor(cls: Any) -> Callable[..., None]:
 def _hint(member: Member) -> Any:
     """Return the annotation of a field's argument in the constructor.
 
-    For a field with a converter, the result is the annotation of the converter's argument, because
-    a converter accepts more types than the field's own annotation contains.
+    A converter accepts more types than the annotation of its field contains. So for a field with a
+    converter, the result is the annotation of the converter's argument.
     """
     taken = getattr(member.converter, "__annotations__", None)
     return next(iter(taken.values())) if taken else member.hint

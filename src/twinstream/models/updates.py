@@ -107,9 +107,9 @@ def validate_consumer_update(
 
 
 def _old(config: Config, record: str, version: Version) -> Settings:
-    """Return the settings of an existing config, without those that `version` cannot read.
+    """Return the settings of an existing config. Values that a server would refuse are omitted.
 
-    Raises `ValueError` if the whole config cannot be read.
+    Raises `ValueError` if the config is not a JSON object.
     """
     settings, problems = read(config, record, version)
     if settings is None:

@@ -70,10 +70,10 @@ def apply(
 def _apply(
     jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
 ) -> Failure | None:
-    """Ask the user, carry out the steps that change something, and add each to ``done``.
+    """Ask the user, then carry out the steps that change something.
 
-    Return the failure of the first step that fails, or a failure after Ctrl-C. Return None if all
-    steps succeed.
+    Append each completed step to ``done``. Stop at the first step that fails, or after Ctrl-C, and
+    return a `Failure`. Return None if all steps succeed.
     """
     due = [step for step in steps if step.is_due]
     sure("Carry this out?", yes=yes or not due)

@@ -12,10 +12,10 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """The values of the options.
+    """The values of the options; None if an option is not given.
 
-    None means the value of the existing stream. Without one, None means 1 for ``messages`` and
-    ``replicas``, and no limit for ``max_bytes``.
+    For None, the value of the existing stream is used. Without a stream, ``messages`` and
+    ``replicas`` are 1, and there is no ``max_bytes``.
     """
 
     messages: int | None
@@ -38,15 +38,15 @@ class Estimate:
     replicas: int
     total: int
     fitting: int | None = None
-    """The number of messages that fit in ``max_bytes`` of the options or of the stream.
+    """The number of messages that fit in ``max_bytes``, from the options or else the stream.
 
-    None without such a limit.
+    None without ``max_bytes``.
     """
 
     bytes_a_day: int | None = None
     """The average growth per day of an existing stream, from its first to its last message.
 
-    None without a stream, or if the two messages have the same time.
+    None without a stream, or if the times of these messages are equal or missing.
     """
 
     bytes_at_max_age: int | None = None

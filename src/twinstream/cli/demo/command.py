@@ -27,7 +27,7 @@ def examples_folder() -> Path:
 
 
 def _check_spark() -> None:
-    """Raise a failure if Spark is not installed, before the first step instead of in the fifth."""
+    """Raise :class:`Failure` if a package for Spark is missing. This is checked before step 1."""
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
@@ -41,7 +41,7 @@ def _check_spark() -> None:
 
 
 def _from_here(folder: Path) -> Path:
-    """Return the path of a folder, relative to the working directory if it is below it."""
+    """Return the path of a folder; relative if the folder is below the working directory."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 

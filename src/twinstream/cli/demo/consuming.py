@@ -12,7 +12,7 @@ from twinstream.cli.demo.workers import Crew
 from twinstream.cli.screen import progress, remark
 
 _PATIENCE: Final = 120.0
-"""The maximum seconds to settle all messages. After that, step 6 reports the missing ones."""
+"""The maximum seconds to settle all messages. Step 6 reports messages that are still missing."""
 _SETTLING: Final = 10.0
 _POLL: Final = 0.05
 
@@ -20,7 +20,7 @@ _POLL: Final = 0.05
 def consume(scene: Scene, jet: JetStream) -> None:
     """Run both workers until all events are settled and no message is pending on the server.
 
-    The wait for each of these conditions is limited. Step 6 reports what is missing.
+    Both waits have a time limit. If it is exceeded, step 6 reports the missing messages.
     """
     consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
     assert scene.consumer_config is not None, "the consumer has not been created"

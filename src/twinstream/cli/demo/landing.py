@@ -27,7 +27,7 @@ def land(scene: Scene, _: JetStream) -> None:
     remark(scene.console, "Starting Spark takes some seconds.")
     spark = local_session("twinstream demo")
     try:
-        # Show the progress after Java has started, because Java prints to the terminal then.
+        # Show the progress only now: Java prints to the terminal while it starts.
         with progress(scene.console) as display:
             task = display.add_task("land the orders", total=3)
             orders = _orders(scene, spark)

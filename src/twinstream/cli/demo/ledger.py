@@ -29,11 +29,11 @@ def _nothing_settled() -> list[Settled]:
 
 @define
 class Ledger:
-    """The stream sequences of settled events by outcome, and the number of deliveries.
+    """The stream sequences of settled events by outcome, and the deliveries to each worker.
 
     An event is settled when it was acknowledged, terminated, or has failed ``max_deliver`` times.
     ``expected`` is the number of events. :attr:`complete` is set when all events are settled.
-    ``failures`` is the number of deliveries that a handler wanted again.
+    ``failures`` is the number of deliveries that failed.
     """
 
     expected: int

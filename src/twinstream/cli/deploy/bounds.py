@@ -15,7 +15,7 @@ _BOUNDED = ("max_ack_pending", "inactive_threshold")
 
 
 def bounded(step: Step, old: StreamConfig, consumers: Mapping[str, ConsumerConfig]) -> Step:
-    """Return the step, or a refused copy if it updates a stream whose consumers exceed a new limit.
+    """Return the step; a refused copy if it sets a limit that an existing consumer exceeds.
 
     Streams are updated before their consumers, so the server would check the limits against the
     existing consumers.

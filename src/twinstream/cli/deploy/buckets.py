@@ -10,7 +10,7 @@ from twinstream.models.buckets.judging import bucket_plan, kept_members
 
 
 def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
-    """Add the existing stream settings that a bucket config cannot contain to a bucket's stream.
+    """Return a bucket's stream config, plus the settings of `old` that a bucket cannot determine.
 
     The update then keeps settings that other clients have changed, such as the seal of an object
     store. The configs of other streams and of consumers are returned unchanged.
@@ -22,7 +22,7 @@ def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
 
 
 def bucket_step(step: Step) -> Step:
-    """Return a step whose plan contains the names of the bucket's settings, not of the stream's.
+    """Return a step whose plan names the settings of the bucket, not those of its stream.
 
     Steps of other streams and of consumers are returned unchanged.
     """

@@ -71,7 +71,8 @@ def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None
     """Update a consumer, and repeat the update if it leaves an unwanted `inactive_threshold`.
 
     If the first update changes an ephemeral consumer to a durable one, the server sets the default
-    threshold of ephemeral consumers. The second update removes it.
+    threshold of ephemeral consumers. The second update removes it. Raises :class:`Failure` if the
+    threshold remains.
     """
     stream = step.config.stream_name
     consumer = jet.update_consumer(stream, config)

@@ -67,9 +67,10 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
 def _held_by_others(
     jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the streams of the server that capture a subject which a step adds to its stream.
+    """Find streams on the server whose subjects overlap those that the steps add.
 
-    Each stream is returned with these subjects. The result is incomplete if a request fails.
+    Return the added subjects by the name of the stream that overlaps them. The result is incomplete
+    if a request fails.
     """
     from js_sync import TwinstreamError
 
@@ -138,7 +139,7 @@ class Parent:
     """The config as a model; None if the step of the stream is refused."""
 
     consumers: Mapping[str, ConsumerConfig]
-    """The consumers that then exist, by name; empty if the stream is created or re-created."""
+    """The consumers that exist at that time, by name; empty if the stream is new or re-created."""
 
 
 def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
@@ -149,7 +150,7 @@ def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
     there: Mapping[str, ConsumerConfig] = {} if existing is None else existing.consumers
     if step is None:
         return None if existing is None else Parent(existing.config, existing.config, there)
-    if step.verb == "refused":  # no step will be carried out
+    if step.verb == "refused":  # in this case, `apply` carries out no step
         return Parent(step.config.members, None, there)
     if step.verb == "nothing" and existing is not None:
         return Parent(step.config.members, existing.config, there)
@@ -190,9 +191,9 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     """Return the steps of streams in an order that ignores conflicts between their subjects.
 
     Changes precede creations, so that subjects can move to new streams. Origins precede streams
-    that copy them. Among the changes, streams that need no more storage precede streams that need
-    more. Among the creations, streams without `max_bytes` precede streams that reserve storage,
-    because the server requires one free byte for a stream without a reservation.
+    that copy them. Among the changes, streams that need more storage are last. Among the creations,
+    streams without `max_bytes` precede streams that reserve storage, because the server requires
+    one free byte for a stream without a reservation.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
@@ -201,7 +202,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
         name, old = step.config.name, there.get(step.config.name)
         recreates = step.verb == "recreate"
         # A re-creation that frees storage has the rank of an update, because later steps may need
-        # the storage. A stream with origins must still follow them.
+        # the storage. This does not apply to a stream with origins: its origins must come first.
         frees = recreates and not depths[name] and frees_room(step, old)
         verb = "update" if frees else step.verb
         return first.index(verb), depths[name], needs_room(step, old) and not frees, recreates

@@ -49,7 +49,7 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:
-    """Return the files in ``paths``, and the configuration files in its folders.
+    """Return the files in ``paths``, and the configuration files below the folders in ``paths``.
 
     Each file is returned once. Hidden files and ``*.schema.json`` in folders are skipped. Raises
     :class:`Failure` if there is no file, or if a folder cannot be read.
@@ -96,16 +96,16 @@ def _is_config(file: Path) -> bool:
 
 
 def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
-    """Yield the problems because of which `apply` cannot use configurations.
+    """Yield problems that the validation accepts, but that `plan` and `apply` refuse.
 
-    The validation does not report these problems.
+    Examples are a consumer without a name, and two configurations of the same stream.
     """
     seen: dict[tuple[str, str, str], FileConfig] = {}
     for one in configs:
         for spelling, usual in other_spellings(one):
             message = f"servers read the key {spelling!r} as {usual!r}, but this command does not."
             yield _misfit(one, message, f"Write {usual}.")
-        if one.bucket is not None and not one.name:  # the validation has reported the bucket
+        if one.bucket is not None and not one.name:  # the validation has reported its name
             continue
         if one.kind == "consumer" and not one.name:
             yield _misfit(one, "the consumer has no name.", "Set durable_name.")

@@ -2,10 +2,10 @@
 
 A stream loses its messages if it is re-created. Some reasons to refuse the new stream are known
 only to the server: conflicting subjects, a cycle of origins, too few peers for its replicas, or too
-little storage. The streams that capture the new subjects are requested first. The next request
+little storage. First, the streams that capture the new subjects are requested. Second, a request
 creates the stream under its own name: the server validates the whole config before it reports that
-the name is in use. The last request creates a trial stream with another name, because the server
-checks some limits only after the name. The trial stream is removed at once.
+the name is in use. Third, a trial stream is created under another name, because the server checks
+some limits only after the name. The trial stream is removed at once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _NAME_MAX: Final = 200
-"""The maximum number of characters of the stream's name in the name of the trial stream.
+"""The number of characters of the stream's name with which the trial stream's name begins.
 
-The whole name with its suffix must not be longer than 255 bytes.
+With its suffix, the name of the trial stream must not be longer than 255 bytes.
 """
 
 
@@ -41,7 +41,7 @@ _NO_ROOM: Final = frozenset(
 
 
 def probe(jet: JetStream, config: StreamConfig) -> None:
-    """Raise :class:`Failure` if the server would refuse ``config`` without the old stream."""
+    """Raise :class:`Failure` if the server would refuse ``config`` even without the old stream."""
     from js_sync import TwinstreamError
 
     try:
@@ -75,8 +75,8 @@ def _check_room(jet: JetStream, old: StreamConfig, config: StreamConfig) -> None
 def _more_bytes(old: StreamConfig, new: StreamConfig) -> int | None:
     """Return the bytes that the new stream reserves in addition to the old stream, at least 1.
 
-    Return None if the new stream reserves no bytes, or if it cannot use bytes that the removal of
-    the old stream frees.
+    Return None if one of the streams reserves no bytes, or if they differ in storage or replicas.
+    In this case, the removal of the old stream frees no bytes for the new stream.
     """
     given, wanted = old.max_bytes or 0, new.max_bytes or 0
     same = (old.storage or "file", old.num_replicas or 1) == (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _BYTES_LEFT: Final = "S-ACC-STORAGE"
-"""The rule for the note that only the server knows whether enough storage is left."""
+"""The rule whose problem means that only the server knows whether enough storage is left."""
 
 
 @define
@@ -39,7 +39,7 @@ class Room:
     """What the limit belongs to, for the message: the account, or a stream."""
 
     def judged(self, step: Step) -> Step:
-        """Count the object that a step creates, and return the step; a refused copy at the limit.
+        """Count what a step creates. Return the step, or a refused copy if the limit is reached.
 
         Steps that create nothing are returned unchanged.
         """
@@ -63,12 +63,12 @@ class Reserve:
     storage: str
 
     def judged(self, step: Step, given: int) -> Step:
-        """Count the bytes that a step reserves, and return the step; a refused copy if too many.
+        """Count the bytes that a step reserves. Return the step; a refused copy beyond the limit.
 
         ``given`` is the number of bytes that the existing stream has reserved. The bytes of further
         replicas are not counted, because the server's account info does not count them. So in an
-        account without tiers the server may refuse a step that this check accepts, but not the
-        reverse.
+        account without tiers, the server may refuse a step that this check accepts. This check
+        never refuses a step that the server accepts.
         """
         wanted = _set_aside(stream_config(step.config))
         new = step.verb != "update"
@@ -111,7 +111,7 @@ class Reserves:
     _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
 
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Count the bytes that a step reserves, and return the step; a refused copy if too many.
+        """Count the bytes that a step reserves. Return the step; a refused copy beyond the limit.
 
         ``old`` is the config of the existing stream. Steps that change nothing are returned
         unchanged.
@@ -140,7 +140,7 @@ class Reserves:
         return self._known[key]
 
     def _without_note(self, step: Step, stream: StreamConfig) -> Step:
-        """Return the step without the note `_BYTES_LEFT`, unless only the server can check it."""
+        """Return the step without the problem `_BYTES_LEFT`, unless only the server decides it."""
         # In an account without tiers, the account info omits the bytes of further replicas.
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
@@ -169,7 +169,7 @@ class Account:
         return name if name in (self.info.tiers or {}) else ""
 
     def reserve(self, stream: StreamConfig, storage: str) -> Reserve:
-        """Return the reserve for streams with this storage and with the tier of ``stream``."""
+        """Return the `Reserve` for streams with this storage type and the tier of ``stream``."""
         use = self._use(stream.num_replicas or 1)
         limits = _limits(use)
         if storage == StorageType.MEMORY:
@@ -177,10 +177,10 @@ class Account:
         return Reserve(limits.max_storage or 0, use.reserved_storage or 0, storage)
 
     def for_consumers(self, stream: StreamConfig, there: int) -> Room:
-        """Return the limit for the consumers of a stream, which currently has ``there`` of them.
+        """Return the limit for the consumers of a stream, with their current number ``there``.
 
-        The account's limit for consumers applies to each stream. The lower limit of stream and
-        account is used.
+        The account's limit for consumers applies to each stream. The lower one of the limits of
+        stream and account is used.
         """
         own = stream.max_consumers or 0
         others = _limits(self._use(stream.num_replicas or 1)).max_consumers or 0
@@ -189,7 +189,7 @@ class Account:
         return Room(own, there, f"stream {stream.name}")
 
     def sized(self, step: Step) -> Step:
-        """Return the step, or a refused copy if its object alone exceeds a limit of the account."""
+        """Return the step; a refused copy if the account allows no such stream or consumer."""
         if not step.is_due:
             return step
         reason = self._no_tier(step) or self._too_large(step.config)

@@ -23,7 +23,7 @@ from twinstream.models._subjects import can_meet
 
 @frozen
 class Claim:
-    """The subjects that only the stream or consumer ``name`` may have after a step."""
+    """The subjects that the stream or consumer ``name`` has after a step, and no other may have."""
 
     step: Step
     name: str
@@ -39,7 +39,7 @@ class Holders:
     def rival(self, claim: Claim) -> tuple[str, str] | None:
         """Return the name of another stream or consumer that has a subject of the claim.
 
-        The second item of the result is this subject. Return None if no other has any of them.
+        The second item of the result is this subject. Return None if all subjects are free.
         """
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
@@ -64,7 +64,7 @@ def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
     """
     claims = list(claims)
     done: list[Step] = []
-    waiting: dict[str, list[Claim]] = {}  # by the stream or consumer that has their subject
+    waiting: dict[str, list[Claim]] = {}  # the key is the current holder of their subject
     for claim in claims:
         ready = deque([claim])
         while ready:

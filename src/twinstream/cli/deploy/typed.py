@@ -42,7 +42,7 @@ def consumer_config(config: FileConfig) -> ConsumerConfig:
 
 
 def untyped(config: FileConfig) -> list[Problem]:
-    """Return the problems because of which the model does not accept a config; empty if it does."""
+    """Return a problem for each value of a config that the model does not accept."""
     read = stream_config if config.kind == "stream" else consumer_config
     try:
         read(config)

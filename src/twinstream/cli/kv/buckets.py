@@ -57,7 +57,7 @@ def _settings(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
-    """Return the bucket configuration that the options describe. Raise a usage error if invalid."""
+    """Return the config of a bucket from the options. Raises a usage error if it is invalid."""
     with arguments_judged():
         return KeyValueConfig(
             bucket=bucket,

@@ -45,9 +45,9 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
 
 
 def _taken(jet: JetStream, stream: str, kind: str | None = None) -> list[Taken] | None:
-    """Return what is held in the stream of the locks; of all kinds if ``kind`` is None.
+    """Return the held locks, slots and so on; only those of ``kind`` unless it is None.
 
-    Return None if the stream does not exist.
+    Return None if the stream of the locks does not exist.
     """
     from twinstream.errors import StreamNotFound
 

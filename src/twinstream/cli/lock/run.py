@@ -110,7 +110,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
 
 
 def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait for the command. Send it SIGTERM if the lock is lost or `asked` is set.
+    """Wait until the command exits. Send it SIGTERM if the lock is lost or `asked` is set.
 
     While the lock is held, the command may take any time to exit. After the lock is lost, the
     command is killed unless it exits within `grace` seconds.
@@ -133,7 +133,7 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Kill the command and its child processes, unless it exits within `grace` seconds."""
+    """Wait until the command exits. After `grace` seconds, kill it and its child processes."""
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:

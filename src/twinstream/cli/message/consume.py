@@ -251,8 +251,8 @@ def _next(
     After ``stop``, messages that were delivered before are still returned.
     """
     deadline = None if wait is None else time.monotonic() + wait
-    # A message that is returned to the server has used up one of its deliveries. So messages that
-    # were delivered before the stop are printed.
+    # Print messages that were delivered before the stop. If they were returned to the server, each
+    # would have used up one of its deliveries.
     while source.at_hand or not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
         message = source.take(max(min(left, _TURN), _SHORTEST), most)

@@ -24,11 +24,11 @@ _BATCH_BYTES: Final = 16 * 1024 * 1024
 The server disconnects a client that leaves 64 MiB of data unread, so a batch must be far smaller.
 """
 _GLANCE: Final = 0.05
-"""The maximum seconds for a batch.
+"""The maximum seconds of a request for a batch.
 
 Received messages are processed only when the request ends. If `max_ack_pending` is reached, for
-example because of other clients, the server does not complete the request, and only this timeout
-ends it.
+example because of other clients, the server sends no more messages, and only this timeout ends the
+request.
 """
 _BEGINNING: Final = 1.0
 """The minimum seconds for the first wait of an ordered read, which also creates a consumer."""
@@ -90,8 +90,8 @@ class Durable:
             with self.patience.tried():
                 self._ready.extend(self._fetch(min(self._batch, most or _BATCH), timeout))
         while self._ready:
-            # The message stays in the buffer until `done`, so that `give_back` returns it to the
-            # server if it cannot be printed.
+            # The message stays in the buffer until `done`. If it cannot be printed, `give_back`
+            # returns it to the server.
             if not self._ready[0].is_late:
                 return self._ready[0]
             # The message was buffered for longer than ack_wait, so the server redelivers it.
@@ -126,9 +126,9 @@ class Durable:
     def _batch(self) -> int:
         config = self._config
         if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
-            # `give_back` would lose a buffered message with ack_policy none, and would use up one
-            # of its deliveries with max_deliver. So do not buffer messages of such a consumer, or
-            # of a consumer whose config is unknown.
+            # Do not buffer messages, because `give_back` could not return them without harm. With
+            # ack_policy none, they would be lost. With max_deliver, each of them would have used up
+            # one of its deliveries. An unknown config may have these settings.
             return 1
         # The server never completes a request for more than max_ack_pending messages.
         bounds = (_BATCH, config.max_batch or 0, config.max_ack_pending or 0)

@@ -82,8 +82,9 @@ def payloads(
     """Yield the payload of each message, with ``{n}`` replaced.
 
     Without ``data`` and ``files`` (or with ``-``), standard input is read until it ends or ``stop``
-    is set. With a separator and a ``count`` of 1, its payloads are yielded while it is read.
-    Otherwise all data is read first, and all payloads are yielded ``count`` times.
+    is set. With a separator and a ``count`` of 1, each payload of standard input is yielded as
+    soon as it has arrived. Otherwise all data is read first. Then the list of payloads is yielded
+    ``count`` times.
     """
     if data is not None and data != "-":
         sources = [argument(data)]
@@ -129,9 +130,9 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 
 
 def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
-    """Yield each part between separators as soon as it has arrived: the data may be endless.
+    """Yield each part between separators as soon as it has arrived, because data may be endless.
 
-    Carriage returns at the end of a line are removed. An empty part after the last separator is
+    Carriage returns before a newline are removed. An empty part after the last separator is
     not yielded.
     """
     ending = b"\r" if separator == b"\n" else b""

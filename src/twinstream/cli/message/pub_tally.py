@@ -47,7 +47,8 @@ class Tally:
     def show(self, console: Console) -> None:
         """Print a summary of the stored messages on one line.
 
-        If no message was sent, print a note to standard error. If all failed, print nothing.
+        If no message was sent, print a note to standard error. If all messages failed, print
+        nothing.
         """
         if self.last is None:
             if not self.failed:

@@ -24,7 +24,7 @@ Servers may start an election as late as 9 s after the loss of a leader.
 
 
 class LinkWatch:
-    """A monitor of the connection, which prints changes of its state to standard error."""
+    """Prints to standard error when the connection is lost or restored."""
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
@@ -62,10 +62,10 @@ class Patience:
 
     @contextmanager
     def tried(self) -> Generator[None]:
-        """Suppress the error of the block if a request got no response, and wait briefly.
+        """If a request in the block gets no response, suppress its error and wait briefly.
 
-        Raise the error if requests have failed for more than `_LEADERLESS` seconds while the
-        connection was up. Raise other errors unchanged.
+        The error is raised if requests have failed for more than `_LEADERLESS` seconds while the
+        connection was up. Other errors are raised unchanged.
         """
         from twinstream.core.error_details.transient import NO_RESPONSE
 

@@ -33,14 +33,14 @@ def show_status(status: ObjectStoreStatus) -> None:
 
 
 def info_members(info: ObjectInfo) -> dict[str, Any]:
-    """Return the info of an object as a JSON object."""
+    """Return the metadata of an object as a JSON object."""
     from twinstream.models import encode
 
     return encode(info)
 
 
 def kind_of(info: ObjectInfo) -> str:
-    """Return "deleted", "unreadable" or "link to ..."; an empty string for a plain object."""
+    """Return "deleted", "unreadable" or "link to ..."; an empty string for other objects."""
     if info.deleted:
         return "deleted"
     if info.unknown.get("error"):
@@ -52,7 +52,7 @@ def kind_of(info: ObjectInfo) -> str:
 
 
 def show_info(info: ObjectInfo) -> None:
-    """Print the info of an object."""
+    """Print the metadata of an object."""
     _rows(
         {
             "bucket": info.bucket,

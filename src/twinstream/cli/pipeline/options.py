@@ -58,8 +58,8 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
 def load(file: Path, server: str | None) -> PipelineConfig:
     """Return the content of a pipeline's file. An error in the file is a usage error (exit code 2).
 
-    `server` replaces the address of the server in the file. Without either, the address is taken
-    from an environment variable. Raises `Failure` if a package for Spark is not installed.
+    `server` replaces the address of the server in the file. If both are missing, the address is
+    that in `TWINSTREAM_URL` or `NATS_URL`. Raises `Failure` if a package for Spark is missing.
     """
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
@@ -78,7 +78,10 @@ def load(file: Path, server: str | None) -> PipelineConfig:
 
 
 def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
-    """Return the source called ``name``, or the only source."""
+    """Return the source called ``name``; for None, the only source of the file.
+
+    Raises a usage error for another name, or for None if the file has several sources.
+    """
     names = [each.name for each in config.sources]
     if name is None:
         if len(names) > 1:
@@ -96,8 +99,9 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
     """Start Spark with the settings of the file, and stop it at the end of the block.
 
     Spark prints a traceback for each failure, although the command reports failures itself. So
-    without ``verbose``, the output of Spark's processes is written to a file, whose name is printed
-    if the command fails. A Spark session that the process already has is used, and not stopped.
+    without ``verbose``, the output of Spark's processes is written to a file. Its name is printed
+    if the command fails. If the process already has a Spark session, that one is used, and it is
+    not stopped.
     """
     from pyspark.sql import SparkSession
 

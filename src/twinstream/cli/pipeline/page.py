@@ -35,7 +35,7 @@ class _Batch:
 
 
 def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
-    """Return the HTML report of a pipeline. ``logs`` has the landed batches of each source."""
+    """Return the HTML report of a pipeline. ``logs`` contains the landed batches by source."""
     batches = sorted(
         (_Batch(source, each, _ended(each)) for source, log in logs.items() for each in log),
         key=lambda batch: batch.ended,
@@ -161,7 +161,8 @@ class _Axis:
     def peaks(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
         """Return the largest backlog of each source in each interval.
 
-        An interval without a batch has the value of the interval before; 0 before the first batch.
+        An interval in which no batch ended has the value of the preceding interval. The values are
+        0 before the first batch.
         """
         found: dict[str, dict[int, float]] = {source: {} for source in sources}
         for batch in batches:

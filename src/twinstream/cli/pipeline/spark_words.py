@@ -34,7 +34,7 @@ class SparkWords:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         os.close(self._number)
-        # Java prints one line when it starts with some options. A single line explains no failure.
+        # With some options, Java prints one line at its start. A single line explains no failure.
         if isinstance(error, Exception) and self._file.read_bytes().count(b"\n") > 1:
             click.echo(f"What Spark's processes printed is in {self._file}", err=True)
         else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def in_words(at: Timestamp) -> str:
-    """Return a time as text, with the duration until then, such as ``due ... UTC (in 5m)``."""
+    """Return a time as text, such as ``due ... UTC (in 5m)``; a past time ends in ``(now)``."""
     left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
     when = at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
     return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
@@ -30,9 +30,10 @@ def next_of(found: StoredSchedule) -> Timestamp | None:
 
 
 def as_json_object(found: StoredSchedule) -> dict[str, Any]:
-    """Return a schedule as a JSON object. Its payload is in `data`, or `data_base64` if not UTF-8.
+    """Return a schedule as a JSON object.
 
-    `next` is null if `next_of` returns None.
+    The payload is in `data`, or in `data_base64` if it is not UTF-8. `next` is null if `next_of`
+    returns None.
     """
     due = next_of(found)
     return {

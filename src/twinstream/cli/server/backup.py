@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _LONGEST = 3600.0
-"""The maximum seconds for the server to build a restored stream, or to verify messages first."""
+"""The maximum seconds that the server may take to verify messages or to build a stream.
+
+It verifies the messages before a backup, and builds the stream at the end of a restore.
+"""
 
 
 @click.command(short_help="Copy a stream into a folder.")

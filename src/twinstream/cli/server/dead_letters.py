@@ -294,7 +294,7 @@ def _each(
 ) -> None:
     """Call ``act`` for each letter.
 
-    After an error or Ctrl-C, raise a `Failure` that contains the number of processed letters.
+    After an error or Ctrl-C, raise a `Failure` with the number of processed letters.
     """
     from twinstream.errors import TwinstreamError
 
@@ -315,8 +315,8 @@ def _each(
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter as a JSON object.
 
-    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``. If the
-    letter lacks the message or a part of it, ``gone`` has the reason, and the payload is omitted.
+    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``. If
+    the message or a part of it is lost, ``gone`` is the reason, and the payload is omitted.
     """
     shown: dict[str, Any] = {
         "letter": letter.seq,

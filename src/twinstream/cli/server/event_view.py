@@ -45,7 +45,8 @@ def as_json(event: Event) -> dict[str, object]:
 
     The object contains the members of the event and its subject. `missed` is the number of events
     that were dropped before this event. `reconnected` is true if the connection was lost before
-    this event. An unreadable event has `problem` and `raw`. Other events lack these members.
+    this event. An unreadable event has `problem` and `raw`. A member that does not apply to the
+    event is absent.
     """
     about: dict[str, object] = {"subject": event.subject, **encode(event.record)}
     if event.problem:

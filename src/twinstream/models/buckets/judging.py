@@ -101,7 +101,7 @@ def bucket_problems(
 
 
 def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Problem) -> Problem:
-    """Return a problem of the stream's config with the path, value and texts for the bucket."""
+    """Convert a problem of the stream's config to a problem of the bucket's config."""
     path = _path(kind, members, problem.path)
     value = members.get("bucket") if path == "bucket" else problem.value
     return evolve(
@@ -114,7 +114,7 @@ def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Proble
 
 
 def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Plan:
-    """Return a plan for the stream with the paths and texts for the bucket."""
+    """Convert a plan for the stream to a plan with the paths and texts of the bucket."""
     return Plan(
         plan.action,
         sorted((_change(kind, one) for one in plan.changes), key=lambda change: change.path),
@@ -126,7 +126,7 @@ def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Pla
 def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonObject:
     """Return the config `new` plus the settings of `old` that a bucket does not determine.
 
-    An update replaces the whole config of the stream, so it must contain these settings.
+    An update replaces the whole config of the stream, so it must repeat these settings.
     """
     streams = {ours: theirs for theirs, ours in _RENAMED.items()}
     decided = {streams.get(name, name) for name in SHAPES[_RECORDS[kind]]} | _ALSO_DECIDED
@@ -141,7 +141,7 @@ def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonOb
 class _Bucket:
     """The stream config for the valid settings of a bucket, and problems of its other settings.
 
-    The stream config is empty if the bucket has no valid name.
+    The stream config is empty if the bucket has no valid name, or if decoding fails.
     """
 
     stream: JsonObject

@@ -119,8 +119,8 @@ def object_store_stream(config: ObjectStoreConfig) -> StreamConfig:
         compression=Compression.S2 if config.compression else None,
         metadata=config.metadata,
         discard=DiscardPolicy.NEW,
-        # Without `allow_rollup_hdrs`, a mirror on server 2.11 stops at the first object
-        # description, because object descriptions are rollup messages.
+        # The metadata of an object is a rollup message. Without `allow_rollup_hdrs`, a mirror on
+        # server 2.11 stops at the first of these messages.
         allow_rollup_hdrs=True,
         allow_direct=True,
         # Without `mirror_direct`, the mirror does not answer direct gets for its own name.

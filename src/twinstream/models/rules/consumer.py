@@ -331,7 +331,7 @@ def _is_work_queue(case: ConsumerCase) -> bool:
 
 
 def _no_folder(case: ConsumerCase) -> Found:
-    """Whether the server cannot create the folder of the consumer because of the name."""
+    """Whether the consumer's name prevents the server from creating a folder for it."""
     if case.stream is None or case.stream["storage"] == "memory" or case["mem_storage"]:
         return False
     name = case["name"] or case["durable_name"]

@@ -14,7 +14,8 @@ from twinstream.models.version import Version
 class ConsumerCase:
     """The settings of a consumer and of its stream.
 
-    `given` contains the settings in the request, `settings` also the defaults of the server.
+    `given` contains the settings in the request. `settings` contains these and the defaults of
+    the server.
     """
 
     def __init__(

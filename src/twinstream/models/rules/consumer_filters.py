@@ -38,7 +38,10 @@ class FilterCase:
     consumer: ConsumerCase
     index: int
     overlaps: dict[int, int]
-    """A map from the index of a filter to the index of the first other filter that overlaps it."""
+    """A map from the index of a filter to the index of the first other filter that overlaps it.
+
+    From `CROSSING_SINCE` on, only filters that contain it are counted.
+    """
 
     @property
     def settings(self) -> Settings:

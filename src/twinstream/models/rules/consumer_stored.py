@@ -40,8 +40,8 @@ _WHERE_SET = (
 def stored_consumer(case: ConsumerCase, *, was_durable: bool = False) -> dict[str, Any]:
     """Return the settings as the server returns them, with all defaults and implicit changes.
 
-    `was_durable` is for the update of a durable consumer. If the update has no `durable_name`, the
-    server sets no default for `inactive_threshold`.
+    `was_durable` means that the config is an update of a durable consumer. In this case the server
+    sets no default for `inactive_threshold`, even if the update has no `durable_name`.
     """
     settings = case.settings
     out: dict[str, Any] = {}

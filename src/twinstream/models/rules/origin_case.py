@@ -72,9 +72,9 @@ class TransformCase:
         return self.of.pedantic
 
     def overlapped(self, relation: Relation) -> str | None:
-        """Return the first source of another transform that is related to the source of this one.
+        """Return the source of the first other transform whose source is related to this source.
 
-        Return None if there is none.
+        Return None if no other source is related.
         """
         found = self.overlaps.get(relation)
         if found is None:

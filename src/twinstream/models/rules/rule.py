@@ -72,10 +72,10 @@ class Rule(Generic[C]):
     """A function that returns whether the rule is violated, or a `Hit` for each violation."""
 
     since: Firsts = field(default=ALWAYS, converter=firsts)
-    """The first server versions with the rule: one, or one for each release line."""
+    """The server versions from which the rule applies: one, or one for each release line."""
 
     until: Firsts = field(default=NEVER, converter=firsts)
-    """The first server versions without the rule: one, or one for each release line."""
+    """The server versions from which the rule no longer applies: one, or one for each line."""
 
     pedantic: bool = False
     """Whether the rule is only for pedantic requests. In others, the server changes the setting."""

@@ -15,7 +15,7 @@ LEVELS: tuple[tuple[Version, int], ...] = (
     ((2, 12, 0), 2),
     ((2, 11, 0), 1),
 )
-"""The API levels of servers, each with the first server version that has it, newest first."""
+"""Pairs of a server version and the API level that begins with it, newest first."""
 
 
 def api_level(version: Version) -> int:
@@ -24,7 +24,7 @@ def api_level(version: Version) -> int:
 
 
 OWN_KEYS = ("_nats.level", "_nats.req.level", "_nats.ver")
-"""The metadata keys that the server sets. It overwrites the values that a request has for them."""
+"""The metadata keys that the server sets. It overwrites their values in a request."""
 
 METADATA_MAX_BYTES = 128 * 1024
 
@@ -33,7 +33,7 @@ OWN_BYTES = len("_nats.req.level") + 1
 
 
 def metadata_bytes(metadata: dict[str, str] | None, *, own: bool = False) -> int:
-    """Return the size of metadata in bytes; with `own`, including the keys that the server sets."""
+    """Return the size of metadata in bytes. Only with `own`, the server's own keys are included."""
     pairs = [(key, text) for key, text in (metadata or {}).items() if own or key not in OWN_KEYS]
     return sum(len(key.encode()) + len(text.encode()) for key, text in pairs)
 

@@ -41,7 +41,7 @@ class StreamCase:
 
     @cached_property
     def subjects(self) -> list[str]:
-        """The subjects of the stream; the default is its name."""
+        """The subjects of the stream; its name by default, unless it has a mirror or sources."""
         given = list(self.settings["subjects"])
         if given or self.mirror is not None or self.sources:
             return given
@@ -51,7 +51,7 @@ class StreamCase:
     def kept_subjects(self) -> list[str] | None:
         """Filters that match the subjects of all messages in the stream.
 
-        None if these subjects depend on other streams.
+        None for a mirror or a stream with sources, because their origins determine the subjects.
         """
         if self.mirror is not None or self.sources:
             return None
@@ -80,7 +80,7 @@ class StreamCase:
         return first_related(filters, self["subjects"], can_meet)
 
     def first_sources(self, identity: Callable[[Settings], Any]) -> dict[Any, int]:
-        """Return a map from each result of `identity` to the index of the first source with it."""
+        """Return, for each result of `identity`, the index of the first source that has it."""
         found = self._first_sources.get(identity)
         if found is None:
             found = self._first_sources[identity] = {}

@@ -48,7 +48,7 @@ def _captures_own_name(case: StreamCase) -> bool:
 
 
 def _outside(case: StreamCase, member: str, captured: list[str] | None) -> Found:
-    """Whether the source of `member`, a transform or `republish`, matches none of `captured`."""
+    """Whether the source of a transform or of `republish` overlaps none of `captured`."""
     change = case[member]
     if change is None or not change["src"] or captured is None:
         return False

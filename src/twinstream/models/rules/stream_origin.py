@@ -215,7 +215,7 @@ MIRROR_RULES = (
 
 
 def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
-    """Whether an earlier source has the same result of `identity`, unless the result is None."""
+    """Whether an earlier source has the same `identity`. False if the identity is None."""
     if not case.index:
         return False
     own = identity(case.origin)
@@ -258,7 +258,7 @@ SOURCE_TRANSFORM_RULES = _transform_rules(
 """The rules for the transforms of a source.
 
 The server checks all transforms of a source first, and then their overlaps. For a mirror, it checks
-the overlaps of a transform together with the transform itself.
+each transform together with its overlaps.
 """
 
 _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (

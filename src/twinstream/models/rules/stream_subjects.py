@@ -182,9 +182,10 @@ def _transform_target(case: StreamCase) -> Found:
 
 
 def is_implicit_republish(case: StreamCase) -> bool:
-    """Whether `republish` is from `>` to `>` and all subjects of the stream are transformed.
+    """Whether `republish` is from `>` to `>`, and the transform's source is the only subject.
 
-    The server then republishes to the destination of the stream's transform.
+    In this case, servers from `IMPLICIT_SINCE` on republish to the destination of the stream's
+    transform. For older servers, the result is False.
     """
     republish, transform = case["republish"], case["subject_transform"]
     if republish is None or transform is None or not is_from(case.version, IMPLICIT_SINCE):
@@ -194,7 +195,7 @@ def is_implicit_republish(case: StreamCase) -> bool:
 
 
 def _republished(case: StreamCase) -> tuple[str, str] | None:
-    """Return the source and destination that the server uses for `republish`; None if not set."""
+    """Return the source and destination of `republish` on the server; None if it is not set."""
     republish = case["republish"]
     if republish is None:
         return None
