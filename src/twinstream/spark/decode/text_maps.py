@@ -18,13 +18,23 @@ _TEXT: Final = r'"[^"\\\x00-\x1f]*"'
 _SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
 
 
+#: Objects with this text may have the name `:` after another member. `_split` would take the quotes
+#: around that colon for the end of a name and the beginning of its value.
+_COLON: Final = ',":":'
+
+
 def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
-    """Return the maps of the texts that match `_SIMPLE`, and the positions of the other texts.
+    """Return the maps of the simple texts, and the positions of the other texts.
+
+    Simple are texts that match `_SIMPLE` and have no `_COLON`.
 
     If an object has the same name twice, return no maps and the positions of all texts.
     """
     objects = pa.array(texts, pa.string())
     simple = pc.match_substring_regex(objects, _SIMPLE)
+    colons = pc.match_substring(objects, _COLON)
+    if pc.any(colons).as_py():
+        simple = pc.and_(simple, pc.invert(colons))
     if not pc.all(simple).as_py():
         objects = objects.filter(simple)
     both = _split(objects)
