@@ -197,7 +197,7 @@ class Place:
 def _found(answer: Frame, stream: str) -> StreamMessage | None:
     """Return the message in the response to a direct get.
 
-    Returns None if the response contains no message, or if it is from another stream.
+    Returns None if the response contains no message, or a message of another stream.
     """
     if is_unserved(answer):
         # The stream allows no direct gets, or it has no leader.
