@@ -65,9 +65,9 @@ class Place:
         return info if info is not None and self._reads_directly(stale=False) else None
 
     async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration of the stream. Requests the info if none is cached.
+        """Return the configuration of the stream. Requests the stream's info if none is cached.
 
-        Raises `BucketNotFound`, and the errors of a request.
+        Raises `BucketNotFound`, or `RequestTimeout` if the server does not respond.
         """
         if self.stream._info is None:
             try:
