@@ -172,7 +172,8 @@ class ObjectStore:
             name: The name of the object.
             start: The first byte to read.
             end: The end of the range, exclusive; by default the end of the object.
-            follow: Whether to follow a link.
+            follow: If true, the content of a link is that of its target. Otherwise, a link raises
+                `LinkError`.
             timeout: Maximum seconds without progress.
             on_progress: Called with the progress each time the reader returns data.
 
@@ -251,7 +252,6 @@ class ObjectStore:
             OSError: The file could not be written.
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
-            LinkError: The object is a link that cannot be followed.
             DigestMismatch: The content does not match the stored digest.
             TwinstreamError: Another error of `ObjectReader`.
         """
