@@ -19,8 +19,8 @@ from twinstream.testing.recorder import Spoken, read_recording
 __all__ = ["replay"]
 
 _OMITTED: Final = {"PING", "PONG"}
-# A subject token may be a generated name, which differs between runs, from this length on
-# (characters).
+# A subject token of at least this length (characters) may be a generated name, which differs
+# between runs.
 _GENERATED: Final = 12
 
 
