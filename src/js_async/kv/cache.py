@@ -220,14 +220,14 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     async def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Delete a key as `KeyValue.delete` does, update the cache; return the marker's revision."""
+        """Delete a key as `KeyValue.delete` does, update the cache; return the new revision."""
         new = await self._bucket.delete(key, revision=revision, timeout=timeout)
         return await self._wrote(key, None, new, KeyValueOperation.DELETE)
 
     async def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Purge a key as `KeyValue.purge` does, update the cache; return the marker's revision."""
+        """Purge a key as `KeyValue.purge` does, update the cache; return the new revision."""
         new = await self._bucket.purge(key, revision=revision, timeout=timeout)
         return await self._wrote(key, None, new, KeyValueOperation.PURGE)
 

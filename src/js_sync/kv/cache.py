@@ -221,14 +221,14 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Delete a key as `KeyValue.delete` does, update the cache; return the marker's revision."""
+        """Delete a key as `KeyValue.delete` does, update the cache; return the new revision."""
         new = self._bucket.delete(key, revision=revision, timeout=timeout)
         return self._wrote(key, None, new, KeyValueOperation.DELETE)
 
     def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Purge a key as `KeyValue.purge` does, update the cache; return the marker's revision."""
+        """Purge a key as `KeyValue.purge` does, update the cache; return the new revision."""
         new = self._bucket.purge(key, revision=revision, timeout=timeout)
         return self._wrote(key, None, new, KeyValueOperation.PURGE)
 
