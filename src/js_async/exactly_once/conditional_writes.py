@@ -44,7 +44,8 @@ from twinstream.models import PubAck
 
 __all__ = ["SubjectWrite", "SubjectWrites"]
 
-# The number of doubtful refusals of one write after which the write has failed.
+# The number of doubtful refusals of one write (see `_is_doubtful`) that are retried. The next one
+# is raised.
 _MOST_DOUBTS: Final = 3
 
 
@@ -237,9 +238,9 @@ class SubjectWrite:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     def _is_doubtful(self, refusal: TwinstreamError, expected_seq: int) -> bool:
-        """Return whether a replica refused the write although another one may have stored it.
+        """Return whether another replica may have stored the write in spite of the refusal.
 
-        See `wrong_sequence`. A stream without replicas gives definite refusals.
+        See `wrong_sequence`. If the stream has one replica, every refusal is definite.
         """
         if self._stream.config.num_replicas == 1 or not isinstance(refusal, WrongLastSequence):
             return False
