@@ -275,8 +275,8 @@ class _Chunks:
     async def _roll_back(self) -> None:
         """Remove the chunks in flight from the stream, and send them again.
 
-        Call this if the server refused the previous chunk at first. That chunk was sent again, and
-        the stream stored it after chunks that are in flight.
+        This is necessary if the server refused the last settled chunk at first. That chunk was sent
+        again, so the stream stored it after the chunks in flight.
         """
         acks = [await handle.result() for handle in self._in_flight]
         for ack in acks:

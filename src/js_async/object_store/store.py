@@ -172,8 +172,8 @@ class ObjectStore:
             name: The name of the object.
             start: The first byte to read.
             end: The end of the range, exclusive; by default the end of the object.
-            follow: If true, the content of a link is that of its target. Otherwise, a link raises
-                `LinkError`.
+            follow: If true and the object is a link, read the target of the link. If false, a link
+                raises `LinkError`.
             timeout: Maximum seconds without progress.
             on_progress: Called with the progress each time the reader returns data.
 
@@ -252,6 +252,7 @@ class ObjectStore:
             OSError: The file could not be written.
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
+            LinkError: The object is a link that cannot be followed.
             DigestMismatch: The content does not match the stored digest.
             TwinstreamError: Another error of `ObjectReader`.
         """
@@ -443,7 +444,7 @@ class ObjectStore:
     async def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
     ) -> Swept:
-        """Remove content that belongs to no object, and return the number of uploads and chunks.
+        """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
         For example, such content remains if a program is killed during an upload.
 
