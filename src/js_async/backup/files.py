@@ -107,7 +107,7 @@ class BackupWriter:
 
     @contextmanager
     def _named(self, name: str) -> Generator[None]:
-        """Add the file name to an `OSError` without one, for example for a full disk."""
+        """Add the file name to an `OSError` that has none, for example if the disk is full."""
         try:
             yield
         except OSError as error:
