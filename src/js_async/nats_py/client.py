@@ -305,7 +305,7 @@ class NatsPyTransport:
 
 
 def _ended() -> tuple[type[Exception], ...]:
-    """Return the errors that nats-py raises when it is closed or draining."""
+    """Return the exception classes that nats-py raises when it is closed or draining."""
     # Imported in the function, because nats-py is an optional dependency.
     from nats.errors import ConnectionClosedError, ConnectionDrainingError
 
