@@ -94,7 +94,7 @@ class Asking(ABC):
         self._box = box = await transport.open_mailbox(subject.encode())
         try:
             while not self._given_up and not deadline.expired():
-                # Each attempt follows the subscription, so no message of a release is missed.
+                # The subscription exists before this attempt, so a later release is not missed.
                 box.take_all()
                 given = await self._try(deadline)
                 if given is not None:

@@ -95,7 +95,7 @@ class Asking(ABC):
         self._box = box = transport.open_mailbox(subject.encode())
         try:
             while not self._given_up and not deadline.expired():
-                # Each attempt follows the subscription, so no message of a release is missed.
+                # The subscription exists before this attempt, so a later release is not missed.
                 box.take_all()
                 given = self._try(deadline)
                 if given is not None:
