@@ -31,7 +31,10 @@ class OnceResult:
     """The state of the work of a key, and its result if it has ended."""
 
     state: str
-    """`done`, `failed` or `running`. If the client died during the work, the state stays `running`."""
+    """`done`, `failed` or `running`.
+
+    If the client died during the work, the state stays `running`.
+    """
     data: bytes
     """The return value of the work; empty unless it is done."""
     error: str
