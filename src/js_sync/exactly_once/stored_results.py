@@ -100,7 +100,7 @@ class KnownResults:
     def _is_young(self, stored: Timestamp, half: float) -> bool:
         """Return whether a message is younger than half of the duplicate window.
 
-        Then its results are younger, too, and the server refuses duplicates of them.
+        If so, its results are younger, too, and the server refuses duplicates of the results.
         """
         if self._now is None:
             return False
