@@ -124,7 +124,7 @@ class Counters:
         return (await self._stored(subject, ack)).value
 
     async def _check_subject(self, subject: str, deadline: Deadline) -> None:
-        """Raise `BadArgument` if another stream has the subject, and so would store the message."""
+        """Raise `BadArgument` if another stream has the subject and would store the message."""
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return

@@ -125,7 +125,7 @@ class Counters:
         return (self._stored(subject, ack)).value
 
     def _check_subject(self, subject: str, deadline: Deadline) -> None:
-        """Raise `BadArgument` if another stream has the subject, and so would store the message."""
+        """Raise `BadArgument` if another stream has the subject and would store the message."""
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return
