@@ -3,9 +3,10 @@
 The document contains only local references (`#/$defs/...`). So every validator and editor for
 JSON Schema 2020-12 can resolve them without a network or other files.
 
-Configs and requests are contained twice. The type `<name>` allows unknown members, which newer
-servers may return. In the type `strict.<name>` an unknown member is an error, as in requests to a
-server. The document itself describes config files as `twinstream.models.load_configs` reads them.
+The document contains each config and each request twice. The type `<name>` allows unknown members,
+which newer servers may return. In the type `strict.<name>`, an unknown member is an error, as in
+requests to a server. The document itself describes config files as
+`twinstream.models.load_configs` reads them.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Schemas:
         for name, (path, schema) in self.definitions().items():
             module = "twinstream.models.generated." + path.removesuffix(".json").replace("/", ".")
             found[name] = module
-            if "enum" in schema:  # the `Literal` type of its values
+            if "enum" in schema:  # the module also defines a `Literal` type of the values
                 found[f"{name}Word"] = module
         return found
 

@@ -134,7 +134,10 @@ class Writer:
         self.named: list[tuple[StructType, str]] = []
 
     def kind(self, kind: DataType) -> str:
-        """Return the source text of a type: the name of its constant, if there is one."""
+        """Return the source text of a type.
+
+        This is the name of the constant for the type, or an expression if there is no constant.
+        """
         for known, name in self.named:
             if known == kind:
                 return name

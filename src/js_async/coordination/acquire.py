@@ -52,9 +52,9 @@ class Asking(ABC):
 
     @abstractmethod
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Try once to acquire a slot and return it.
+        """Try once to acquire a slot, and return the slot, or None if no slot is free.
 
-        Return None if no slot is free, and set `holder` to the record whose end to wait for.
+        Without a free slot, `holder` is set to the record of the holder to wait for.
         """
 
     def new_slot(self, number: int | None) -> Slot:
@@ -94,7 +94,7 @@ class Asking(ABC):
         self._box = box = await transport.open_mailbox(subject.encode())
         try:
             while not self._given_up and not deadline.expired():
-                # Each attempt follows the subscription, so no message of a release is missed.
+                # The subscription exists before this attempt, so a later release is not missed.
                 box.take_all()
                 given = await self._try(deadline)
                 if given is not None:

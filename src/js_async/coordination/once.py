@@ -30,7 +30,10 @@ class OnceResult:
     """The state of the work of a key, and its result if it has ended."""
 
     state: str
-    """`done`, `failed` or `running`. If the client died during the work, it is `running`."""
+    """`done`, `failed` or `running`.
+
+    If the client died during the work, the state stays `running`.
+    """
     data: bytes
     """The return value of the work; empty unless it is done."""
     error: str
@@ -65,9 +68,9 @@ class Once:
     async def run(self, work: Handler[Lease], *, timeout: Seconds = 5.0) -> OnceResult:
         """Run the work unless any client has started it before; return its result.
 
-        If a client has started the work before, the result is that of the earlier run, or has the
-        state `running`. If the work raises an error, the error is stored, and the state is
-        `failed`. A result that is too large counts as such an error.
+        If a client has started the work before, the call returns the result of the earlier run, or
+        a result with the state `running`. If the work raises an error, the state `failed` and the
+        text of the error are stored. A result that is too large counts as such an error.
 
         Args:
             work: The function to run. It receives the lease and returns bytes or None.

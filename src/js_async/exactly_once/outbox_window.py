@@ -30,7 +30,7 @@ _PATIENCE: Final = 30.0
 
 
 class OutboxWindow:
-    """The decision which events may be sent now. `timeout` is the limit of an attempt (seconds)."""
+    """Decides which events may be sent now. `timeout` is the limit of an attempt (seconds)."""
 
     def __init__(self, api: Api, store: StoreCalls, stream: Stream, timeout: float) -> None:
         self._api: Final = api
@@ -45,16 +45,16 @@ class OutboxWindow:
         # When the last scan began, and the highest number of an event that it looked for.
         self._looked_at = 0.0
         self._last_number = 0
-        # When each later event was sent for the first time, by its number.
+        # By number: when each event with a number above `_last_number` was sent for the first time.
         self._first_sent: dict[int, float] = {}
         self.found = 0
         """The number of events that scans found in the stream."""
 
     def may_send(self, events: list[OutboxEvent]) -> bool:
-        """Return whether the server still refuses duplicates of all `events` during an attempt.
+        """Return whether the server refuses duplicates of all `events` during an attempt.
 
-        If not, the caller must call `look` first. This method also records the current time for
-        each event that is sent for the first time.
+        If the result is False, the caller must call `look` before it sends the events. The method
+        also records the current time for each event that is sent for the first time.
         """
         now = monotonic()
         for event in events:
@@ -67,7 +67,7 @@ class OutboxWindow:
         return True
 
     def forget(self, numbers: list[int]) -> None:
-        """Forget when events were sent, because they are done."""
+        """Forget when the events with these numbers were sent, because they are done."""
         for number in numbers:
             self._first_sent.pop(number, None)
 

@@ -137,24 +137,27 @@ class Processing(Owned, BlockHint):
         await self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
-            # `Consumer.consume` used the ack_wait that the handle knew. It may be outdated or None.
+            # `Consumer.consume` used the cached ack_wait, which may be outdated or None.
             self._consuming.messages._learn(ack_wait)
         await self._consuming.start()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop taking messages, and wait for running handlers.
 
-        Raises the errors of `Consuming.stop`.
-
         Args:
             timeout: The longest wait in seconds.
+
+        Raises:
+            RequestTimeout: A handler is still running after `timeout` seconds.
+            NotStarted: The processing was not started.
+            Exception: The error that ended the processing, if there was one.
         """
         await self._consuming.stop(timeout)
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are processed.
 
-        Raises the errors of `stop`.
+        Raises `RequestTimeout`, `NotStarted` or another error as `stop` does.
 
         Args:
             timeout: The longest wait in seconds.
@@ -164,10 +167,13 @@ class Processing(Owned, BlockHint):
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Wait until the processing has ended: by `stop`, `drain`, `stop_after` or an error.
 
-        Raises the errors of `Consuming.wait`, including the error that ended the processing.
-
         Args:
             timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: The processing has not ended in time. It continues.
+            NotStarted: The processing was not started.
+            Exception: The error that ended the processing.
         """
         await self._consuming.wait(timeout)
 

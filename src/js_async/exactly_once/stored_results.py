@@ -99,7 +99,7 @@ class KnownResults:
     def _is_young(self, stored: Timestamp, half: float) -> bool:
         """Return whether a message is younger than half of the duplicate window.
 
-        Then its results are younger, too, and the server refuses duplicates of them.
+        If so, its results are younger, too, and the server refuses duplicates of the results.
         """
         if self._now is None:
             return False
@@ -114,13 +114,15 @@ class KnownResults:
         at = monotonic()
         own = OwnIds(self._input, {result.msg_id for result in results})
         found = await self._look_up(stream, since, own)
-        # If there were too many ids, `found` is complete for these `results` only.
+        # If there were too many ids, `found` is complete for these `results` only. So it is not
+        # used for other messages.
         self._look = _Look(found, since, at) if own.is_whole else None
         return found
 
     async def _look_up(self, stream: Stream, since: Timestamp, own: OwnIds) -> Collection[str]:
         state = (await stream.info(confirmed=True)).state
-        # `last_seq` counts removed messages, too. It is 0 only if the stream never had a message.
+        # Nothing to find: the stream never had a message (`last_seq` counts removed ones, too), or
+        # its last message is older than `since`.
         if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return ()
         oldest = state.first_ts if state.messages else None

@@ -137,7 +137,7 @@ class Schedules:
 
         The result includes every schedule that was acknowledged before the call. The call reads the
         last message of each matching subject with `Stream.snapshot`, so narrow filters are faster.
-        Raises the errors of `Stream.snapshot`.
+        Raises `StreamNotFound`, `JetStreamError` or `RequestTimeout`.
 
         Args:
             subjects: One filter or several. The default matches all schedules of the stream.
@@ -149,8 +149,9 @@ class Schedules:
     async def cancel(self, subject: str) -> StoredSchedule:
         """Remove the schedule of a subject and return it.
 
-        Messages that the server has already published remain in the stream. Raises the errors of
-        `get`, and `JetStreamError` if the stream denies deletions.
+        Messages that the server has already published remain in the stream. Raises
+        `JetStreamError` if the stream denies deletions, and otherwise as `get` does, for example
+        `MessageNotFound`.
         """
         found = await self.get(subject)
         await self._stream.delete_message(found.seq)

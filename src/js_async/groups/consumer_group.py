@@ -247,8 +247,9 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     ) -> GroupInfo[ElasticGroupConfig]:
         """Create the group and its stream, and return the group's info.
 
-        If the group exists with the same settings, its info with the present members is returned. A
-        missing stream of an existing group is created. Members may also be added later.
+        If the group exists with the same settings, its info with the present members is returned.
+        If the stream of an existing group is missing, it is created. Members may also be added
+        later.
 
         Raises:
             GroupExists: The group exists with other settings.
@@ -294,19 +295,21 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return await self._edit(lambda config: with_members(config, members), timeout)
 
     async def remove_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Remove members, distribute the partitions among the others, and return their names.
+        """Remove members, and return the names of the remaining members.
 
-        If the process of a removed member was killed, its partitions become available when the
-        member's consumer has been inactive for `ack_wait`. Raises the errors of `add_members`.
+        The partitions are distributed among the remaining members. If the process of a removed
+        member was killed, its partitions become available when the member's consumer has been
+        inactive for `ack_wait`. Raises `GroupNotFound` or `BadArgument`, as `add_members` does.
         """
         return await self._edit(lambda config: without_members(config, members), timeout)
 
     async def set_mappings(
         self, mappings: Mapping[str, Iterable[int]], *, timeout: Seconds | None = None
     ) -> list[str]:
-        """Replace all members by those of `mappings`, with these partitions; return their names.
+        """Replace all members, and return the names of the new members.
 
-        Each partition must be assigned exactly once. Raises `BadArgument`, `GroupNotFound`.
+        `mappings` contains the partitions of each new member. Each partition must be assigned
+        exactly once. Raises `BadArgument` or `GroupNotFound`.
         """
         return await self._edit(lambda config: with_mappings(config, mappings), timeout)
 

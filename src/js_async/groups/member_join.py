@@ -107,8 +107,8 @@ async def delete_member_consumer(
 async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
     """Delete the consumer of a stopped worker if this instance is responsible for it.
 
-    Returns the seconds to wait before the consumer is created again. This is 0 if the consumer is
-    deleted. Otherwise, the pinned instance can delete the consumer in this time.
+    Returns the seconds to wait before the consumer is created again: 0 if the consumer is deleted,
+    otherwise `PAUSE`, in which the pinned instance can delete the consumer.
     """
     consumer = worker.consumer
     try:

@@ -115,8 +115,8 @@ class Takeover:
         self._keep(first)
         while not await self._has_all():
             if self._until.expired():
-                # The server has repeated lost deliveries by now. Only an earlier instance that
-                # still works on a message may have asked the server to wait longer.
+                # By now, the server has repeated all lost deliveries. A message can only be missing
+                # if an earlier instance still works on it and has extended its ack_wait.
                 if not self._has_taken_over:
                     text = "messages that an earlier instance has not acknowledged may come late"
                     self._report(PullWarning(text))

@@ -73,7 +73,7 @@ async def history_of(
 ) -> list[Entry[V]]:
     """Return the revisions of the stored key `key`, oldest first, including markers.
 
-    `shown` is the key in the text of an error. Raises `KeyNotFound` if no revision of the key is
+    Error messages show the key as `shown`. Raises `KeyNotFound` if no revision of the key is
     stored.
     """
     subject = place.subjects.stored + key
@@ -120,7 +120,7 @@ class PurgedMarkers:
     removed: int
     """The number of keys whose markers and older revisions were removed."""
     kept: int
-    """The number of keys whose marker was too young to remove. Older revisions were removed."""
+    """The number of keys whose marker was kept as too young. Their older revisions were removed."""
 
 
 def _is_value(frame: Frame) -> bool:
@@ -132,7 +132,7 @@ def _is_value(frame: Frame) -> bool:
 
 
 def _key_reader(maker: EntryMaker[V]) -> Reader[tuple[str, int, bool]]:
-    """Return a function that returns a message's key and revision, and whether it is a value."""
+    """Return a function that reads a message's key and revision, and if the message is a value."""
     key = maker.key
 
     def read(frame: Frame, position: Position) -> tuple[str, int, bool]:

@@ -65,9 +65,9 @@ class Place:
         return info if info is not None and self._reads_directly(stale=False) else None
 
     async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration of the stream. Requests the info if none is cached.
+        """Return the configuration of the stream. Requests the stream's info if none is cached.
 
-        Raises `BucketNotFound`, and the errors of a request.
+        Raises `BucketNotFound`, or `RequestTimeout` if the server does not respond.
         """
         if self.stream._info is None:
             try:
@@ -197,7 +197,7 @@ class Place:
 def _found(answer: Frame, stream: str) -> StreamMessage | None:
     """Return the message in the response to a direct get.
 
-    Returns None if the response contains no message, or if it is from another stream.
+    Returns None if the response contains no message, or a message of another stream.
     """
     if is_unserved(answer):
         # The stream allows no direct gets, or it has no leader.

@@ -130,9 +130,10 @@ class PutPipeline(Pipeline):
         return entry
 
     def try_send(self, entry: UnderWay) -> bool:
-        """Send a message if possible without waiting. If the result is False, call `send`.
+        """Send a message if possible without waiting; return whether it was sent.
 
-        The result is also False if another message of the same key is in flight.
+        The method sends nothing if another message of the same key is in flight. After False, the
+        caller has to call `send`.
         """
         if self._before(entry) is not None:
             return False
@@ -143,7 +144,7 @@ class PutPipeline(Pipeline):
         """Send a message, after waiting for the outcome of a message of the same key in flight."""
         while (before := self._before(entry)) is not None:
             await self.until(before)
-        # `try_send` has not begun the message if another one was in flight then.
+        # `try_send` did not call `_begin` if another message of the key was in flight.
         if self._last.get(entry.subject) != entry.reply:
             self._begin(entry)
             entry.started = entry.sent_at = monotonic()

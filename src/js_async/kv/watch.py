@@ -261,9 +261,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             raise_for_bucket(self._place.bucket, error)
 
     def _keep(self, frame: Frame, position: Position) -> None:
-        """Pass a message to `read` and append the result to `ready`, unless that was done before.
+        """Pass a message to `read`, and append the result to `ready`.
 
-        If a call is interrupted, `messages` may return the same message again.
+        A message that was passed before is skipped: `messages` may return a message again if a call
+        was interrupted.
         """
         revision = position[0]
         if revision > self._revision:

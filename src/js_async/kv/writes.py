@@ -244,7 +244,10 @@ class BucketWrites:
         ttl: Ttl | None,
         tries: Tries,
     ) -> int | None:
-        """Replace the marker of a key by a value; return the revision, or None to try again."""
+        """Replace the marker of a key by a value, and return the new revision.
+
+        Returns None if the marker is not the key's last revision. The caller then tries again.
+        """
         write = await self._conditional(
             key, data, marker.revision, None, rollup, ttl, tries.deadline
         )
@@ -318,8 +321,8 @@ class BucketWrites:
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
     """Return whether a stored message may be the result of the requested write.
 
-    The message must have the same value and operation. It must have a TTL exactly if the requested
-    write has one.
+    The message must have the same value and operation. It must have a TTL if and only if the
+    requested write has one.
     """
     given = request.headers or {}
     return (

@@ -191,7 +191,7 @@ class NatsPyTransport:
         return False
 
     def try_write(self, command: bytes) -> bool:
-        """Return False, for the reason that `try_send` states."""
+        """Return False: nats-py can only write in a coroutine, as `send` does."""
         return False
 
     async def send(
@@ -264,7 +264,7 @@ class NatsPyTransport:
         """Do nothing: bulk data is only supported by the transport of this package."""
 
     def cut_acks(self, cutter: ByteTaker) -> None:
-        """Do nothing, for the same reason as `hold_back`."""
+        """Do nothing: bulk data is only supported by the transport of this package."""
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Wait until the signal is set or the deadline has passed; return whether it is set.
@@ -305,7 +305,7 @@ class NatsPyTransport:
 
 
 def _ended() -> tuple[type[Exception], ...]:
-    """Return the errors that nats-py raises when it is closed or draining."""
+    """Return the exception classes that nats-py raises when it is closed or draining."""
     # Imported in the function, because nats-py is an optional dependency.
     from nats.errors import ConnectionClosedError, ConnectionDrainingError
 

@@ -54,9 +54,10 @@ class _Sinks(dict[bytes, Sink]):
         self.served = 0
 
     def get(self, sid: bytes, default: Any = None) -> Any:
-        """Return the sink of a subscription; without one, a sink that keeps messages in `others`.
+        """Return the sink of a subscription.
 
-        The parser calls this once for each message; `served` counts those with a sink.
+        If the subscription is not ours, the returned sink adds the message to `others`. The parser
+        calls this once for each message; `served` counts the messages of our subscriptions.
         """
         sink = super().get(sid)
         if sink is None:

@@ -1,7 +1,7 @@
-"""Read and write the descriptions of objects.
+"""Read and write the metadata of objects (`ObjectInfo`).
 
-Descriptions are read from the stream's leader, which has every acknowledged write. A description is
-only written if the description that was read is still the last one.
+Metadata is read from the stream's leader, which has every acknowledged write. New metadata is only
+stored if the metadata has not changed since it was read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from twinstream.models import (
 
 __all__ = ["ObjectPlace", "Replaced", "object_place"]
 
-# Pauses before a retry, if another client writes the same description (seconds).
+# Pauses before a retry, if another client writes the same metadata (seconds).
 _BACKOFF: Final = Backoff(0.005, 0.25)
 
 
@@ -68,9 +68,9 @@ async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
 
 @frozen
 class Replaced:
-    """The descriptions of an object before and after a change.
+    """The metadata of an object before and after a change.
 
-    `old` is None if there was no valid description.
+    `old` is None if there was no valid metadata.
     """
 
     old: ObjectInfo | None
@@ -79,7 +79,7 @@ class Replaced:
 
 @frozen
 class ObjectPlace:
-    """The stream of a bucket, the subjects of its objects, and the requests for descriptions."""
+    """The stream of a bucket, the subjects of its objects, and the requests for metadata."""
 
     api: Api
     bucket: str
@@ -111,7 +111,7 @@ class ObjectPlace:
     # ---- reading
 
     async def last(self, name: str) -> StreamMessage | None:
-        """Return the message with the description of an object, or None if there is none."""
+        """Return the message with the metadata of an object, or None if there is no message."""
         subjects = self.subjects
         for subject in (subjects.info(name), subjects.other_info(name)):
             if subject is None:
@@ -125,15 +125,18 @@ class ObjectPlace:
         return None
 
     async def find(self, name: str) -> ObjectInfo | None:
-        """Return the description of an object, even a deleted one, or None if there is none.
+        """Return the metadata of an object, even a deleted one, or None if there is no metadata.
 
-        Raises `BadObjectInfo` if the description is invalid.
+        Raises `BadObjectInfo` if the metadata is invalid.
         """
         message = await self.last(name)
         return None if message is None else read_info(message, self.bucket)
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return the description of an object. Raises the errors of `find` and `existing`."""
+        """Return the metadata of an object.
+
+        Raises `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
+        """
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
@@ -151,9 +154,9 @@ class ObjectPlace:
         return info
 
     async def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
-        """Return the `ObjectPlace` and the description of an object.
+        """Return the `ObjectPlace` and the metadata of an object.
 
-        For a link, the `ObjectPlace` and the description of its target are returned. Raises
+        For a link, the `ObjectPlace` and the metadata of its target are returned. Raises
         `LinkError` if the link cannot be followed.
         """
         info = await self.info(name)
@@ -182,10 +185,10 @@ class ObjectPlace:
         return place, target
 
     async def target(self, wanted: ObjectInfo) -> ObjectInfo:
-        """Return the current description of an object to which a link shall point.
+        """Return the current metadata of an object to which a link shall point.
 
-        The description of a deleted object is returned, too. Raises `LinkError` if there is no
-        description.
+        The metadata of a deleted object is returned, too. Raises `LinkError` if there is no
+        metadata.
         """
         try:
             place = await self._other(wanted.bucket or self.bucket)
@@ -227,13 +230,14 @@ class ObjectPlace:
         make: Callable[[ObjectInfo | None], ObjectInfo],
         deadline: Deadline | None = None,
     ) -> Replaced:
-        """Store the description that `make` returns for the current description.
+        """Call `make` with the current metadata of an object, and store the result.
 
-        The argument of `make` is None if there is no current description or if it is invalid. If
-        another client writes first, `make` is called again with the newer description, until the
-        deadline. A previous description under the subject that nats.java uses is removed.
+        The argument of `make` is None if the object has no metadata, or if the metadata is invalid.
+        If another client writes first, `make` is called again with the newer metadata, until the
+        deadline. If the previous metadata has the subject that nats.java uses, it is removed.
 
-        Raises the errors of `publish`.
+        Raises `WrongLastSequence` if other clients wrote first until the deadline. Raises
+        `BadArgument` if the bucket is a mirror.
         """
         self.check_writable()
         deadline = deadline or self.api.deadline()
@@ -245,7 +249,7 @@ class ObjectPlace:
                 try:
                     old = read_info(message, self.bucket)
                 except BadObjectInfo:
-                    # An invalid description is replaced.
+                    # Invalid metadata is replaced.
                     pass
             new = make(old)
             subject = self.subjects.info(name)

@@ -1,18 +1,18 @@
-"""Store an object: first its chunks, with several in flight, then its description.
+"""Store an object: first its chunks, with several in flight, then its metadata (`ObjectInfo`).
 
 Theory of operation
 -------------------
 The chunks of an upload are published under a new unique name (NUID). Readers and other writers do
-not see them until a description with this NUID replaces the previous description.
+not see them until metadata with this NUID replaces the previous metadata.
 
-The description is published after every chunk is acknowledged, and only if the acknowledged
-sequences rise in the order of sending. If the server refuses a chunk and it is sent again, it may
-be stored after later chunks. In this case the later chunks are removed and sent again, with fewer
-bytes in flight. So the source is read only once, and only the bytes in flight are in memory.
+The metadata is published after every chunk is acknowledged, and only if the acknowledged sequences
+rise in the order of sending. If the server refuses a chunk and it is sent again, it may be stored
+after later chunks. In this case the later chunks are removed and sent again, with fewer bytes in
+flight. So the source is read only once, and only the bytes in flight are in memory.
 
-If the upload fails before the description is sent, or if the server refuses the description, the
-chunks are removed. If it is unknown whether the description was stored, the chunks are kept,
-because the object may exist.
+If the upload fails before the metadata is sent, or if the server refuses the metadata, the chunks
+are removed. If it is unknown whether the metadata was stored, the chunks are kept, because the
+object may exist.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SMALL: Final = 16 * 1024
 _LOG: Final = Log("object")
 # Errors that are raised unchanged. Any other `TwinstreamError` becomes the cause of a `PutFailed`.
 _RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
-# Errors after which it is unknown whether the description was stored.
+# Errors after which it is unknown whether the metadata was stored.
 _UNKNOWN: Final = (
     BadAnswer,
     ConnectionClosed,
@@ -97,7 +97,7 @@ class ObjectUpload:
         self._size: int | None = None
 
     async def run(self, source: ObjectSource) -> ObjectInfo:
-        """Store the content of a source and return the description of the object."""
+        """Store the content of a source and return the metadata of the object."""
         self._size = size_of(source)
         name, is_sent = self._meta.name, False
 
@@ -192,7 +192,7 @@ class ObjectUpload:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Return whether an error proves that the description was not stored."""
+    """Return whether an error proves that the metadata was not stored."""
     return isinstance(error, TwinstreamError) and not isinstance(error, _UNKNOWN)
 
 
@@ -242,8 +242,8 @@ class _Chunks:
     async def _send(self, chunk: bytes) -> None:
         while self._in_flight and self._bytes + len(chunk) > self._window:
             await self._settle()
-        # A chunk that is sent again after its removal needs a new message id: the server would drop
-        # it as a duplicate otherwise.
+        # A removed chunk is sent again with a new message id, because the server would drop a
+        # second message with the same id.
         self._sent += 1
         request = PublishRequest(
             self._subject,
@@ -275,8 +275,8 @@ class _Chunks:
     async def _roll_back(self) -> None:
         """Remove the chunks in flight from the stream, and send them again.
 
-        The stream has stored them before the last settled chunk, because the server refused that
-        chunk at first, and it was sent again.
+        This is necessary if the server refused the last settled chunk at first. That chunk was sent
+        again, so the stream stored it after the chunks in flight.
         """
         acks = [await handle.result() for handle in self._in_flight]
         for ack in acks:

@@ -83,7 +83,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
     ) -> None:
         super().__init__()
         self.info = info
-        """The description of the object."""
+        """The metadata of the object."""
         self._place: Final = place
         self._timeout: Final = timeout
         self._on_progress: Final = on_progress
@@ -97,7 +97,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         # Number of bytes returned so far, plus those that an earlier call wrote to a file.
         self._returned = content.size if isinstance(content, Content) else 0
         self._closed = False
-        # The error because of which the read cannot continue. Each further call raises it.
+        # The error that ended the read. Each further call raises it.
         self._error: TwinstreamError | None = None
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return b"".join(found)
 
     async def _portion(self) -> list[bytes]:
-        """Return all pieces that `_fill` has received. There are none only at the end."""
+        """Return all pieces that `_fill` has received; an empty result means the end."""
         await self._fill()
         found = list(self._ready)
         self._ready.clear()
@@ -190,7 +190,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
     def _open(self) -> RangeReader:
         place = self._place
         version = place.api.transport.server_info.version_numbers
-        # The range ends before the description, whose sequence is higher than that of each chunk.
+        # The range ends before the metadata, which has a higher sequence than every chunk.
         read = RangeRead(
             self._first_seq,
             max(self.info.revision or 1, self._first_seq),

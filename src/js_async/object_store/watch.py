@@ -1,4 +1,4 @@
-"""Watch the descriptions of the objects of a store."""
+"""Watch the metadata of the objects of a store."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
 
 
 class ObjectWatch(Owned, BlockHint, LoopHint):
-    """An iterator over current and later descriptions. Created by `ObjectStore.watch`.
+    """An iterator over the current and later metadata of objects. Created by `ObjectStore.watch`.
 
-    The watch returns the descriptions that exist when it begins, then None once, then every later
-    description. It continues through reconnects and leader changes until it is closed. For a
-    description that cannot be read, the returned `ObjectInfo` only has the name, and the reason as
-    `error` in its `unknown` members.
+    The watch returns the metadata of each existing object, then None once, then the new metadata
+    after each change. It continues through reconnects and leader changes until it is closed. If
+    metadata cannot be read, the returned `ObjectInfo` only has the name, and the reason as `error`
+    in its `unknown` members.
 
     The iteration raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the
     connection was closed.
@@ -56,21 +56,21 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         self._initial: Final[deque[ObjectInfo]] = deque()
         self._has_all = updates_only
         self.is_current = False
-        """Whether the watch has returned None, which follows the initial descriptions."""
+        """Whether the watch has returned None, which follows the initial metadata."""
 
     def __repr__(self) -> str:
         return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
 
     @property
     def revision(self) -> int:
-        """The revision of the last description that was received, even if not returned yet."""
+        """The revision of the last received metadata, even if it was not returned yet."""
         return self._messages.position
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ObjectInfo | None:
-        """Return the next description, or None once after the initial descriptions.
+        """Return the next `ObjectInfo`, or None once after the initial metadata.
 
         The iteration ends after `close`.
         """
@@ -80,7 +80,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             raise StopAsyncIteration from None
 
     async def next(self, timeout: Seconds | None = None) -> ObjectInfo | None:
-        """Return the next description, or None once after the initial descriptions.
+        """Return the next `ObjectInfo`, or None once after the initial metadata.
 
         Args:
             timeout: Maximum time to wait in seconds; by default there is no limit.
@@ -121,9 +121,9 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 return info
 
     async def _receive(self, deadline: Deadline) -> None:
-        """Receive the next batch of initial descriptions.
+        """Receive the next batch of initial metadata.
 
-        If the server does not respond to the request, the method returns without descriptions, or
+        If the server does not respond to the request, the method returns without metadata, or
         raises `RequestTimeout` if the deadline has passed.
         """
         try:

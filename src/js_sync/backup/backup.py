@@ -45,7 +45,7 @@ class BackupWish:
 
 
 def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
-    """Copy a stream into a folder and return the description of the backup.
+    """Copy a stream into a folder, and return the `Backup`.
 
     If the call fails, the folder is left as it was.
     """

@@ -108,7 +108,7 @@ class BackupWriter:
 
     @contextmanager
     def _named(self, name: str) -> Generator[None]:
-        """Add the file name to an `OSError` without one, for example for a full disk."""
+        """Add the file name to an `OSError` that has none, for example if the disk is full."""
         try:
             yield
         except OSError as error:
@@ -132,7 +132,7 @@ def _sync(file: BinaryIO) -> None:
 
 
 def read_backup(path: str | os.PathLike[str]) -> Backup:
-    """Return the description of the backup in a folder, without reading the archive.
+    """Return the `Backup` in a folder, without reading its archive.
 
     The `nats` command writes backups in the same format. Raises `BadArgument` if the folder is no
     backup.

@@ -178,8 +178,8 @@ class _Sending:
 
     def _send_all(self) -> None:
         try:
-            # The file is not opened in a thread: if the call was cancelled while the thread opens
-            # the file, no code would close the file.
+            # The file is not opened in another thread. If the call was cancelled while that thread
+            # opened the file, the file would stay open.
             with open_regular(self._backup.path / DATA_FILE) as file:
                 self._send_chunks(file)
         finally:

@@ -197,7 +197,10 @@ class Leader(Owned, WorksBeside):
             self._lead(Lease(slot))
 
     def _check_stream(self) -> None:
-        """Check that the stream exists again, with suitable settings; raise if not."""
+        """Check that the stream exists again, with suitable settings.
+
+        Raises `StreamNotFound` or `NotPromised`.
+        """
         info = self._place.api.stream_info(self._place.stream)
         check_coordination(info.config, self._place.subjects)
         self._gone = False
@@ -205,8 +208,8 @@ class Leader(Owned, WorksBeside):
     def _waits_for_stream(self, error: TwinstreamError) -> bool:
         """Return whether the campaign can continue after an error, and pause if so.
 
-        The campaign continues while the stream is missing, because the stream may be re-created. In
-        this time, temporary errors of requests do not end the campaign either.
+        The campaign continues after `StreamNotFound`, because the stream may be re-created. While
+        the stream is missing, temporary errors of requests do not end the campaign either.
         """
         if isinstance(error, StreamNotFound):
             self._gone = True

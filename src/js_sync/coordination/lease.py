@@ -123,8 +123,8 @@ class Lease(Owned, BlockHint):
         """Release the lease. Return whether the server confirmed the release in time.
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
-        continue in the background until the record's TTL has passed. Then the slot is free, too. A
-        second call, or a call after a loss, sends nothing.
+        continue in the background until the record's TTL has passed, after which the server frees
+        the slot anyway. A second call, or a call after a loss, sends nothing.
 
         Args:
             timeout: How long to wait for the confirmation, in seconds.

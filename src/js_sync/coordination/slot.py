@@ -186,8 +186,7 @@ class Slot:
         except TwinstreamError as error:
             if engine.phase is Phase.ASKING and not may_pass(error):
                 raise
-            # Without responders, the stream may be missing. The response to a request for the
-            # record shows whether it is.
+            # If there are no responders, the stream may be missing. Request the record to find out.
             look = isinstance(error, NoResponders)
             engine.unanswered(str(error), unsleeping(), look=look)
             if engine.phase is Phase.HELD:

@@ -45,7 +45,8 @@ from twinstream.models import PubAck
 
 __all__ = ["SubjectWrite", "SubjectWrites"]
 
-# The number of doubtful refusals of one write after which the write has failed.
+# The number of doubtful refusals of one write (see `_is_doubtful`) that are retried. The next one
+# is raised.
 _MOST_DOUBTS: Final = 3
 
 
@@ -157,7 +158,10 @@ class SubjectWrites:
     def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
-        """Return the acknowledgement of an earlier attempt that was stored, or raise `refusal`."""
+        """Return the acknowledgement of an earlier attempt.
+
+        Raises `refusal` if no attempt was stored.
+        """
         return prove(self._api, request, refusal, deadline)
 
 
@@ -213,8 +217,8 @@ class SubjectWrite:
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
             doubts += self._is_doubtful(answer, expected_seq)
-            # With domains, the refusal may come from a stream of the same name in another domain.
-            # So the last message is checked first.
+            # If the stream has a domain, a stream of the same name in another domain may have
+            # refused the write. In this case, check the last message before raising.
             sure = not unknown and not doubts and judge(answer) is Refusal.HELD
             if sure and self._stream.cached_info.domain is None:
                 raise answer
@@ -224,7 +228,7 @@ class SubjectWrite:
             last = 0 if found is None else found.seq
             if last < expected_seq and doubts and not unknown:
                 if doubts > _MOST_DOUBTS:
-                    # The responses of one replica could be outdated, but not for so long.
+                    # A replica that lags behind would have caught up during the retries.
                     raise answer
             elif last != expected_seq:
                 if sure:
@@ -233,9 +237,9 @@ class SubjectWrite:
             sleep(self._tries.pause(answer, self._request.subject))
 
     def _is_doubtful(self, refusal: TwinstreamError, expected_seq: int) -> bool:
-        """Return whether a replica refused the write although another one may have stored it.
+        """Return whether another replica may have stored the write in spite of the refusal.
 
-        See `wrong_sequence`. A stream without replicas gives definite refusals.
+        See `wrong_sequence`. If the stream has one replica, every refusal is definite.
         """
         if self._stream.config.num_replicas == 1 or not isinstance(refusal, WrongLastSequence):
             return False
@@ -252,8 +256,9 @@ class SubjectWrite:
             sleep(self._tries.pause(answer, self._request.subject))
 
     def _attempt(self) -> PubAck | TwinstreamError:
-        """Publish until the server acknowledges or finally refuses the message; return which.
+        """Publish until the server acknowledges or refuses the message.
 
+        Returns the acknowledgement, or the refusal if the subject's last message has to be checked.
         Raises an error that no further attempt can resolve.
         """
         while True:
@@ -292,12 +297,12 @@ class SubjectWrite:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
 
     def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
-        """Return the result of an attempt that was stored without a response, and then replaced.
+        """Find out whether an earlier attempt was stored and then replaced; return its result.
 
-        Raises the refusal if no attempt was stored. Raises `OutcomeUnknown` after half of the
-        duplicate window, because the server forgets message ids after the window. An attempt that
-        is still in flight changes nothing: the server will refuse it, because the subject's last
-        message is not the expected one.
+        Raises `refusal` if no attempt was stored. Raises `OutcomeUnknown` after half of the
+        duplicate window, because the server forgets message ids after the window. The server will
+        refuse an attempt that is still in flight, because the subject's last message is not the
+        expected one.
         """
         window = self._stream.config.duplicate_window
         if window is None or monotonic() - self._began > window.total_seconds() / 2:

@@ -118,8 +118,8 @@ class OutboxRelay(Owned, WorksBeside):
     def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop the relay. Pending events stay in the outbox.
 
-        A `drain` that runs in another task or thread ends, too, and raises an error if events are
-        still pending.
+        A `drain` that runs in another task or thread ends, too. It raises `TwinstreamError` if
+        events are still pending.
 
         Args:
             timeout: How long to wait for the end of the relay, in seconds.
@@ -245,7 +245,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     def _claim(self) -> TwinstreamError | None:
-        """Claim the outbox for this relay. Return None, or the reason why the claim failed."""
+        """Claim the outbox for this relay. Return the error if the claim failed, else None."""
         try:
             free = self._store.claim()
         except StoreTrouble as trouble:

@@ -138,7 +138,7 @@ class Schedules:
 
         The result includes every schedule that was acknowledged before the call. The call reads the
         last message of each matching subject with `Stream.snapshot`, so narrow filters are faster.
-        Raises the errors of `Stream.snapshot`.
+        Raises `StreamNotFound`, `JetStreamError` or `RequestTimeout`.
 
         Args:
             subjects: One filter or several. The default matches all schedules of the stream.
@@ -150,8 +150,9 @@ class Schedules:
     def cancel(self, subject: str) -> StoredSchedule:
         """Remove the schedule of a subject and return it.
 
-        Messages that the server has already published remain in the stream. Raises the errors of
-        `get`, and `JetStreamError` if the stream denies deletions.
+        Messages that the server has already published remain in the stream. Raises
+        `JetStreamError` if the stream denies deletions, and otherwise as `get` does, for example
+        `MessageNotFound`.
         """
         found = self.get(subject)
         self._stream.delete_message(found.seq)

@@ -110,7 +110,7 @@ class GroupWorker(Runnable):
         self._membership: Membership | None = None
         self._worker: MemberWorker | None = None
         self._created: Timestamp | None = None
-        # The messages that ended workers have handled, retried and rejected.
+        # The numbers of messages that earlier `MemberWorker`s have handled, retried and rejected.
         self._counts = (0, 0, 0)
         self._changes: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None

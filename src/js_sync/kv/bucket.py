@@ -427,7 +427,7 @@ class KeyValue(Generic[V]):
     def purge_deletes(
         self, *, older_than: Seconds = _HALF_AN_HOUR, timeout: Seconds = _PATIENCE
     ) -> PurgedMarkers:
-        """Remove the markers and the older revisions of deleted keys; return the numbers of keys.
+        """Remove markers and older revisions of deleted keys; return a `PurgedMarkers`.
 
         Markers younger than `older_than` seconds (default: half an hour) are kept, because a
         disconnected watch receives them after it has reconnected. A value that another client

@@ -35,7 +35,7 @@ def get_file(
     timeout: float,
     on_progress: Callable[[ObjectProgress], None] | None,
 ) -> ObjectInfo:
-    """Write the content of an object to a file and return the object's description.
+    """Write the content of an object to a file and return the object's metadata.
 
     The file at `path` is replaced by the complete content, or stays as it is. With `resume`, a
     failed call keeps its temporary file, and the next call continues this file.

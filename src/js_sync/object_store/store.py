@@ -54,9 +54,9 @@ _DAY: Final = 86_400.0
 class ObjectStore:
     """A store of named objects. Get one from `JetStream.get_object_store` or `create_object_store`.
 
-    An object is a sequence of bytes of any length with a description (`ObjectInfo`). While an
-    object is being replaced, a reader gets either the old or the new content, never a mixture. If
-    the content is removed during a read, the reader raises `ObjectChanged`.
+    An object is a sequence of bytes of any length with metadata (`ObjectInfo`). While an object is
+    being replaced, a reader gets either the old or the new content, never a mixture. If the content
+    is removed during a read, the reader raises `ObjectChanged`.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -87,7 +87,7 @@ class ObjectStore:
         timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Store an object under its name, replacing an existing one, and return its description.
+        """Store an object under its name, replacing an existing one, and return its metadata.
 
         If two clients store the same name at the same time, the later write replaces the earlier
         one. If the call fails, the previous object remains, unless the outcome is unknown.
@@ -106,7 +106,7 @@ class ObjectStore:
             PutFailed: The object was not stored.
             DigestMismatch: The content does not have the given `digest`.
             BadArgument: An argument is invalid, or the store is a mirror.
-            OutcomeUnknown: The description may or may not have been stored.
+            OutcomeUnknown: The metadata may or may not have been stored.
             Exception: The error that the source raised.
         """
         meta = ObjectMeta.of(name)
@@ -130,10 +130,10 @@ class ObjectStore:
         timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Store a local file as an object, and return its description.
+        """Store a local file as an object, and return its metadata.
 
         The default name is the name of the file without its directories. The other arguments are
-        those of `put`. Raises `OSError` and the errors of `put`.
+        those of `put`. Raises `OSError` if the file cannot be read, and otherwise as `put` does.
         """
         from js_sync.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path
@@ -173,7 +173,8 @@ class ObjectStore:
             name: The name of the object.
             start: The first byte to read.
             end: The end of the range, exclusive; by default the end of the object.
-            follow: Whether to follow a link.
+            follow: If true and the object is a link, read the target of the link. If false, a link
+                raises `LinkError`.
             timeout: Maximum seconds without progress.
             on_progress: Called with the progress each time the reader returns data.
 
@@ -220,8 +221,8 @@ class ObjectStore:
     ) -> bytes:
         """Return the whole content of an object as bytes.
 
-        `timeout` is the maximum number of seconds without progress. Raises the errors of `get` and
-        `ObjectReader`, and `BadArgument` if the object has more than `max_bytes` bytes.
+        `timeout` is the maximum number of seconds without progress. Raises `BadArgument` if the
+        object has more than `max_bytes` bytes, and otherwise as `get` and `ObjectReader` do.
         """
         with self.get(name, timeout=timeout) as reader:
             return reader.read_all(max_bytes)
@@ -235,7 +236,7 @@ class ObjectStore:
         timeout: Seconds = _PATIENCE,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Write the content of an object to a file, and return the object's description.
+        """Write the content of an object to a file, and return the object's metadata.
 
         An existing file is replaced when the new content is verified and synced to disk. The new
         file is readable for its owner only.
@@ -270,23 +271,23 @@ class ObjectStore:
             on_progress=on_progress,
         )
 
-    # ---- descriptions
+    # ---- metadata
 
     def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return the description of an object. For a link, this is the description of the link.
+        """Return the metadata of an object. For a link, this is the metadata of the link itself.
 
-        With `deleted`, the description of a deleted object is returned as well. Raises
+        With `deleted`, the metadata of a deleted object is returned as well. Raises
         `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
         return (self._place()).info(check_object_name(name), deleted=deleted)
 
     def list(self, *, deleted: bool = False, timeout: Seconds = _PATIENCE) -> Generated[ObjectInfo]:
-        """Iterate over the descriptions of all objects, as of one moment, oldest first.
+        """Iterate over the metadata of all objects, as of one moment, oldest first.
 
-        With `deleted`, this includes deleted objects. All descriptions are in memory at once.
-        `timeout` is the maximum number of seconds without progress. For a description that cannot
-        be read, the returned `ObjectInfo` only has the name, and the reason as `error` in its
-        `unknown` members.
+        With `deleted`, this includes deleted objects. All metadata is in memory at once. `timeout`
+        is the maximum number of seconds without progress. If the metadata of an object cannot be
+        read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
+        members.
         """
         place = self._place()
         stored = place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
@@ -296,10 +297,10 @@ class ObjectStore:
                 yield info
 
     def watch(self, *, updates_only: bool = False, deletes: bool = True) -> ObjectWatch:
-        """Iterate over the current descriptions of all objects, then None, then each change.
+        """Iterate over the current metadata of all objects, then None, then each change.
 
-        With `updates_only`, the current descriptions are skipped, and the iteration begins with
-        None. Without `deletes`, deleted objects are skipped.
+        With `updates_only`, the current metadata is skipped, and the iteration begins with None.
+        Without `deletes`, deleted objects are skipped.
         """
         return opening(self._watch(updates_only, deletes))
 
@@ -319,10 +320,11 @@ class ObjectStore:
         headers: HeaderValues | Keep | None = KEEP,
         metadata: Mapping[str, str] | Keep | None = KEEP,
     ) -> ObjectInfo:
-        """Change an object's name or description, and return the new description.
+        """Change the metadata of an object, and return its new `ObjectInfo`.
 
-        An omitted argument leaves its part of the description unchanged. None removes the part. The
-        content is not sent again. If an object is renamed, existing links to it no longer work.
+        An omitted argument leaves its setting unchanged. If `description`, `headers` or `metadata`
+        is None, the setting is removed. The content is not sent again. If an object is renamed,
+        existing links to it no longer work.
 
         Raises:
             ObjectNotFound: There is no object of this name.
@@ -370,7 +372,7 @@ class ObjectStore:
         return new
 
     def delete(self, name: str) -> ObjectInfo:
-        """Delete an object with its content, and return the description of the deleted object.
+        """Delete an object with its content, and return the metadata of the deleted object.
 
         If the object is already deleted, the call only removes content that an earlier call failed
         to remove. Raises `ObjectNotFound`.
@@ -388,7 +390,7 @@ class ObjectStore:
         return info
 
     def add_link(self, name: str | ObjectMeta, target: ObjectInfo) -> ObjectInfo:
-        """Create a link to an object of this or another store, and return the link's description.
+        """Create a link to an object of this or another store, and return the link's metadata.
 
         An existing link of this name is replaced. A read of the link returns the current content of
         its target. Raises `ObjectExists` if an object that is not a link has this name. Raises
@@ -400,7 +402,7 @@ class ObjectStore:
         return self._link(name, found.bucket or self.bucket, found)
 
     def add_bucket_link(self, name: str | ObjectMeta, bucket: str) -> ObjectInfo:
-        """Create a link to a whole store, and return the description of the link.
+        """Create a link to a whole store, and return the metadata of the link.
 
         Programs read the name of the linked store from `info(name).options.link.bucket`. Raises
         `ObjectExists` if an object that is not a link has this name, and `LinkError` if the link
@@ -439,7 +441,7 @@ class ObjectStore:
     def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
     ) -> Swept:
-        """Remove content that belongs to no object, and return the number of uploads and chunks.
+        """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
         For example, such content remains if a program is killed during an upload.
 
@@ -450,15 +452,15 @@ class ObjectStore:
             timeout: Maximum seconds without progress.
 
         Raises:
-            BadObjectInfo: The description of an object cannot be read, so it is unknown which
-                content belongs to the object.
+            BadObjectInfo: The metadata of an object cannot be read, so it is unknown which content
+                belongs to the object.
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
         place = self._place()
         place.check_writable()
         chunks = {each: count for each, count in self.stream.subjects(place.subjects.all_chunks)}
-        # The descriptions are read after the chunks, so they include every finished upload.
+        # The metadata is read after the chunks, so it includes every finished upload.
         stored = self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         infos = [read_info(message, self.bucket) for message in stored.values()]
         uploads = messages = 0

@@ -130,7 +130,7 @@ class NatsCluster:
 
         The connections between that node and the other nodes end at once. With `silently` they stay
         open and lose all bytes, as if the network dropped all packets. Raises `ValueError` if the
-        cluster was created without `separable` and `far`.
+        cluster was created with neither `separable` nor `far`.
         """
         if not self._proxies:
             raise ValueError("this cluster has no node to isolate: make it with separable=True")

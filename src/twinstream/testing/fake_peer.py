@@ -89,7 +89,10 @@ class FakePeer:
             yield self.operations[self._seen - 1]
 
     def _has_more(self) -> bool | None:
-        """Return whether there is another operation, or `None` if the client may still send one."""
+        """Return whether there is another operation.
+
+        Without one, the result is `None` while the client is connected and may still send one.
+        """
         if len(self.operations) > self._seen:
             return True
         return None if self._left is None else False

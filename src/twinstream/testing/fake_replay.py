@@ -19,8 +19,8 @@ from twinstream.testing.recorder import Spoken, read_recording
 __all__ = ["replay"]
 
 _OMITTED: Final = {"PING", "PONG"}
-# A subject token may be a generated name, which differs between runs, from this length on
-# (characters).
+# A subject token of at least this length (characters) may be a generated name, which differs
+# between runs.
 _GENERATED: Final = 12
 
 
@@ -89,8 +89,8 @@ class _Replay:
         words = list(recorded.words)
         if recorded.verb not in {"MSG", "HMSG"}:
             return recorded.data
-        # Subject and subscription ID may change, because the sizes in the line count only headers
-        # and payload.
+        # The subject and the subscription ID can be replaced without new sizes, because the sizes
+        # in the line count only headers and payload.
         words[1] = self._inboxes.get(words[1], words[1])
         words[2] = self._sids.get(words[2], words[2])
         return Operation(" ".join(words), recorded.headers, recorded.payload).data
