@@ -146,8 +146,8 @@ class Message(CoreMessage):
         self._check_open()
         began = monotonic()
         await self._send(IN_PROGRESS, confirm)
-        # The server restarts ack_wait when it receives the report. It may have received a confirmed
-        # report as early as at the start of the call.
+        # The server restarts ack_wait when it receives the report. If the report was confirmed, the
+        # server may have received it soon after the call began, so count from then.
         self._told_at: float = began if confirm else monotonic()
 
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
@@ -186,7 +186,7 @@ class Message(CoreMessage):
         return frame
 
     def _confirmed(self, answer: Frame | None) -> bool:
-        """Process the response to an acknowledgement; return whether the ack certainly counts."""
+        """Return whether an acknowledgement certainly counts. `frame` is the response to it."""
         if answer is None or not _confirms(answer):
             return False
         late = self.is_late
