@@ -111,8 +111,8 @@ class Channel(Protocol):
     def hold_back(self, bulk: HeldBack) -> None:
         """Let `bulk` take the bytes of its subscription before they are parsed.
 
-        While the response of another such object is incomplete, and over a connection of nats-py,
-        this does nothing: the messages arrive as frames.
+        Over a connection of nats-py, this does nothing, and the messages arrive as frames. The same
+        is true while the response of another `HeldBack` object is incomplete.
         """
         ...
 
