@@ -88,7 +88,8 @@ class Reasons:
 
     async def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
         target = self._api.subjects.streams("NAMES")
-        # Do not repeat the request: if the cluster has no leader, this is the explanation.
+        # Do not repeat the request. If it fails because the cluster has no leader, this is also the
+        # reason why the message was not stored.
         names = await self._api.call(
             target,
             {"subject": subject},
