@@ -209,10 +209,10 @@ class DeadLetters(Owned, WorksBeside):
     async def _original(
         self, failure: Failure
     ) -> tuple[Timestamp | None, StreamMessage | None, str]:
-        """Return the creation time of the failed message's stream, the message, and a text.
+        """Return the creation time of the stream, the failed message, and a text.
 
-        The time is None if the stream does not exist. The message is None if it does not exist; the
-        text is then the reason, and otherwise empty.
+        If the stream does not exist, the time is None. If the message does not exist, it is None,
+        and the text is the reason. Otherwise the text is empty.
         """
         where = f"message {failure.stream_seq} of stream {failure.stream}"
         stream = Stream(self._api, failure.stream, None)
@@ -415,7 +415,8 @@ class DeadLetters(Owned, WorksBeside):
         of the stream, the stream stores the message once. If the original message is still in a
         work-queue stream, it is removed, because the stream will not deliver it any more.
 
-        Raises `BadArgument` for a dead letter without its message, and the errors of publishing.
+        Raises `BadArgument` for a dead letter without its message, and `NoResponders`,
+        `JetStreamError` or another error as `JetStream.publish` does.
         """
         request = replay_request(letter, subject)
         ack = await publish(self._api, request, retry_policy())
@@ -458,10 +459,11 @@ class DeadLetters(Owned, WorksBeside):
 
         The consumer receives all messages from this sequence on again, even if they were
         acknowledged. Deliveries are counted from 1. The call starts at the first dead letter whose
-        message the stream still has, and removes all dead letters of the consumer whose message the
-        stream has. The others stay, because they are the only copy of their message.
+        message is still in the stream. It removes the dead letters of the consumer whose message is
+        still in the stream. The other dead letters stay, because each is the only copy of its
+        message.
 
-        Raises `BadArgument` if the stream has the message of none of these dead letters.
+        Raises `BadArgument` if no dead letter of the consumer has its message in the stream.
         """
         letters = [letter async for letter in self.letters() if letter.consumer == consumer]
         present = [letter for letter in letters if await self._has_original(letter)]
@@ -479,7 +481,7 @@ class DeadLetters(Owned, WorksBeside):
 
 @contextmanager
 def _noted() -> Generator[None]:
-    """Add a note to `StreamNotFound` errors: which method creates the stream."""
+    """Add a note to a `StreamNotFound` error. The note names the method that creates the stream."""
     try:
         yield
     except StreamNotFound as error:

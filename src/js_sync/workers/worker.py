@@ -206,8 +206,9 @@ class Worker(Runnable):
                 if not task.is_current() and not task.join(deadline):
                     raise RequestTimeout("a handler is still running")
         finally:
-            # With an order, messages are returned after the handlers have ended. Otherwise another
-            # client could receive a message while this worker still handles its predecessor.
+            # With an order, messages are returned only after the handlers have ended. If they were
+            # returned earlier, another client could receive a message while this worker still
+            # handles an earlier message with the same key.
             self._give_back(deadline)
 
     def _confirm(self) -> None:
@@ -279,8 +280,9 @@ class Worker(Runnable):
     def _is_known(self, messages: Messages, message: Message) -> bool:
         """Return whether an earlier delivery of the message is queued, being handled or done.
 
-        If so, the outcome of the earlier delivery counts for both deliveries. The server delivers
-        such a message again after a long disconnect, or if the consumer's `ack_wait` was shortened.
+        If this is so, the caller must skip the message, because the outcome of the earlier delivery
+        counts for both deliveries. The server delivers such a message again after a long
+        disconnect, or if the consumer's `ack_wait` was shortened.
         """
         if not is_repeated(message):
             return False
