@@ -198,7 +198,7 @@ class Api:
                 try:
                     members = self._read(answer, subject)
                 except (JetStreamError, JetStreamOff):
-                    # The request had no effect.
+                    # The request had no effect, so there is nothing to undo.
                     raise cut from None
                 except TwinstreamError as error:
                     cut.add_note(f"{subject}: it is unknown whether this was done: {error}")
