@@ -1053,7 +1053,7 @@ class JetStream:
         Args:
             stream: Only events of this stream.
             consumer: Only events of this consumer.
-            kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or words
+            kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or strings
                 such as "max_deliver".
             max_pending: Number of events to buffer. Further events are dropped. The next event
                 shows how many were dropped, and `on_drop` is called.
