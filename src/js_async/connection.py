@@ -228,7 +228,10 @@ class Connection(Owned, BlockHint):
 
     @property
     def epoch(self) -> int:
-        """The number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far.
+
+        Requests that were sent before the latest connect get no response.
+        """
         return self._session.epoch
 
     @property

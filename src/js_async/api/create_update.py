@@ -296,7 +296,7 @@ async def _explained(
     found = _consumer_differences(api, config, actual.config)
     if LIMITED.issuperset(each.field for each in found):
         # The server may have taken these values from the limits of the stream. Compare again with
-        # these limits, if the stream's info is available. The user may lack the permission.
+        # these limits, unless the request for the stream's info fails.
         with suppress(TwinstreamError):
             parent = (await api.stream_info(stream, deadline)).config
             found = _consumer_differences(api, config, actual.config, parent)

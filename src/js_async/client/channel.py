@@ -23,7 +23,10 @@ class Channel(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far.
+
+        Requests that were sent before the latest connect get no response.
+        """
         ...
 
     @property

@@ -97,8 +97,8 @@ class Consuming(Owned, WorksBeside):
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
-        # With `progress`, handlers may run for a long time, in which no message is taken. Report
-        # the progress of buffered messages meanwhile, so that the server does not redeliver them.
+        # With `progress`, handlers may run for a long time, during which no message is taken.
+        # Report the progress of buffered messages meanwhile: otherwise the server redelivers them.
         messages._held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0

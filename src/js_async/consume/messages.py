@@ -392,7 +392,7 @@ class Messages(Iteration[Message]):
     async def _note_late(self, *, granted: bool = False) -> None:
         """Count a message that was skipped as late.
 
-        `granted` is whether the message was taken without updating the engine.
+        If `granted` is true, the message was taken without updating the engine.
         """
         async with self._counting:
             self.late += 1

@@ -65,7 +65,7 @@ class Decisions:
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
         """Poll the engine and carry out its actions.
 
-        `waited` is whether a caller has waited for a message since the last message was taken.
+        `waited` is true if a caller has waited for a message since the last message was taken.
         """
         if self._recreate_at is not None:
             await self._recreate(engine, self._recreate_at)

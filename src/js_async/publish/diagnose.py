@@ -35,8 +35,8 @@ class Reasons:
     """A cache of explanations why messages were not stored.
 
     It sends one request for each subject and each stream, and no further request after the first
-    timeout. So thousands of messages that failed together need not wait for thousands of requests.
-    The explanations are soon outdated, so use an instance only for messages that failed together.
+    timeout, so that thousands of messages do not cause thousands of requests. The explanations are
+    soon outdated, so use an instance only for messages that failed together.
     """
 
     def __init__(self, api: Api) -> None:

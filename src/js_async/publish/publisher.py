@@ -55,7 +55,7 @@ class PublishHandle:
     async def result(self) -> PubAck:
         """Wait for the acknowledgement and return it, or raise the error.
 
-        The errors are those of `JetStream.publish`. After this call, `Publisher.close` does not
+        Raises the same errors as `JetStream.publish`. After this call, `Publisher.close` does not
         report the error of this message again.
         """
         return await self._publisher._result_of(self._entry)

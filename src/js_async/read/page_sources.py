@@ -92,8 +92,8 @@ class _PageRequest:
 class DirectPages:
     """Pages by direct get batches (server 2.11), which any replica or mirror may answer.
 
-    If a mirror responds, the page ends with `PageEnd.mirror`. The server filters by one subject.
-    With several subjects, the server sends the whole range, and the client filters it.
+    If a mirror responds, the page ends with `PageEnd.mirror`. The server can filter by only one
+    subject. With several subjects, the server sends the whole range, and the client filters it.
     """
 
     def __init__(

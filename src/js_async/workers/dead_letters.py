@@ -1,8 +1,8 @@
 """Dead letters: copies of messages that could not be processed, in a separate stream.
 
-The server reports each such message by an advisory. A stream captures the advisories, so that none
-is missed. For each advisory, the failed message is read and stored as a dead letter. Then the
-advisory is acknowledged. The subject of a dead letter is derived from the failure, and the stream
+The server reports each such message by an advisory. A stream captures the advisories, so that no
+advisory is lost. For each advisory, the failed message is read and stored as a dead letter. Then
+the advisory is acknowledged. The subject of a dead letter is derived from the failure, and the stream
 stores only one message on each subject. So it is safe to process an advisory again, for example
 after a crash.
 """
@@ -295,7 +295,8 @@ class DeadLetters(Owned, WorksBeside):
             deliveries=about.num_delivered,
             cause="rejected",
             reason=reason,
-            # Not before the time of the message, even if the local clock is wrong.
+            # The time of the failure is not before that of the message, even if the local clock is
+            # wrong.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
         info = await self._api.stream_info(about.stream)
@@ -425,7 +426,10 @@ class DeadLetters(Owned, WorksBeside):
         return ack
 
     async def _remove_original(self, letter: DeadLetter) -> None:
-        """Remove the original message from a work-queue stream, which will not deliver it again."""
+        """Remove the original message if its stream is a work queue, or else do nothing.
+
+        The work queue will not deliver the message again.
+        """
         if letter.cause != "max_deliver":
             # The termination has already removed the message.
             return

@@ -112,7 +112,7 @@ class JobsHere:
     def is_over(self, message: Message) -> bool:
         """Return whether a message is a redelivery of a message that was finished a moment ago.
 
-        The server sends such a redelivery before it receives the ack, or because the ack was lost.
+        The server redelivers such a message if the ack was lost, or had not arrived yet.
         """
         about = message.metadata
         self._follow(about)

@@ -50,7 +50,7 @@ class Runnable(Owned, WorksBeside):
             try:
                 await self._ended.sleep(NEVER)
             except BaseException:
-                # After a cancellation or an interrupt, no work must continue in the background.
+                # A cancellation or an interrupt: do not leave work in the background.
                 await self.stop(timeout)
                 raise
         await self.stop(timeout)

@@ -139,7 +139,7 @@ class Api:
             JetStreamOff: There are no responders.
             BadAnswer: The response is invalid.
             Unsupported: The server cannot check the required API level.
-            TwinstreamError: The other errors of `Transport.ask`.
+            TwinstreamError: The request failed for another reason, for example `RequestTimeout`.
         """
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:

@@ -134,7 +134,10 @@ class SentWhileRead(Leaving, LoopHint):
 
 
 class WorksBeside(BlockHint):
-    """The base class of objects that work in the background and keep the error that ended it."""
+    """The base class of objects that work in the background.
+
+    They keep the error that ended the work.
+    """
 
     _begun = False
     _error: BaseException | None = None

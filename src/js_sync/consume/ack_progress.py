@@ -81,10 +81,10 @@ class Held:
         self.gave_up = False
         """Whether the mailbox was closed because no message was taken for too long."""
         self.keep_all = False
-        """Whether to report progress of buffered messages even if none is taken for a long time.
+        """Whether to report progress of buffered messages even if no caller takes one for long.
 
-        Each of these reasons suffices: the order of the messages must be kept, handlers may run
-        for longer than ack_wait, or the server would not redeliver to another client.
+        This is set for one of three reasons: the messages must be handled in order, handlers may
+        run for longer than ack_wait, or the server would not redeliver to another client.
         """
 
     def start(self, box: Box) -> None:
@@ -136,7 +136,7 @@ class Held:
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
-        """Remove a queued message, or one whose handler runs. Report no more progress of it."""
+        """Stop reporting the progress of a message that is queued or whose handler runs."""
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 

@@ -123,7 +123,8 @@ class FetchCalls:
 
         The iterator sends the request when the caller takes the first message. It ends when the
         fetch ends; its `reason` states why. The arguments are those of `fetch`, but `timeout` must
-        not be None. The iterator raises the errors of `fetch`.
+        not be None. The iterator raises `NoResponders`, `ConsumerDeleted` and other errors, as
+        `fetch` does.
         """
         from js_sync.consume.fetch_messages import FetchMessages
 

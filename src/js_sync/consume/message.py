@@ -120,7 +120,8 @@ class Message(CoreMessage):
 
         Args:
             delay: Seconds until the redelivery; None redelivers at once.
-            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`.
+            confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
+                error, as in `double_ack`.
         """
         word = nak(delay)
         self._check_open()
@@ -133,8 +134,9 @@ class Message(CoreMessage):
 
         Args:
             reason: A text for the server's advisory (server 2.10.4), reduced to one line.
-            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`. Use it
-                if one more delivery, after a lost TERM, would do harm.
+            confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
+                error, as in `double_ack`. Use it if one more delivery, after a lost TERM, would do
+                harm.
         """
         self._finish(term(reason), confirm)
 
@@ -142,7 +144,8 @@ class Message(CoreMessage):
         """Report that the program still processes the message. The server restarts its ack_wait.
 
         Args:
-            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`.
+            confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
+                error, as in `double_ack`.
         """
         self._check_open()
         began = monotonic()

@@ -391,7 +391,7 @@ class Messages(Iteration[Message]):
     def _note_late(self, *, granted: bool = False) -> None:
         """Count a message that was skipped as late.
 
-        `granted` is whether the message was taken without updating the engine.
+        If `granted` is true, the message was taken without updating the engine.
         """
         with self._counting:
             self.late += 1

@@ -56,7 +56,7 @@ class PublishHandle:
     def result(self) -> PubAck:
         """Wait for the acknowledgement and return it, or raise the error.
 
-        The errors are those of `JetStream.publish`. After this call, `Publisher.close` does not
+        Raises the same errors as `JetStream.publish`. After this call, `Publisher.close` does not
         report the error of this message again.
         """
         return self._publisher._result_of(self._entry)

@@ -11,16 +11,16 @@ More subjects need several responses, so the stream may change between them. The
 
 * The stream keeps overwritten messages. It can be read step by step up to one fixed sequence: a
   consumer returns the last message of each subject and then everything stored since.
-* The stream limits the number of messages per subject. Then a later write can remove a message
-  before it was read. So the read continues in order until a moment when nothing is pending. At this
-  moment every subject's last message is stored and was passed by the read, so none is missing.
+* The stream limits the number of messages per subject. A later write can then remove a message
+  before it is read. The read therefore continues in order until a moment when no message is
+  pending. At this moment, the read has passed the last message of every subject.
 
-A direct get sees such a moment even during writes, because the server does not pause between the
-messages of a response. The end marker of the response then reports that nothing is pending.
+A direct get can detect such a moment even during writes, because the server does not pause between
+the messages of a response. The end marker of the response then reports that no message is pending.
 However, the responding replica may lag behind the replica that sent an earlier response. Therefore
 the read first requests the leader's last sequence. The end marker counts only if the read has also
 reached this sequence. Without direct gets, the leader must report that it has no further message.
-This needs a pause between writes that is as long as one request.
+This needs a pause between writes that is at least as long as one request.
 """
 
 from __future__ import annotations
@@ -296,7 +296,10 @@ class _Snapshot:
             reader.close()
 
     def _catch_up(self, seq: int) -> int:
-        """Read from `seq + 1` until a moment when nothing is pending; return the last sequence."""
+        """Read from `seq + 1` until a moment when no message is pending.
+
+        Return the last sequence that the read has passed.
+        """
         filters = self._filters if len(self._filters) == 1 else (EVERYTHING,)
         pages = DirectPages(self._api, self._stream, self._filters)
         read = RangeRead(seq + 1, OPEN_END)

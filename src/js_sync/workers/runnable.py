@@ -51,7 +51,7 @@ class Runnable(Owned, WorksBeside):
             try:
                 self._ended.sleep(NEVER)
             except BaseException:
-                # After a cancellation or an interrupt, no work must continue in the background.
+                # A cancellation or an interrupt: do not leave work in the background.
                 self.stop(timeout)
                 raise
         self.stop(timeout)

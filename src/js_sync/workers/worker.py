@@ -52,7 +52,7 @@ class Take(Protocol):
 
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
-# After a redelivery the consumer's settings are requested, but not more often (seconds).
+# The consumer's settings are requested after a redelivery, but at most once in this time (seconds).
 _REFRESH_INTERVAL: Final = 5.0
 
 
@@ -237,8 +237,8 @@ class Worker(Runnable):
             jobs = self._queue.clear()
         if jobs and self._settings.is_ordered:
             # Request the consumer info, so that the server drops the pull requests of the closed
-            # inbox. Otherwise the server could use one of them for a message to redeliver, and then
-            # move this message behind the others (2.11 to 2.15).
+            # inbox. Otherwise the server could use one of these requests for a returned message,
+            # and then move this message behind the other returned messages (2.11 to 2.15).
             self._confirm()
         for job in sorted(jobs, key=_place):
             self._outcomes.give_back(job)
