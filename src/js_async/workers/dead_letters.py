@@ -2,9 +2,9 @@
 
 The server reports each such message by an advisory. A stream captures the advisories, so that no
 advisory is lost. For each advisory, the failed message is read and stored as a dead letter. Then
-the advisory is acknowledged. The subject of a dead letter is derived from the failure, and the stream
-stores only one message on each subject. So it is safe to process an advisory again, for example
-after a crash.
+the advisory is acknowledged. The subject of a dead letter is derived from the failure, and the
+stream stores only one message on each subject. So it is safe to process an advisory again, for
+example after a crash.
 """
 
 from __future__ import annotations
