@@ -68,7 +68,7 @@ class StreamConsumers:
     def bind_consumer(self, name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.
 
-        For users who lack the permission to request the consumer's info.
+        Use this if the user lacks the permission to request the consumer's info.
         """
         return Consumer(self._api, self._name, name, None)
 

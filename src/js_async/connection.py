@@ -96,9 +96,9 @@ def connect(
         on_call: Callback that receives a `Call` for each finished JetStream API request and for
             each published message that has an outcome. It must return quickly and must not use the
             connection. It runs before the call returns. For messages of `publish_many` and
-            `publisher`, it runs when their outcome is known. It gets no report of pulls, acks and
-            requests with many responses. It also gets none of messages of `fast_ingest`, and of the
-            messages of an atomic batch between the first and the last one.
+            `publisher`, it runs when their outcome is known. It gets no report of pulls, acks,
+            requests with many responses, and messages of `fast_ingest`. Of an atomic batch, only
+            the first message and the commit are reported.
 
     Raises:
         BadArgument: An argument is invalid.
@@ -133,7 +133,7 @@ def connect_with(
 ) -> Opening[Connection]:
     """Connect with an options object, for example with one from another process.
 
-    Raises the errors of `connect`.
+    Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`, as `connect` does.
 
     Args:
         options: Options of the connection.
@@ -228,7 +228,10 @@ class Connection(Owned, BlockHint):
 
     @property
     def epoch(self) -> int:
-        """The number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far.
+
+        Requests that were sent before the latest connect get no response.
+        """
         return self._session.epoch
 
     @property

@@ -203,7 +203,7 @@ class JetStream:
     def bind_stream(self, name: str) -> Stream:
         """Return a handle of a stream without a request to the server.
 
-        For users who lack the permission to request the stream's info.
+        Use this if the user lacks the permission to request the stream's info.
         """
         return Stream(self._api, name, None)
 
@@ -321,7 +321,7 @@ class JetStream:
     def bind_consumer(self, stream: str, name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.
 
-        For users who lack the permission to request the consumer's info.
+        Use this if the user lacks the permission to request the consumer's info.
         """
         return Consumer(self._api, stream, name, None)
 
@@ -915,9 +915,10 @@ class JetStream:
     def bind_key_value(self, bucket: str) -> KeyValue[bytes]:
         """Return a handle of a bucket without a request to the server.
 
-        For users who lack the permission to request the info of its stream. The bucket must not be
-        a mirror, and reads use the leader. Some calls need the settings of the bucket and request
-        them: `create`, `update`, calls with a TTL, and `delete` and `purge` with a `revision`.
+        Use this if the user lacks the permission to request the info of the bucket's stream. The
+        bucket must not be a mirror, and reads use the leader. Some calls need the settings of the
+        bucket and request them: `create`, `update`, calls with a TTL, and `delete` and `purge` with
+        a `revision`.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.place import Place
@@ -1058,7 +1059,7 @@ class JetStream:
         Args:
             stream: Only events of this stream.
             consumer: Only events of this consumer.
-            kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or words
+            kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or strings
                 such as "max_deliver".
             max_pending: Number of events to buffer. Further events are dropped. The next event
                 shows how many were dropped, and `on_drop` is called.

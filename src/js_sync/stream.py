@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-# A number of messages to keep that is more than a stream can store.
+# A value of `keep` that exceeds the number of messages that a stream can store.
 _ALL: Final = 2**63 - 1
 
 
@@ -76,7 +76,10 @@ class Stream(StreamConsumers):
 
     @property
     def config(self) -> StreamConfig:
-        """The last known configuration of the stream. Raises `BadArgument` as `cached_info`."""
+        """The last known configuration of the stream.
+
+        Raises `BadArgument` if no info was requested yet.
+        """
         return self.cached_info.config
 
     def __repr__(self) -> str:
@@ -216,7 +219,7 @@ class Stream(StreamConsumers):
             check_filter(subject)
         if before_seq == 1:
             # No message is below sequence 1, but servers before 2.14 would remove all messages.
-            # Instead, send a request that keeps all.
+            # Instead, send a request that keeps all messages.
             before_seq, keep = None, _ALL
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
@@ -427,7 +430,7 @@ class Stream(StreamConsumers):
         timeout: Seconds = 60.0,
         on_progress: Callable[[TransferProgress], None] | None = None,
     ) -> Backup:
-        """Copy the current state of the stream into a folder, and return a description of it.
+        """Copy the current state of the stream into a folder, and return it as a `Backup`.
 
         If the call fails, the folder is left as it was. The `nats` command can restore the folder,
         too. In addition to that command's files, the folder contains checksums.

@@ -141,8 +141,9 @@ async def _with_stored_start(
     The server compares the texts of the times. It takes the same time in another time zone for a
     different time, and refuses the configuration.
 
-    Returns None if this cannot be the reason for a refusal: the mirror has no start time, the texts
-    are equal, or the times differ. Also returns None if the stored configuration is not available.
+    Returns None if the text of the time is not the reason for the refusal: the mirror has no start
+    time, the texts are equal, or the times really differ. Also returns None if the stored
+    configuration is not available.
     """
     if config.mirror is None or config.mirror.opt_start_time is None:
         return None
@@ -168,7 +169,7 @@ def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Probl
     try:
         problems = find_problems()
     except ValueError:
-        # The validation rules do not cover this server version. Add no notes.
+        # There are no validation rules for this server version: add no notes.
         return
     for problem in problems:
         if problem.err_code == error.err_code:
@@ -194,7 +195,7 @@ def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
 
 
 def check_config(config: object, kind: type) -> None:
-    """Raise `BadArgument` if `config` is not an instance of `kind`, for example a dictionary."""
+    """Raise `BadArgument` if `config`, for example a dictionary, is not an instance of `kind`."""
     if not isinstance(config, kind):
         name, got = kind.__name__, type(config)
         # nats-py has classes of the same names. For such a class, the error names the module.
@@ -295,7 +296,7 @@ async def _explained(
     found = _consumer_differences(api, config, actual.config)
     if LIMITED.issuperset(each.field for each in found):
         # The server may have taken these values from the limits of the stream. Compare again with
-        # these limits, if the stream's info is available. The user may lack the permission.
+        # these limits, unless the request for the stream's info fails.
         with suppress(TwinstreamError):
             parent = (await api.stream_info(stream, deadline)).config
             found = _consumer_differences(api, config, actual.config, parent)

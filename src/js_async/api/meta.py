@@ -150,9 +150,9 @@ class Meta:
         Only for a cluster that has permanently lost more than half of its servers. Data that only
         the lost servers had stored is lost, and those servers must not return.
 
-        Return the responses that arrived until the timeout. The call waits that long,
-        because the number of responses is unknown. Raises `JetStreamError` if a server refuses. Its
-        note names the servers that accepted.
+        Return the responses that arrive until the timeout. The call always waits until then,
+        because the number of responses is unknown. Raises `JetStreamError` if a server refuses. A
+        note of this error names the servers that accepted.
 
         Args:
             quorum_needed: The number of servers that form a quorum from now on.

@@ -24,11 +24,13 @@ async def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Request that a leader steps down, and raise the errors of `Api.call`.
+    """Request that a leader steps down.
 
     `preferred` is the name of the server that becomes the leader. `cluster` is the name of the
-    cluster in which the next leader must be. `tags` are the tags that it must have. If none of them
-    is given, the servers may elect any other leader.
+    cluster in which the next leader must be. `tags` are the tags that the next leader's server must
+    have. Without these arguments, the servers may elect any other leader. Raises `Unsupported` if
+    an argument is given and the server is older than 2.11, and `JetStreamError` or another error as
+    `Api.call` does.
     """
     body = step_down_body(preferred, cluster, tags)
     if body is not None:

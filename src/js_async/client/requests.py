@@ -27,9 +27,9 @@ class Watcher(Protocol):
     """An object with its own inbox that is notified of lost responses and refused subscriptions."""
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the error because of which requests to `subject` (lower case) get no response.
+        """Fail the open requests to `subject` (in lower case), or all of them if it is None.
 
-        If `subject` is None, no open request gets a response. The code that reads the socket calls
+        These requests get no response; `error` is the reason. The code that reads the socket calls
         this method, so the method must be quick.
         """
         ...
@@ -72,7 +72,8 @@ class Answer:
     def take(self, subject: str) -> Frame:
         """Return the response, or raise the reason why there is none.
 
-        Raises the recorded error, `RequestTimeout` if nothing has arrived, or `NoResponders`.
+        Raises `error` if it is set, `RequestTimeout` if no response has arrived, and `NoResponders`
+        if the server responded that the subject has no responders.
         """
         frame = self.frame
         if self.error is not None:
@@ -86,7 +87,7 @@ class Answer:
 
 
 class Replies:
-    """The open requests of a connection, by the last token of the subject of their response."""
+    """The open requests of a connection. The last token of the reply subject identifies each."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
         self._channel: Final = channel
@@ -222,7 +223,7 @@ class Replies:
         fits: Callable[[Frame], bool] | None = None,
         call: OpenCall | None = None,
     ) -> Frame:
-        """Send a request and return its response. Raises the errors of `Transport.ask`.
+        """Send a request and return its response, as `Transport.ask` does.
 
         A `repeatable` request is sent again while no response arrives; `call` counts the repeats.
         Responses that do not satisfy `fits` come from other responders and are skipped. `fits` is
@@ -247,7 +248,7 @@ class Replies:
         if HOOKS:
             reached("request: before wait", answer)
         while not answer.is_here():
-            # A response that does not satisfy `fits` sets the signal, too.
+            # The signal may be set by a response that does not satisfy `fits`.
             answer.signal.clear()
             if answer.is_here() or not await self._channel.wait(answer.signal, deadline):
                 return
@@ -284,7 +285,7 @@ class Replies:
         return len(self._answers)
 
     def deny(self, denied: Denied, boxes: list[Box], error: TwinstreamError) -> None:
-        """Fail the requests and notify the watchers that a refusal of the server affects.
+        """Fail the requests that are affected by a refusal of the server, and notify the watchers.
 
         `boxes` are the mailboxes whose subscription the server refused.
         """

@@ -39,7 +39,7 @@ class Mailboxes:
         self._failed: Final = FailedMessages(tell)
         self._sids = count(1)
         self.is_open = False
-        """Whether the server has authenticated the client, and so accepts commands."""
+        """Whether the server has authenticated the client. It accepts no commands before that."""
         self.boxes: Final[dict[bytes, Box]] = {}
         self._sinks: Final[dict[bytes, Sink]] = {}
         self._cutters: Final[list[ByteTaker]] = []
@@ -53,8 +53,8 @@ class Mailboxes:
         """Add a mailbox; subscribe now or after the next connect. See `Channel.open_mailbox`."""
         sid = b"%d" % next(self._sids)
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
-        # Add the sink before the mailbox: a connect in progress may subscribe every mailbox in the
-        # table at any moment.
+        # Add the sink before the mailbox: another thread may be connecting, and then subscribes
+        # each mailbox that is in the table.
         if sink is None:
             self._sinks[sid] = box.frames.append
         else:

@@ -1,7 +1,7 @@
 """The keeper of a connection: a background loop that sends heartbeats and reconnects.
 
-While the keeper sleeps, it has no strong reference to the connection. So a connection that the user
-no longer references is garbage-collected. This also ends the keeper and closes the file
+While the keeper sleeps, it has no strong reference to the connection, so that a connection without
+references in the program is garbage-collected. This also ends the keeper and closes the file
 descriptors.
 """
 
@@ -92,8 +92,8 @@ class Upkeep:
     async def step(self, broke: bool) -> None:
         """Send a heartbeat, start reconnecting, or make one round of reconnect attempts.
 
-        `broke` is whether the connection reported a change of state. Raises `ConnectionLost` if
-        reconnecting is off, and `ConnectionFailed` after the last round.
+        `broke` is True if the connection was just lost or closed. Raises `ConnectionLost` if
+        reconnecting is off, and `ConnectionFailed` if the last round failed.
         """
         if self._is_trying:
             await self._try_again()
@@ -174,7 +174,7 @@ async def keep(
         if upkeep is not None:
             await upkeep.session.finish(error)
     except BaseException:
-        # The program or its event loop ends.
+        # The program or its event loop ends: send the buffered data before.
         upkeep = of()
         if upkeep is not None:
             await upkeep.flush_at_exit(Deadline.after(EXIT_TIME))

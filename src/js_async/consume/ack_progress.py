@@ -2,10 +2,11 @@
 
 They cover the messages that an iterator buffers or that its handlers process.
 
-A caller that takes no message for a long time may hang. The progress reports of buffered messages
-then stop, so that the server redelivers these messages to another client. The mailbox is closed,
-too. Otherwise the server could redeliver the same messages into this mailbox until it reaches
-`max_deliver`. When the caller takes a message again, the iterator opens a new mailbox.
+If no caller takes a message for a long time, the program may hang. The progress reports of buffered
+messages are then stopped, so that the server redelivers these messages to another client. The
+mailbox is closed, too, because the server could otherwise redeliver the messages into this mailbox
+until `max_deliver` is reached. When a caller takes a message again, the iterator opens a new
+mailbox.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["Held"]
 
-# The number of ack_waits without a caller that takes or waits for a message. After this time, the
-# progress of buffered messages is no longer reported, so that the server redelivers them.
+# A multiple of ack_wait. If no caller takes or waits for a message for this time, the progress of
+# buffered messages is no longer reported, so that the server redelivers them.
 _PATIENCE: Final = 5
 # The limit of the wait for a mailbox that is being closed (seconds). It is needed in a forked
 # child, where the loop that closes the mailbox does not run.
@@ -36,14 +37,17 @@ _CLOSE_TIME: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
-"""A frame in the mailbox, and the `Delivery` of this frame and those after the previous mark."""
+"""A frame in the mailbox and its `Delivery`.
+
+The frames between the previous mark and this one belong to the same `Delivery`.
+"""
 
 
 class Held:
     """The messages of one iterator whose progress is reported.
 
     They are buffered (in the mailbox or in `ready`), queued for a handler, or being processed. If
-    `ack_wait` (seconds) is None, no progress is reported. `timeout` is that of `Delivery`.
+    `ack_wait` (seconds) is None, no progress is reported. `timeout` is passed to each `Delivery`.
     """
 
     def __init__(
@@ -76,10 +80,10 @@ class Held:
         self.gave_up = False
         """Whether the mailbox was closed because no message was taken for too long."""
         self.keep_all = False
-        """Whether to report progress of buffered messages even if none is taken for a long time.
+        """Whether to report progress of buffered messages even if no caller takes one for long.
 
-        Each of these reasons suffices: the order of the messages must be kept, handlers may run
-        for longer than ack_wait, or the server would not redeliver to another client.
+        This is set for one of three reasons: the messages must be handled in order, handlers may
+        run for longer than ack_wait, or the server would not redeliver to another client.
         """
 
     def start(self, box: Box) -> None:
@@ -131,14 +135,15 @@ class Held:
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
-        """Remove a queued message, or one whose handler runs. Report no more progress of it."""
+        """Stop reporting the progress of a message that is queued or whose handler runs."""
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
     def deliveries(self, frames: Sequence[Frame], fresh: Delivery) -> Iterator[Delivery]:
-        """Return the delivery of each frame that the caller is taking out of the mailbox.
+        """Return the `Delivery` of each of the frames, and remove the marks.
 
-        Frames after the last mark get `fresh`. The marks are removed.
+        The caller is about to take `frames` out of the mailbox. Frames after the last mark get
+        `fresh`.
         """
         marks, self._marks = self._marks, []
         portions = _portions(marks, tuple(frames)) if marks else []
@@ -156,8 +161,8 @@ class Held:
             if self._ended:
                 return
             if self._transport.is_closed:
-                # The program did not close the iterator. Without this check the loop would run
-                # until the program exits.
+                # The program closed the connection but not the iterator. Without this check the
+                # loop would run until the program exits.
                 return
             self._mark_arrivals()
             if not self._transport.is_connected:
@@ -258,7 +263,10 @@ class Held:
 
 
 def _portions(marks: Sequence[_Mark], frames: Sequence[Frame]) -> list[tuple[Delivery, int]]:
-    """Return the delivery of each mark with the number of consecutive frames that belong to it."""
+    """Return the `Delivery` of each mark and the number of frames that belong to it.
+
+    Marks whose frame is not in `frames` are left out.
+    """
     found: list[tuple[Delivery, int]] = []
     places = {id(frame): place for place, frame in enumerate(frames, 1)}
     begin = 0

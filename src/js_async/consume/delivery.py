@@ -62,9 +62,9 @@ class Delivery:
 
 
 def ahead(ack_wait: float) -> float:
-    """Return by how many seconds ack_wait may end earlier on the server than on the client.
+    """Return the number of seconds by which ack_wait may end earlier on the server.
 
-    The server counts from the sending of a message, the client from its arrival.
+    The server counts from the time when it sends a message, the client from the time of arrival.
     """
     return min(_LONGEST_WAY, ack_wait * _WAY_SHARE)
 
@@ -85,11 +85,11 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
 
 
 def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
-    """Return whether a message that this client returns may never reach another client.
+    """Return True if a message that this client returns may never reach another client.
 
-    True if the consumer delivers each message at most once, or is not durable. Usually only one
-    client uses a consumer that is not durable, and the server deletes such a consumer when it is
-    inactive. False if the configuration is unknown.
+    This is so if the consumer delivers each message at most once, or if it is not durable. Usually
+    only one client uses a consumer that is not durable, and the server deletes such a consumer when
+    it is inactive. Return False otherwise, or if the configuration is unknown.
     """
     config = info.config if info is not None else None
     return config is not None and (config.max_deliver == 1 or config.durable_name is None)

@@ -35,8 +35,8 @@ async def fetch_rounds(
     messages. It also ends with a round whose reason is neither `EXPIRED` nor `INTERRUPTED`.
 
     If the connection is lost, another round follows. If a round fails for another reason, the call
-    returns the messages of earlier rounds, or raises the error if there are none. `pinned` is that
-    of `frame_size`.
+    returns the messages of earlier rounds. If these rounds had no messages, it raises the error.
+    `pinned` is passed to `frame_size`.
     """
     messages: list[Message] = []
     left = max_bytes

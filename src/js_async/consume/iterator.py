@@ -14,7 +14,7 @@ __all__ = ["Iteration"]
 T = TypeVar("T")
 Entered = TypeVar("Entered")
 
-# The limit of the wait for another caller that takes a buffered item (seconds).
+# The longest wait for another caller that is taking a buffered item (seconds).
 _MOVING: Final = 1.0
 
 
@@ -53,8 +53,8 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         """Wait for the lock that allows taking an item. Raises `RequestTimeout` at the deadline."""
         if await self._taking.acquire(deadline):
             return True
-        # Another caller holds the lock, perhaps only to take a buffered item. Wait for that caller,
-        # because an item is buffered.
+        # Another caller holds the lock. Items are buffered, so that caller needs the lock only for
+        # a moment: wait for it beyond the deadline.
         if self.buffered and await self._taking.acquire(Deadline.after(_MOVING)):
             return True
         raise RequestTimeout("no item in time: other callers wait for this iterator, too")

@@ -119,7 +119,8 @@ class Message(CoreMessage):
 
         Args:
             delay: Seconds until the redelivery; None redelivers at once.
-            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`.
+            confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
+                error, as in `double_ack`.
         """
         word = nak(delay)
         self._check_open()
@@ -132,8 +133,9 @@ class Message(CoreMessage):
 
         Args:
             reason: A text for the server's advisory (server 2.10.4), reduced to one line.
-            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`. Use it
-                if one more delivery, after a lost TERM, would do harm.
+            confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
+                error, as in `double_ack`. Use it if one more delivery, after a lost TERM, would do
+                harm.
         """
         await self._finish(term(reason), confirm)
 
@@ -141,13 +143,14 @@ class Message(CoreMessage):
         """Report that the program still processes the message. The server restarts its ack_wait.
 
         Args:
-            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`.
+            confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
+                error, as in `double_ack`.
         """
         self._check_open()
         began = monotonic()
         await self._send(IN_PROGRESS, confirm)
-        # The server restarts ack_wait when it receives the report. It may have received a confirmed
-        # report as early as at the start of the call.
+        # The server restarts ack_wait when it receives the report. If the report was confirmed, the
+        # server may have received it soon after the call began, so count from then.
         self._told_at: float = began if confirm else monotonic()
 
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
@@ -186,7 +189,7 @@ class Message(CoreMessage):
         return frame
 
     def _confirmed(self, answer: Frame | None) -> bool:
-        """Process the response to an acknowledgement; return whether the ack certainly counts."""
+        """Return whether an acknowledgement certainly counts. `frame` is the response to it."""
         if answer is None or not _confirms(answer):
             return False
         late = self.is_late

@@ -35,7 +35,7 @@ _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
 class Decisions:
-    """The driver of one iterator's pull engine: it sends pulls, recovers and reports.
+    """The driver of one iterator's pull engine: it sends pulls, handles errors and reports.
 
     A `fragile` iterator does not recover: it ends when messages may have been lost. Ordered reads
     use such iterators.
@@ -65,7 +65,7 @@ class Decisions:
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
         """Poll the engine and carry out its actions.
 
-        `waited` is whether a caller has waited for a message since the last message was taken.
+        `waited` is true if a caller has waited for a message since the last message was taken.
         """
         if self._recreate_at is not None:
             await self._recreate(engine, self._recreate_at)
@@ -122,14 +122,14 @@ class Decisions:
     async def _look_for_consumer(self, engine: PullEngine) -> None:
         """Check whether a pull had no responders because the consumer was deleted.
 
-        If so, apply the policy for a deletion. If the user may not request the consumer's info,
-        apply it after a minute without responders.
+        If it was deleted, apply the `on_deleted` policy. If the user may not request the consumer's
+        info, apply the policy after a minute without responders.
         """
         try:
             gone = None if self.doubt.is_known else await self._missing.is_gone()
         except PermissionDenied:
-            # The user may not request the consumer's info. Start the timer, which returns an error
-            # when the pulls have had no responders for a minute.
+            # The user may not request the consumer's info. Start the timer `doubt`. It returns an
+            # error after a minute without responders.
             gone = None
             self.doubt.grow(monotonic())
         except FAILED_REQUEST:

@@ -98,7 +98,10 @@ class PullChannel:
     def try_begin(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch | None:
-        """Send the request of a fetch, or return None if that has to wait. Then use `begin`."""
+        """Send the request of a fetch if that needs no waiting, and return the fetch's state.
+
+        Otherwise return None: `begin` sends the request then.
+        """
         transport, box, subject = self._api.transport, self.box, self._subject
         self.epoch = transport.epoch
         token = transport.tokens.next_bytes()

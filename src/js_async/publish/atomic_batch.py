@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
-# Seconds. A replica that lost the leadership learns that sooner.
+# The longest search for a batch that a replica refused because its log was behind (seconds). A
+# replica that lost the leadership learns that within this time.
 _LEARNING: Final = 0.5
 
 
@@ -313,8 +314,8 @@ class AtomicBatch(Owned, BlockHint):
     def _refusal_before(self) -> TwinstreamError | None:
         """Return the server's refusal of an earlier message, or None.
 
-        The refusal may arrive while the commit is in flight. It is the reason why the commit fails,
-        which the response to the commit does not contain.
+        Such a refusal may arrive while the commit is in flight. The commit then fails, too, but its
+        response does not contain the reason.
         """
         try:
             self._look()
@@ -333,7 +334,10 @@ class AtomicBatch(Owned, BlockHint):
         return _Part(held.subject, self._sheet.commit_with(held.headers), held.data)
 
     def _may_be_stored(self, refusal: TwinstreamError) -> bool:
-        """Return whether another replica may store the refused batch; see `wrong_sequence`."""
+        """Return whether another replica may have stored the batch, see `wrong_sequence`.
+
+        `refusal` is the error with which a replica refused the commit.
+        """
         is_clustered = bool(self._api.transport.server_info.cluster)
         return is_clustered and is_behind(refusal, self._sheet.expected)
 
@@ -345,7 +349,7 @@ class AtomicBatch(Owned, BlockHint):
         raise self._unconfirmed(error, trace) from error
 
     def _unconfirmed(self, error: TwinstreamError, trace: BatchTrace) -> AtomicBatchFailed:
-        """Close the batch and return the error for it, if the search did not find it."""
+        """Close a batch that the search did not find, and return the error to raise."""
         outcome = AtomicOutcome.ABANDONED if trace.is_absent else AtomicOutcome.UNKNOWN
         self._close(outcome, f"{error}; {trace.found}")
         return self._failed("it was not confirmed")

@@ -21,8 +21,8 @@ def telling(
 ) -> Callable[[UnderWay, Outcome], bool]:
     """Return an `on_done` callback for a `Pipeline` that also reports each message to `on_call`.
 
-    `on_done` is the pipeline owner's callback, if the owner has one. `forget` is the method
-    `Pipeline.forget`.
+    `on_done` is the callback of the pipeline's owner, or None. The new callback calls it first.
+    `forget` is `Pipeline.forget`.
     """
 
     def is_first(entry: UnderWay, outcome: Outcome) -> bool:

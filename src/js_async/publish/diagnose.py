@@ -35,8 +35,8 @@ class Reasons:
     """A cache of explanations why messages were not stored.
 
     It sends one request for each subject and each stream, and no further request after the first
-    timeout. So thousands of messages that failed together need not wait for thousands of requests.
-    The explanations are soon outdated, so use an instance only for messages that failed together.
+    timeout, so that thousands of messages do not cause thousands of requests. The explanations are
+    soon outdated, so use an instance only for messages that failed together.
     """
 
     def __init__(self, api: Api) -> None:
@@ -88,7 +88,8 @@ class Reasons:
 
     async def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
         target = self._api.subjects.streams("NAMES")
-        # Do not repeat the request: if the cluster has no leader, this is the explanation.
+        # Do not repeat the request. If it fails because the cluster has no leader, this is also the
+        # reason why the message was not stored.
         names = await self._api.call(
             target,
             {"subject": subject},

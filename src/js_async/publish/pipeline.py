@@ -1,10 +1,13 @@
 """Messages in flight: send them without waiting, and match acknowledgements to messages.
 
-Four measures keep this fast. All acknowledgements come to one inbox, with a number for each
-message. Most acknowledgements are not parsed as JSON: one regular expression finds all that arrived
-together, and a single one is compared with the previous one, which usually differs only in the
-sequence. The code that reads the socket stores each outcome in the message's entry. Callers that
-wait for the same message share one signal.
+Four measures keep this fast:
+
+- All acknowledgements come to one inbox. A number in the reply subject identifies the message.
+- Most acknowledgements are not parsed as JSON. If many arrive together, one regular expression
+  finds them all. A single acknowledgement is compared with the previous one, because usually only
+  the sequence differs.
+- The code that reads the socket stores each outcome in the message's entry.
+- Callers that wait for the same message share one signal.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ class Pipeline:
             on_done = telling(api.on_call, on_done, self.forget)
         self._on_done: Final = on_done
         share = limits.retry.patience(limits.timeout, True, 0)
-        # Seconds without a response after which an attempt counts as failed.
+        # An attempt without a response counts as failed after this time (seconds).
         self._share: Final = share
         self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
         # Template of reply subjects; `%d` is replaced by the number of the message.
@@ -196,8 +199,8 @@ class Pipeline:
 
     async def _send(self, entry: UnderWay) -> None:
         try:
-            # If the connection is lost now, this message was not sent. So `note`, which marks the
-            # messages whose outcome a lost connection leaves unknown, skips those in `_unsent`.
+            # If the connection is lost during this wait, `note` fails the messages in flight. This
+            # message is not sent yet, so `note` must skip it.
             self._unsent.add(entry.reply)
             try:
                 await self._transport.ready(Deadline(self._end(entry)))
@@ -214,7 +217,7 @@ class Pipeline:
 
     def _deliver(self, frame: Frame) -> None:
         entry = self._waiting.get(frame[0])
-        # This is a second response, or a response after the timeout. The outcome is known already.
+        # A second response, or a response after the timeout: the message has an outcome already.
         if entry is None:
             return
         # Most acknowledgements differ from the previous one in the sequence only. For these, two
@@ -278,10 +281,10 @@ class Pipeline:
             entry.signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the error because of which messages get no response.
+        """Handle messages in flight that get no response; `error` is the reason.
 
-        `subject` (lower case) is the subject of these messages. If it is None, no message gets a
-        response.
+        These are the messages with `subject` (in lower case), or all messages if it is None.
+        Messages that were not sent yet are skipped.
         """
         for entry in list(self._waiting.values()):
             if entry.reply in self._unsent:
@@ -318,7 +321,7 @@ class Pipeline:
         if entry.action is None:
             self._act(entry, engine.failed(error, self._left(entry)))
         elif isinstance(error, NoResponders) and isinstance(entry.action, Explain):
-            # `_explain` is looking for the reason of a timeout, and now a late response reports
+            # `_explain` is looking for the reason of a timeout. A late response has now reported
             # that there are no responders.
             engine.error = error
 
@@ -346,7 +349,7 @@ class Pipeline:
         A caller that waits also carries out the retries of all other messages.
         """
         while entry.outcome is None:
-            # The order of these checks matters: an entry gets its outcome before it is removed.
+            # Check the outcome last: an entry gets its outcome before it is removed.
             if entry.reply not in self._waiting and entry.outcome is None:
                 # The sender was cancelled or interrupted, so no response is expected.
                 text = f"{entry.request.subject}: interrupted during the send, may be stored"
@@ -355,11 +358,11 @@ class Pipeline:
                 await self.recover()
                 continue
             self._look_for_denial()
-            # Callers share the signal. Each checks the state again after it cleared the signal.
+            # Several callers may share the signal. Check the state again after clearing it.
             signal = await self._flag(entry)
             signal.clear()
-            # The outcome may have arrived before the signal was created. While another caller
-            # retries the message, wait for the signal: polling would slow down that caller.
+            # The outcome may have arrived before the signal was created. If another caller has
+            # taken the message out of `_to_recover` to retry it, wait for the signal.
             if entry.outcome is not None or (entry.action is not None and self._to_recover):
                 signal.set()
             if not await self._transport.wait(signal, Deadline(self._next_look())):
@@ -454,7 +457,7 @@ class Pipeline:
     async def _repeat(self, entry: UnderWay) -> None:
         # The action is cleared before the send, because the response may arrive during the send.
         action, entry.action = entry.action, None
-        # The message needs no retry: another caller sent it or set its outcome, or `close` ran.
+        # No retry is needed if another caller sent the message or set its outcome, or `close` ran.
         if (
             not isinstance(action, Send)
             or entry.outcome is not None

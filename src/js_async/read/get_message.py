@@ -98,7 +98,10 @@ async def check_not_hidden(api: Api, stream: str) -> None:
 
 
 async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
-    """Return the sequence of the leader's message that a request selects, or None."""
+    """Return the sequence of the message that a request selects, or None if there is none.
+
+    The leader answers the request.
+    """
     try:
         found = await get_message(api, stream, request, direct=False, headers=False)
     except MessageNotFound:

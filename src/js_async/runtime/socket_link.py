@@ -51,8 +51,9 @@ _SHARED: Final = 16
 _PAUSE: Final = 0.001
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 _NOTICE_TIME: Final = 0.1
-# Time for a slow peer to receive the remaining data (seconds). `_CLOSE_TIME` is for `close`: before
-# that, the client has already waited for the server to confirm its data. `_LATE` is for `drop`.
+# Time for a slow peer to receive the remaining data (seconds). `_LATE` is for `drop`. `_CLOSE_TIME`
+# is for `close`. It is shorter, because the client calls `close` after it has waited for the server
+# to confirm its data.
 _CLOSE_TIME: Final = 0.25
 _LATE: Final = 1.0
 
@@ -220,8 +221,9 @@ class Link:
         """Close the inherited copy of the descriptor. Called in a forked child.
 
         The child's transport still uses the number of the descriptor, so `/dev/null` replaces the
-        socket under this number. The child's event loop shares its selector with the parent. If the
-        child's loop removes the number from the selector, the parent's socket must stay in it.
+        socket under this number. The child's event loop shares its selector with the parent.
+        Because of the replacement, the parent's socket stays in the selector even if the child's
+        loop removes the number.
         """
         number = -1 if self._transport is None else _number_of(self._transport)
         if number >= 0:

@@ -30,7 +30,8 @@ class Turn:
         self._process: Final = os.getpid()
         # Whether a read is in progress. Set by the reader.
         self.is_on = False
-        # Whether several tasks resume now. Their data is then written together.
+        # Whether this turn resumes several tasks now. The data that they send is then written
+        # together.
         self.are_many = False
         self.woken: list[Sleeper] = []
 
@@ -40,7 +41,7 @@ class Turn:
         if not self.woken:
             return
         woken, self.woken = self.woken, []
-        # A task is running, and another task cannot run inside it. So the woken tasks resume in the
+        # If a task is running, no other task can run inside it. The woken tasks then resume in the
         # next iteration.
         if asyncio.current_task(self._loop) is not None:
             for sleeper in woken:

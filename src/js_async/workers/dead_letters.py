@@ -1,10 +1,10 @@
 """Dead letters: copies of messages that could not be processed, in a separate stream.
 
-The server reports each such message by an advisory. A stream captures the advisories, so that none
-is missed. For each advisory, the failed message is read and stored as a dead letter. Then the
-advisory is acknowledged. The subject of a dead letter is derived from the failure, and the stream
-stores only one message on each subject. So it is safe to process an advisory again, for example
-after a crash.
+The server reports each such message by an advisory. A stream captures the advisories, so that no
+advisory is lost. For each advisory, the failed message is read and stored as a dead letter. Then
+the advisory is acknowledged. The subject of a dead letter is derived from the failure, and the
+stream stores only one message on each subject. So it is safe to process an advisory again, for
+example after a crash.
 """
 
 from __future__ import annotations
@@ -209,10 +209,10 @@ class DeadLetters(Owned, WorksBeside):
     async def _original(
         self, failure: Failure
     ) -> tuple[Timestamp | None, StreamMessage | None, str]:
-        """Return the creation time of the failed message's stream, the message, and a text.
+        """Return the creation time of the stream, the failed message, and a text.
 
-        The time is None if the stream does not exist. The message is None if it does not exist; the
-        text is then the reason, and otherwise empty.
+        If the stream does not exist, the time is None. If the message does not exist, it is None,
+        and the text is the reason. Otherwise the text is empty.
         """
         where = f"message {failure.stream_seq} of stream {failure.stream}"
         stream = Stream(self._api, failure.stream, None)
@@ -295,7 +295,8 @@ class DeadLetters(Owned, WorksBeside):
             deliveries=about.num_delivered,
             cause="rejected",
             reason=reason,
-            # Not before the time of the message, even if the local clock is wrong.
+            # The time of the failure is not before that of the message, even if the local clock is
+            # wrong.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
         info = await self._api.stream_info(about.stream)
@@ -415,7 +416,8 @@ class DeadLetters(Owned, WorksBeside):
         of the stream, the stream stores the message once. If the original message is still in a
         work-queue stream, it is removed, because the stream will not deliver it any more.
 
-        Raises `BadArgument` for a dead letter without its message, and the errors of publishing.
+        Raises `BadArgument` for a dead letter without its message, and `NoResponders`,
+        `JetStreamError` or another error as `JetStream.publish` does.
         """
         request = replay_request(letter, subject)
         ack = await publish(self._api, request, retry_policy())
@@ -424,7 +426,10 @@ class DeadLetters(Owned, WorksBeside):
         return ack
 
     async def _remove_original(self, letter: DeadLetter) -> None:
-        """Remove the original message from a work-queue stream, which will not deliver it again."""
+        """Remove the original message if its stream is a work queue, or else do nothing.
+
+        The work queue will not deliver the message again.
+        """
         if letter.cause != "max_deliver":
             # The termination has already removed the message.
             return
@@ -458,10 +463,11 @@ class DeadLetters(Owned, WorksBeside):
 
         The consumer receives all messages from this sequence on again, even if they were
         acknowledged. Deliveries are counted from 1. The call starts at the first dead letter whose
-        message the stream still has, and removes all dead letters of the consumer whose message the
-        stream has. The others stay, because they are the only copy of their message.
+        message is still in the stream. It removes the dead letters of the consumer whose message is
+        still in the stream. The other dead letters stay, because each is the only copy of its
+        message.
 
-        Raises `BadArgument` if the stream has the message of none of these dead letters.
+        Raises `BadArgument` if no dead letter of the consumer has its message in the stream.
         """
         letters = [letter async for letter in self.letters() if letter.consumer == consumer]
         present = [letter for letter in letters if await self._has_original(letter)]
@@ -479,7 +485,7 @@ class DeadLetters(Owned, WorksBeside):
 
 @contextmanager
 def _noted() -> Generator[None]:
-    """Add a note to `StreamNotFound` errors: which method creates the stream."""
+    """Add a note to a `StreamNotFound` error. The note names the method that creates the stream."""
     try:
         yield
     except StreamNotFound as error:

@@ -64,8 +64,8 @@ class JobsHere:
         self._jobs: Final[dict[_Key, Job]] = {}
         # Maps finished messages to their delivery count when they were finished.
         self._over: Final[dict[_Key, int]] = {}
-        # The number of finished messages to remember. When a redelivery arrives, up to `room`
-        # messages in the buffer and `room` messages in the queue may be finished before it.
+        # The number of finished messages to remember. A redelivery may wait behind `room` messages
+        # in the buffer and `room` messages in the queue, which are finished before it.
         self._most: Final = 2 * room
         self._newest: Metadata | None = None
 
@@ -112,7 +112,7 @@ class JobsHere:
     def is_over(self, message: Message) -> bool:
         """Return whether a message is a redelivery of a message that was finished a moment ago.
 
-        The server sends such a redelivery before it receives the ack, or because the ack was lost.
+        The server redelivers such a message if the ack was lost, or had not arrived yet.
         """
         about = message.metadata
         self._follow(about)

@@ -23,8 +23,8 @@ KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
 that returns a key: the messages with the same key.
 """
 
-# `_AHEAD`: buffered messages per handler without an order. `_ORDERED`: buffered messages with an
-# order, in which messages may have to wait for others.
+# The default number of buffered messages. `_AHEAD`: for each handler, if no buffered message has to
+# wait for others. `_ORDERED`: for all handlers together, if messages have to wait for others.
 _AHEAD: Final = 2
 _ORDERED: Final = 500
 

@@ -59,8 +59,8 @@ class Inbox:
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the connection broke in the middle of a page")
         if not is_set:
-            # The server is slow if it searches for rare messages. The reader repeats the request.
-            # Double the timeout, because with the same timeout each request might fail.
+            # The server is slow if it searches for rare messages. The reader repeats the request,
+            # which might fail each time with the same timeout. So double the timeout.
             self._patience = min(_SILENCE, 2 * patience)
             raise RequestTimeout(f"a page fell silent for {patience:g} s")
 

@@ -32,10 +32,11 @@ def confirmed_info(
 ) -> StreamInfoResponse:
     """Request a stream's info until a response is certainly from the stream's leader.
 
-    Return that response.
+    Returns that response. `body` is the body of the request. The default deadline is that of
+    `Api.deadline`.
 
-    Raises `RequestTimeout` if the leader does not respond before the deadline, and the other errors
-    of `Api.call`. The default deadline is that of `Api.deadline`.
+    Raises `RequestTimeout` if the leader does not respond before the deadline, `StreamNotFound` if
+    the stream does not exist, or another error as `Api.call` does.
     """
     deadline = deadline or api.deadline()
     pauses = iter(_BACKOFF)

@@ -24,7 +24,10 @@ class Channel(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far.
+
+        Requests that were sent before the latest connect get no response.
+        """
         ...
 
     @property
@@ -111,8 +114,8 @@ class Channel(Protocol):
     def hold_back(self, bulk: HeldBack) -> None:
         """Let `bulk` take the bytes of its subscription before they are parsed.
 
-        While the response of another such object is incomplete, and over a connection of nats-py,
-        this does nothing: the messages arrive as frames.
+        Over a connection of nats-py, this does nothing, and the messages arrive as frames. The same
+        is true while the response of another `HeldBack` object is incomplete.
         """
         ...
 

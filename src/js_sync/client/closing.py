@@ -111,7 +111,7 @@ class SentWhileRead(Leaving, LoopHint):
         self._unread = True
 
     def _is_read(self) -> None:
-        """Suppress the warning: the caller iterates over the outcomes, or an error prevents it."""
+        """Suppress the warning, because the caller iterates or an error prevents the iteration."""
         self._unread = False
 
     _unused = _is_read
@@ -134,7 +134,10 @@ class SentWhileRead(Leaving, LoopHint):
 
 
 class WorksBeside(BlockHint):
-    """The base class of objects that work in the background and keep the error that ended it."""
+    """The base class of objects that work in the background.
+
+    They keep the error that ended the work.
+    """
 
     _begun = False
     _error: BaseException | None = None
@@ -160,8 +163,8 @@ class WorksBeside(BlockHint):
     def _keep_error(self, error: BaseException, what: str) -> None:
         """Keep and log the error that ended the work, unless an earlier error is kept.
 
-        The call that waits for the end of the work raises it. `what` describes the work in the log
-        and in a warning.
+        The call that waits for the end of the work raises the kept error. `what` describes the work
+        in the log and in a warning.
         """
         if self._error is None:
             self._what = what

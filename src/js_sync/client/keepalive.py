@@ -40,7 +40,8 @@ class Pings:
     def send(self, is_current: Callable[[], bool]) -> Signal | None:
         """Send a PING and return the signal of its PONG, or None if the connection is lost.
 
-        `is_current` returns whether the client is still connected with the caller's epoch.
+        `is_current` returns False if the connection of the caller was lost, even if the client has
+        reconnected since.
         """
         try:
             flag = self._expect()

@@ -98,8 +98,8 @@ class Consuming(Owned, WorksBeside):
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
-        # Otherwise the server could redeliver buffered messages while a handler runs for a long
-        # time.
+        # With `progress`, handlers may run for a long time, during which no message is taken.
+        # Report the progress of buffered messages meanwhile: otherwise the server redelivers them.
         messages._held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
@@ -159,10 +159,13 @@ class Consuming(Owned, WorksBeside):
     def drain(self, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are handled.
 
-        Raises the errors of `stop`.
-
         Args:
             timeout: The longest wait in seconds.
+
+        Raises:
+            RequestTimeout: A handler is still running after `timeout` seconds.
+            NotStarted: The consumption was not started.
+            Exception: The error that ended the consumption, if there was one.
         """
         self._require_begun(self._what_it_is)
         self._messages.drain()
@@ -177,7 +180,7 @@ class Consuming(Owned, WorksBeside):
         Raises:
             RequestTimeout: The consumption has not ended in time. It continues.
             NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption.
+            Exception: The error that ended the consumption, if there was one.
         """
         self._require_begun(self._what_it_is)
         self._join(Deadline.after(timeout), "the consumption has not ended: it continues")
@@ -220,9 +223,10 @@ class Consuming(Owned, WorksBeside):
         return self._lanes[crc32(subject) % len(self._lanes)]
 
     def _handle(self, message: Message) -> None:
-        """Call the handler with a message, or skip the message if it is late. Workers call this.
+        """Call the handler with a message. Workers call this.
 
-        While the consumption stops, the message is returned to the server instead.
+        A late message is skipped. While the consumption stops, a message that is not late is
+        returned to the server.
         """
         self._messages._held.release(message)
         if message.is_late:

@@ -21,10 +21,10 @@ __all__ = ["double_ack"]
 def double_ack(
     transport: Transport, messages: Sequence[Message], deadline: Deadline
 ) -> list[Message]:
-    """Acknowledge messages; return those whose acknowledgement may not count.
+    """Acknowledge messages, and return those that the server may redeliver.
 
-    An acknowledgement may not count if its confirmation is missing or arrived after ack_wait.
-    Raises `RequestTimeout` if the client is not connected before the deadline.
+    It may redeliver a message if the confirmation is missing or arrived after ack_wait. Raises
+    `RequestTimeout` if the client is not connected before the deadline.
     """
     for message in messages:
         message._check_open()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchCalls"]
 
-# The time in which each server of a cluster learns the leader of a new consumer (seconds). If the
-# first fetch has no responders, it is repeated for its own timeout, but at most for this time.
+# The time in which every server of a cluster learns the leader of a new consumer (seconds). If the
+# first fetch has no responders, it is repeated until its timeout, but at most for this time.
 _SPREADING: Final = 0.5
 # The first fetch is repeated for at least this time, even if its timeout is shorter (seconds).
 _LEAST: Final = 0.1
@@ -69,9 +69,9 @@ class FetchCalls:
         message only when the batch has ended. Keep `timeout` below the consumer's `ack_wait`;
         otherwise the server may redeliver the message before the call returns (`Message.is_late`).
 
-        In a cluster it may take some milliseconds until every server can reach a new consumer. So
-        the first fetch of a consumer whose info is known is repeated for up to half a second before
-        it raises `NoResponders`.
+        In a cluster it may take some milliseconds until every server can reach a new consumer. If
+        the first fetch of a consumer whose info is known has no responders, it is therefore
+        repeated for up to half a second before it raises `NoResponders`.
 
         Args:
             max_messages: Maximum number of messages.
@@ -123,7 +123,8 @@ class FetchCalls:
 
         The iterator sends the request when the caller takes the first message. It ends when the
         fetch ends; its `reason` states why. The arguments are those of `fetch`, but `timeout` must
-        not be None. The iterator raises the errors of `fetch`.
+        not be None. The iterator raises `NoResponders`, `ConsumerDeleted` and other errors, as
+        `fetch` does.
         """
         from js_sync.consume.fetch_messages import FetchMessages
 
@@ -168,9 +169,10 @@ class FetchCalls:
         return fetch if fetch.frames else self._fetch(limits, patience)
 
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
-        """Return the maximum number of messages of a fetch, or None if there is none.
+        """Return the maximum number of messages of a fetch.
 
-        If only `max_bytes` is given, the maximum is the consumer's `max_batch`, if that is known.
+        This is `max_messages`. If only `max_bytes` is given, it is the consumer's `max_batch`, or
+        None if the consumer has no such limit or its configuration is unknown.
         """
         if max_messages is not None or max_bytes is None:
             return max_messages
@@ -186,7 +188,7 @@ class FetchCalls:
     ) -> Message | None:
         """Request exactly one message; return it, or None if none arrived in time.
 
-        Raises the errors of `fetch`.
+        Raises `NoResponders`, `ConsumerDeleted` and other errors, as `fetch` does.
 
         Args:
             timeout: Seconds to wait; None waits without limit.
@@ -207,8 +209,8 @@ class FetchCalls:
     ) -> Message | None:
         """Acknowledge a message and request the next one, in one protocol message (+NXT).
 
-        Return the next message, or None if none arrived in time. Raises `AlreadyAcknowledged`, and
-        the errors of `fetch`.
+        Return the next message, or None if none arrived in time. Raises `AlreadyAcknowledged` if
+        the message was acknowledged before. Other errors are those of `fetch`.
 
         Args:
             message: The message to acknowledge.
@@ -228,7 +230,8 @@ class FetchCalls:
     ) -> Batch[Message]:
         """Acknowledge a message and fetch the next ones, in one protocol message (+NXT).
 
-        Raises `AlreadyAcknowledged`, and the errors of `fetch`.
+        Raises `AlreadyAcknowledged` if the message was acknowledged before. Other errors are those
+        of `fetch`.
 
         Args:
             message: The message to acknowledge.
@@ -258,13 +261,12 @@ class FetchCalls:
     def double_ack(
         self, messages: Iterable[Message], *, timeout: Seconds | None = None
     ) -> list[Message]:
-        """Acknowledge many messages, and return those whose acknowledgement may not count.
+        """Acknowledge many messages, and return those that the server may redeliver.
 
         All acknowledgements are sent at once. The call returns when the server has confirmed all of
-        them, or at the timeout. The server may redeliver a returned message, for one of two
-        reasons. Either its confirmation is missing; the caller may acknowledge it again then. Or
-        the confirmation came after the message's ack_wait, so the message may have been redelivered
-        already.
+        them, or at the timeout. A message is returned for one of two reasons. If its confirmation
+        is missing, the caller may acknowledge it again. If its confirmation came after ack_wait,
+        the server may have redelivered it already.
 
         Args:
             messages: Messages of this consumer.
@@ -292,7 +294,10 @@ class FetchCalls:
         return fetch
 
     def _conclude(self, limits: PullLimits, fetch: Fetch) -> None:
-        """Record that the consumer responded, and its pin; raise the error of the fetch, if any."""
+        """Record the pin and whether the consumer responded. Raise the error of the fetch, if any.
+
+        A fetch without responders is no response.
+        """
         if limits.priority is not None and limits.priority.may_pin:
             self._note_pin(limits.priority.group, fetch)
         if fetch.error is None:
@@ -302,9 +307,11 @@ class FetchCalls:
         raise of_consumer(fetch.error, self._stream, self._name)
 
     def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
-        """Repeat the failed first fetch of a consumer that the server has reported as existing.
+        """Repeat the first fetch while it has no responders, for at most half a second.
 
-        In a cluster, it takes some milliseconds until every server knows the consumer's leader.
+        In a cluster, it takes some milliseconds until every server knows the leader of a new
+        consumer. If the consumer's info is unknown, the fetch is not repeated, because the consumer
+        may not exist.
         """
         end = Deadline.after(min(max(patience, _LEAST), _SPREADING))
         pauses = iter(_BACKOFF)

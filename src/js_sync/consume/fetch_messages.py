@@ -58,7 +58,7 @@ class FetchMessages(Iteration[Message]):
 
     @property
     def reason(self) -> BatchEnd | None:
-        """The reason why the fetch ended; None before the end, and if an error ended it."""
+        """The reason why the fetch ended. None if it has not ended, or if an error ended it."""
         return self._fetch.end if self._fetch is not None else None
 
     @property
@@ -143,7 +143,7 @@ class FetchMessages(Iteration[Message]):
             self._channel.box.signal.set()
         held = False
         try:
-            # Wait until a caller that takes a message now has left.
+            # Another caller may be taking a message now: wait until its call has ended.
             held = self._taking.acquire(NEVER)
             self._leave()
         finally:

@@ -104,10 +104,11 @@ class Messages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the iterator is closed, at `stop_after`, or empty and gets no more messages.
+        """Whether the iterator has ended.
 
-        After a failure or `drain`, the iterator first returns the messages that are buffered.
-        `next` of an ended iterator raises `IterationEnded`, or the error with which it failed.
+        It ends when it is closed or has returned `stop_after` messages. After a failure or `drain`,
+        it ends when the buffered messages were taken. `next` of an ended iterator raises
+        `IterationEnded`, or the error with which the iterator failed.
         """
         if self._closed:
             return True
@@ -129,7 +130,7 @@ class Messages(Iteration[Message]):
         return self._engine.outstanding - (self._passed is not None)
 
     def _learn(self, ack_wait: float) -> None:
-        """Set the consumer's `ack_wait` in seconds. Call this before the first pull."""
+        """Set the `ack_wait` of the consumer in seconds. Call this before the first pull."""
         self._ack_wait = ack_wait
         decisions = self._decisions
         decisions.limits = evolve(decisions.limits, max_age=ack_wait * AGE_SHARE)
@@ -256,7 +257,10 @@ class Messages(Iteration[Message]):
             channel.give_back([each._frame for each in rest if not each._delivery.is_late(now)])
 
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
-        """Return a message with its delivery for each frame of the mailbox, even for statuses."""
+        """Return a message with its `Delivery` for each of the frames, even for statuses.
+
+        `box` is the mailbox from which the caller has taken the frames.
+        """
         fresh = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
         return messages_of(frames, self._held.deliveries(frames, fresh))
 
@@ -280,7 +284,10 @@ class Messages(Iteration[Message]):
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
-        """Return whether the iterator must use another channel than this one."""
+        """Return whether the iterator must no longer use this channel.
+
+        Either another caller has replaced it, or `Held` has closed its mailbox.
+        """
         return channel is not self._channel or self._has_given_up()
 
     def _has_given_up(self) -> bool:
@@ -295,7 +302,7 @@ class Messages(Iteration[Message]):
                 self._switch_channel(fresh, channel, engine)
                 self._decisions.report(PullWarning(_GAVE_UP))
             else:
-                # Another caller has replaced the channel or ended the iterator meanwhile.
+                # While this call waited, another caller replaced the channel or ended the iterator.
                 self._missing.channels.put(fresh)
         return self._channel or channel
 
@@ -372,8 +379,8 @@ class Messages(Iteration[Message]):
         try:
             return [take() for _ in range(len(self._ready) - self._reserved)]
         except IndexError:
-            # Another thread closes the iterator and has emptied the buffer. The messages that this
-            # call took are dropped: the next consumer of an ordered read delivers them again.
+            # Another thread is closing the iterator and has emptied the buffer. Drop the messages
+            # that this call took: the next consumer of the ordered read delivers them again.
             return []
 
     def _in_time(self, message: Message) -> bool:
@@ -384,7 +391,7 @@ class Messages(Iteration[Message]):
     def _note_late(self, *, granted: bool = False) -> None:
         """Count a message that was skipped as late.
 
-        `granted` is whether the message was taken without updating the engine.
+        If `granted` is true, the message was taken without updating the engine.
         """
         with self._counting:
             self.late += 1
@@ -520,9 +527,9 @@ class Messages(Iteration[Message]):
     def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.
 
-        Also return None if the message is late, or if the connection was lost or restored.
-        `_settle` reports a returned message to the engine before the next wait. The delay saves
-        half of the work between the arrival of a message and the return to the caller.
+        Also return None if the message is late, or if the connection was lost or restored. The
+        returned message is reported to the engine later: `_settle` does that before the next wait.
+        This saves half of the work between the arrival of a message and the return to the caller.
         """
         transport, box, now = self._transport, channel.box, monotonic()
         delivery = Delivery(transport, box.heard_at, self._ack_wait, self._timeout)
@@ -550,9 +557,9 @@ class Messages(Iteration[Message]):
         return sum([sizes.popleft() for _ in range(count)]) if sizes else 0
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
-        """Move arrived messages into the buffer.
+        """Move arrived messages into the buffer, and report them to the engine.
 
-        Report them, arrived statuses, and a lost or restored connection to the engine.
+        Also report arrived statuses to the engine, and whether the connection was lost or restored.
         """
         transport = self._transport
         if transport.epoch != self._epoch:
@@ -567,8 +574,8 @@ class Messages(Iteration[Message]):
         if not frames:
             return
         fresh = Delivery(transport, channel.box.heard_at, self._ack_wait, self._timeout)
-        # Fast path for pulls that only a number of messages limits and that have no priority group:
-        # their messages need no inspection.
+        # Fast path for pulls without a byte limit and without a priority group: their messages need
+        # no inspection.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
         put, take, sizes = self._ready.append, frames.popleft, self._sizes

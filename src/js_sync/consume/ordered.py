@@ -53,14 +53,14 @@ _LOOK: Final = 0.002
 class _Question:
     """The check whether the caller has all messages that were stored when the check began.
 
-    The server answers it with the heartbeats of probes (see `Probing`).
+    The heartbeats with which the server answers probes decide it (see `Probing`).
     """
 
     def __init__(self) -> None:
         # The tokens of the probes that were sent for this check.
         self.tokens: set[bytes] = set()
-        # The number of messages that the consumer had sent at the last heartbeat of such a probe.
-        # None before the first of these heartbeats.
+        # The number of messages that the consumer had sent at the last heartbeat that answered one
+        # of these probes. None before the first such heartbeat.
         self.sent: int | None = None
 
     def again(self) -> None:
@@ -133,9 +133,10 @@ class OrderedMessages(Iteration[Message]):
 
     @property
     def position(self) -> int:
-        """The stream sequence of the last message taken. To resume, set `start_seq` one above.
+        """The stream sequence of the last message taken.
 
-        Before the first message it is 0, or the sequence after which the first consumer starts.
+        To resume after this message, use a `start_seq` one above. Before the first message,
+        `position` is 0, or the sequence after which the first consumer starts.
         """
         return self._read.position
 
@@ -160,7 +161,11 @@ class OrderedMessages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the read is closed, drained with an empty buffer, or at `stop_after` messages."""
+        """Whether the read has ended.
+
+        It ends when it is closed or has returned `stop_after` messages. After `drain`, it ends when
+        the buffered messages were taken.
+        """
         return self._closed or self._left == 0 or (self._draining and not self._is_filled())
 
     @property
@@ -202,7 +207,10 @@ class OrderedMessages(Iteration[Message]):
             self._taking.release(held)
 
     def _renew(self, reason: str) -> None:
-        """Leave a consumer that does not respond. The next one delivers the missing messages."""
+        """Leave a consumer that does not respond. The next consumer delivers the missing messages.
+
+        `reason` is for the report.
+        """
         held = self._acquire(self._api.deadline())
         try:
             self._reset(reason)
@@ -217,7 +225,7 @@ class OrderedMessages(Iteration[Message]):
     def _take_buffered(self) -> Message | None:
         """Return the next message if it is buffered and in order, else None.
 
-        Also return None if `_next` must first replace the consumer or skip a message.
+        Also return None if the message is skipped, or if `_next` must first replace the consumer.
         """
         messages, read = self._consumer.messages, self._read
         if (
@@ -244,7 +252,7 @@ class OrderedMessages(Iteration[Message]):
         """Take the buffered messages up to the first gap, and pass them to `use` one by one.
 
         `use` must store each message at once. If the caller is interrupted, `use` may get the last
-        messages again later. Does nothing if the messages need individual checks (`_next`).
+        messages again later. Does nothing if `_next` must check the messages one by one.
         """
         messages, read = self._consumer.messages, self._read
         if (
@@ -386,8 +394,8 @@ class OrderedMessages(Iteration[Message]):
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # `_next` waits for a message or for the answer to the question, which also comes if
-                # no further message arrives.
+                # `_next` waits until a message arrives or the question is answered. The server
+                # answers even if no further message arrives, so the default timeout applies.
                 deadline = self._api.deadline()
                 if wait == "first":
                     deadline = deadline.earlier(ends.at)
@@ -412,8 +420,8 @@ class OrderedMessages(Iteration[Message]):
     def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
         """Return the batch of a fetch that gets no further message.
 
-        Raises `PullError` if its first message exceeds `max_bytes`, and `IterationEnded` if the
-        read has ended and the batch would be empty.
+        If the batch would be empty, raises `PullError` if the next message exceeds `max_bytes`, and
+        `IterationEnded` if the read has ended.
         """
         if self._kept is not None:
             if not messages:
@@ -550,7 +558,7 @@ class OrderedMessages(Iteration[Message]):
         self._leave()
 
     def _leave(self) -> None:
-        """Leave the current consumer. The next one delivers the buffered messages again."""
+        """Leave the current consumer. The next consumer delivers the buffered messages again."""
         self._kept = None
         self._probing = self._new_probing()
         if self._question is not None:

@@ -77,7 +77,8 @@ class OrderedConsumer:
         try:
             info = create_consumer(api, self._stream, config, "create", deadline)
         except ConsumerExists:
-            # An interrupted attempt created the consumer with a configuration that is now outdated.
+            # An interrupted attempt has created a consumer of this name with another configuration,
+            # which is outdated now.
             self._unwanted.append(read.name)
             self._unsure = None
             read.rename()
@@ -120,7 +121,7 @@ class OrderedConsumer:
             return
         messages.close()
         if messages is self.messages:
-            # Otherwise another caller has left the consumer meanwhile.
+            # If they differ, another caller has left the consumer during `close`.
             self._unwanted.append(name)
             self.messages = None
 
@@ -156,9 +157,9 @@ class OrderedConsumer:
             return
 
     def _send_deletion(self, name: str) -> None:
-        """Send a delete request without waiting for the response.
+        """Send a delete request. Do not wait for the response.
 
-        The leader of the consumer may not respond.
+        The leader of the consumer may be down, so that no response comes.
         """
         subject = self._api.subjects.consumer("DELETE", self._stream, name)
         self._api.transport.send(subject.encode(), b"", b"", b"")

@@ -37,8 +37,8 @@ class BatchTrace:
     """The search for a batch whose commit got no response.
 
     The search first sends a message out of sequence, which closes the batch on the server. The
-    server refuses a commit that arrives after this message. So the stream can no longer store a
-    batch that it does not contain at this time.
+    server refuses a commit that arrives later. If the stream does not contain the batch then, it
+    can no longer store it.
     """
 
     def __init__(self, api: Api, sheet: BatchSheet, subject: str, began: float) -> None:
@@ -56,8 +56,8 @@ class BatchTrace:
     def find(self, deadline: Deadline) -> PubAck | None:
         """Return the acknowledgement of the batch, or None if the batch was not found.
 
-        After None, `is_absent` and `found` describe the result. Errors of requests are not raised;
-        `found` contains their text.
+        If the result is None, `is_absent` and `found` describe what is known. If a request fails,
+        its error is not raised; `found` contains the text of the error.
         """
         while not deadline.expired():
             try:
@@ -102,7 +102,7 @@ class BatchTrace:
         raise NoResponders(f"{self._subject}: no stream has this subject now")
 
     def _since(self, info: StreamInfo) -> Timestamp:
-        """Return a time before the batch was sent, by the server's clock."""
+        """Return a time of the server's clock at which the batch was certainly not sent yet."""
         now = info.ts.ns if info.ts is not None else 0
         return Timestamp.from_ns(now - int((monotonic() - self._began) * 1e9) - _MARGIN)
 

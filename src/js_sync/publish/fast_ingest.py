@@ -115,10 +115,9 @@ class FastIngest(SentWhileRead):
                     return
         except (Exception, GeneratorExit) as error:
             if self._is_inherited:
-                # A forked process deleted or used the object, which belongs to its parent.
+                # This is a forked process. The object belongs to its parent: report nothing.
                 self._closed = True
-            # A cancellation or an interrupt does not reach this code. It causes no report, because
-            # the caller knows of it.
+            # `except` does not catch a cancellation or an interrupt, so they cause no report.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
                 self._note_rest()

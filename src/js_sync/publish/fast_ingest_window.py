@@ -77,9 +77,9 @@ class Entry:
     def is_repeatable(self) -> bool:
         """Whether the message can be sent again after an unknown outcome.
 
-        The message needs an id, so that it is not stored twice. It must have no expectation about
-        the last message. If the first attempt was stored, the server could refuse the retry because
-        of that expectation.
+        The message needs an id, so that it is not stored twice. It must also have no expectation
+        about the last message. Otherwise, if the first attempt stored the message, the server could
+        refuse the retry.
         """
         request = self.request
         return request.msg_id is not None and request == request._replace(
@@ -119,8 +119,8 @@ class Ingest:
         self._moved = False
         self._signal: Final = Signal()
         # The lock keeps messages in the order of their numbers, because a wrong order would end the
-        # batch. A sender also holds the lock while the connection blocks. Meanwhile only `_keep`
-        # can wait for the lock.
+        # batch. A sender also holds the lock while the connection blocks. Only `_keep` can then
+        # wait for the lock, because only one caller may use a `FastIngest`.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
         self._box: Box | None = None
@@ -215,9 +215,9 @@ class Ingest:
             if batch.is_over:
                 self._renew()
             elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
-                # The batch cannot continue, or `window_bytes` is used up. The server acknowledges
-                # by the number of messages and not by their size, so the next acknowledgement may
-                # need more messages. A commit needs no more messages.
+                # The batch cannot continue, or `window_bytes` is used up. The server sends the next
+                # acknowledgement after a number of messages, and these may not fit into the window.
+                # After a commit it acknowledges at once.
                 self._commit()
             elif batch.has_room:
                 self._put(batch, self._backlog[0])
@@ -331,10 +331,9 @@ class Ingest:
         self._signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the error because of which messages get no response.
+        """Record that messages get no response; `error` is the reason.
 
-        `subject` (lower case) is the subject of these messages. If it is None, no message gets a
-        response.
+        These are the messages with `subject` (in lower case), or all messages if it is None.
         """
         batch = self._batch
         if subject is None:
@@ -356,7 +355,10 @@ class Ingest:
     # ---- outcomes
 
     def _settle(self) -> None:
-        """Set the outcome of each message that the server has processed."""
+        """Set the outcomes of the messages that the server has processed, in sending order.
+
+        Stop at the first message that must be sent again.
+        """
         batch, flight = self._batch, self._flight
         while flight and flight[0].number <= batch.passed:
             if not self._judge(batch, flight[0]):
@@ -365,9 +367,10 @@ class Ingest:
             flight.popleft()
 
     def _renew(self) -> None:
-        """Start a new batch. It first sends the messages that the last batch did not store.
+        """Start a new batch, and put the messages that must be sent again at the backlog's front.
 
-        If the last batches made no progress, pause, or fail the first message of the backlog.
+        If the last batch gave no message an outcome, pause. After too many such batches in a row,
+        call `_give_up`.
         """
         batch, self._batch = self._batch, self._new_batch()
         again = [entry for entry in self._flight if not self._judge(batch, entry)]
@@ -384,7 +387,7 @@ class Ingest:
             sleep(self._limits.retry.wait)
 
     def _give_up(self, batch: FastBatch) -> None:
-        """Fail the first message of the backlog, or the whole backlog if no server responds."""
+        """Fail the first message of the backlog, or the whole backlog if the batch timed out."""
         silent = isinstance(batch.trouble, RequestTimeout)
         refusal = batch.refused.get(1) or batch.trouble
         for _ in range(len(self._backlog) if silent else min(1, len(self._backlog))):
@@ -394,12 +397,12 @@ class Ingest:
                 deadline = Deadline.after(self._limits.timeout)
                 error = reason(self._api, entry.request.subject, deadline)
             self._conclude(entry, self._failure(entry, error))
-        # These failures are no progress. So the next message gets only one attempt. If it succeeds,
-        # the remaining messages are sent as usual.
+        # These failures do not count as progress, so `_barren` is not reset. The next batch gets
+        # only one attempt. If it succeeds, the remaining messages are sent as usual.
         self._moved = False
 
     def _judge(self, batch: FastBatch, entry: Entry) -> bool:
-        """Set the outcome of a message; return False if it must be sent again instead."""
+        """Set the outcome of a message. Return False if it has none and must be sent again."""
         fate = batch.fate(entry.number)
         if fate is Fate.UNKNOWN:
             if entry.is_repeatable:

@@ -56,7 +56,7 @@ class PublishHandle:
     def result(self) -> PubAck:
         """Wait for the acknowledgement and return it, or raise the error.
 
-        The errors are those of `JetStream.publish`. After this call, `Publisher.close` does not
+        Raises the same errors as `JetStream.publish`. After this call, `Publisher.close` does not
         report the error of this message again.
         """
         return self._publisher._result_of(self._entry)
@@ -65,9 +65,9 @@ class PublishHandle:
 class _Work:
     """The state of a publisher that its background task or thread uses.
 
-    This task or thread and the code that reads the socket have no reference to the `Publisher`. So
-    the interpreter can delete a `Publisher` that the user no longer references, and `__del__` can
-    warn.
+    Neither this task or thread nor the code that reads the socket has a reference to the
+    `Publisher`. When the user drops the last reference, the `Publisher` is therefore deleted, and
+    its `__del__` can warn.
     """
 
     def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
@@ -117,7 +117,7 @@ class _Work:
                     self.pipeline.close()
                     return
         except BaseException:
-            # The program or its event loop ends.
+            # The program or its event loop ends: wait for the messages in flight.
             self.flush_at_exit(Deadline.after(EXIT_TIME))
             raise
         finally:
@@ -267,8 +267,8 @@ class Publisher(Leaving):
             if self._limits.is_full(self._count, self._bytes, size):
                 return False
             # Do this under the lock, so that `close` waits for every admitted message. Call
-            # `expect` before counting the message. If the code is interrupted in between, a message
-            # that is only counted would reduce the window permanently.
+            # `expect` first: an interrupt may stop this code before the next line. A message that
+            # is counted but not expected would reduce the window permanently.
             self._pipeline.expect(entry)
             self._count += 1
             self._bytes += size

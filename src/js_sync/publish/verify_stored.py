@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prove"]
 
-# The first server version on which a probe has no effect; see `prove`.
+# The first server version on which a probe has no side effect; see `prove`.
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 _BACKOFF: Final = Backoff(0.05, 1.0)
 
@@ -37,9 +37,9 @@ def prove(
 ) -> PubAck:
     """Return the acknowledgement of an attempt without a response, if it stored the message.
 
-    The server refused the next attempt with the error `refusal`. If the earlier attempt stored the
-    message, this may have caused the refusal, because a single server checks expectations before
-    the message id.
+    The server refused the next attempt with the error `refusal`. The reason may be that the earlier
+    attempt stored the message: the expectations of the next attempt are then wrong, and a single
+    server checks them before the message id.
 
     To find out, the function sends a probe: a message with the same id and an invalid rollup value.
     The server acknowledges a known id again, refuses an unknown id, and never stores the probe

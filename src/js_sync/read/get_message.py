@@ -99,7 +99,10 @@ def check_not_hidden(api: Api, stream: str) -> None:
 
 
 def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
-    """Return the sequence of the leader's message that a request selects, or None."""
+    """Return the sequence of the message that a request selects, or None if there is none.
+
+    The leader answers the request.
+    """
     try:
         found = get_message(api, stream, request, direct=False, headers=False)
     except MessageNotFound:

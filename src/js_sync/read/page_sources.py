@@ -45,7 +45,8 @@ _FEW: Final = 32
 # Servers before this version refuse consumers with overlapping filters.
 _CROSSING_SINCE: Final = (2, 12, 5)
 
-# Maximum messages of a page from the leader. Their requests take some tenths of a second.
+# Maximum number of messages of a page from the leader. So many requests take some tenths of a
+# second.
 _LEADER_PAGE: Final = 500
 # The value in `LeaderPages._next` for a filter before its first request.
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
@@ -92,8 +93,8 @@ class _PageRequest:
 class DirectPages:
     """Pages by direct get batches (server 2.11), which any replica or mirror may answer.
 
-    If a mirror responds, the page ends with `PageEnd.mirror`. The server filters by one subject.
-    With several subjects, the server sends the whole range, and the client filters it.
+    If a mirror responds, the page ends with `PageEnd.mirror`. The server can filter by only one
+    subject. With several subjects, the server sends the whole range, and the client filters it.
     """
 
     def __init__(
@@ -149,9 +150,9 @@ class ConsumerPages:
     sends all messages, and the client filters them.
 
     With `last_per_subject`, the first consumer delivers only the last message of each subject. Its
-    pages are not limited by bytes, because servers 2.11 to 2.15 lose a message that does not fit
-    into a request (in streams that keep several messages of a subject). Its pages are limited by
-    the number of messages instead, which is computed from the sizes of earlier messages.
+    pages are not limited by bytes: if a stream keeps several messages of a subject, servers 2.11 to
+    2.15 lose a message that exceeds the byte limit of a request. Its pages are limited by the
+    number of messages instead, which is computed from the sizes of earlier messages.
     """
 
     def __init__(
@@ -227,8 +228,8 @@ class ConsumerPages:
         if self._has_list and page.payloads:
             largest = max(map(len, page.payloads)) + max(map(len, page.headers))
             self._few = min(self._few * 4, max(1, ask.max_bytes // max(1, largest)))
-        # If no message fitted, the next one exceeds the byte limit. Request this message alone and
-        # without the limit.
+        # If no message fitted into the page, the next message exceeds the byte limit. It is then
+        # requested alone, without the limit.
         self._whole = end.more and read.next_seq == ask.seq
         return end
 
@@ -249,7 +250,7 @@ class ConsumerPages:
         except JetStreamError as error:
             if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
                 raise
-            # The stream limits this value. Without a value, the server sets the stream's limit.
+            # The stream's limit is lower. Without a value, the server uses that limit.
             del config["inactive_threshold"]
             self._api.call_raw(target, body, repeatable=True)
         self._name = name
@@ -282,8 +283,8 @@ class ConsumerPages:
     def _drop(self, *, wait: bool = True) -> None:
         """Delete the consumer and unsubscribe.
 
-        So late messages of this consumer cannot get into a page of the next consumer. `wait` is
-        whether to wait for the response to the delete request.
+        Late messages of this consumer then cannot end up in a page of the next consumer. If `wait`
+        is true, wait for the response to the delete request.
         """
         if self._pending is not None:
             self._pending.give_up()

@@ -89,8 +89,8 @@ class RangeReader:
         self._read: Final = read
         self._source = source
         self._filters: Final = tuple(filters)
-        # Filters for requests to the leader. If the user passes several filters, direct gets read
-        # the whole range. So the leader must be asked about the whole range, too.
+        # Filters for requests to the leader. With several filters, direct gets read all messages of
+        # the range, so requests to the leader must not filter either.
         self._leader_filters = () if direct and len(filters) > 1 else self._filters
         self._timeout: Final = timeout
         self._ahead: Final = ahead

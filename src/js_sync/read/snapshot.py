@@ -11,16 +11,16 @@ More subjects need several responses, so the stream may change between them. The
 
 * The stream keeps overwritten messages. It can be read step by step up to one fixed sequence: a
   consumer returns the last message of each subject and then everything stored since.
-* The stream limits the number of messages per subject. Then a later write can remove a message
-  before it was read. So the read continues in order until a moment when nothing is pending. At this
-  moment every subject's last message is stored and was passed by the read, so none is missing.
+* The stream limits the number of messages per subject. A later write can then remove a message
+  before it is read. The read therefore continues in order until a moment when no message is
+  pending. At this moment, the read has passed the last message of every subject.
 
-A direct get sees such a moment even during writes, because the server does not pause between the
-messages of a response. The end marker of the response then reports that nothing is pending.
+A direct get can detect such a moment even during writes, because the server does not pause between
+the messages of a response. The end marker of the response then reports that no message is pending.
 However, the responding replica may lag behind the replica that sent an earlier response. Therefore
 the read first requests the leader's last sequence. The end marker counts only if the read has also
 reached this sequence. Without direct gets, the leader must report that it has no further message.
-This needs a pause between writes that is as long as one request.
+This needs a pause between writes that is at least as long as one request.
 """
 
 from __future__ import annotations
@@ -150,7 +150,10 @@ class _Snapshot:
     # ---- the current state
 
     def at_once(self) -> int | None:
-        """Collect the state by one direct get and return its sequence, or None if that failed."""
+        """Collect the state by one direct get and return its sequence.
+
+        Return None if a direct get cannot be used, or if its response is not the complete state.
+        """
         # `_has_right_lists` cannot be used, because the number of deleted messages in the given
         # info may be outdated.
         right = self._version >= _LISTS_SINCE or self._config.storage != StorageType.MEMORY
@@ -159,8 +162,8 @@ class _Snapshot:
             return None
         page = StoredPage()
         end = self._ask(multi_request(parts[0], max_bytes=_AT_ONCE), page)
-        # Give up if the response is incomplete. Also give up if `up_to` is 0: then no message was
-        # found, and the response does not show as of which sequence.
+        # Give up if the response is incomplete. Also give up if `up_to` is 0: no message was found,
+        # and the sequence of the replica is unknown.
         if end.failure or end.mirror or end.more or not 0 < end.up_to < HIDDEN_FROM:
             return None
         self._latest.add(page)
@@ -171,7 +174,7 @@ class _Snapshot:
 
         `last_seq` is the leader's last sequence at the start.
         """
-        # A direct get for many subjects always returns payloads, a consumer can omit them.
+        # A direct get for many subjects always returns payloads. A consumer can omit them.
         if not self._direct or self._headers_only:
             return self._by_reading(last_seq)
         parts = chunks(self._filters or (EVERYTHING,))
@@ -188,8 +191,9 @@ class _Snapshot:
     def _ask_until(self, part: Sequence[str], last_seq: int) -> list[int] | None:
         """Repeat a direct get for some filters until a replica has reached `last_seq`.
 
-        Returns the last sequences of the answering replicas: several if the messages needed several
-        responses. Returns None if direct gets cannot return these messages.
+        If the messages do not fit into one response, more requests follow. Returns the last
+        sequence of the answering replica for each response. Returns None if direct gets cannot
+        return these messages.
         """
         seq: int | None = None
         seqs: list[int] = []
@@ -228,8 +232,8 @@ class _Snapshot:
                 headers_only=self._headers_only,
             )
             refused = not self._opens(pages)
-            # This info is newer than the consumer. So each message that the consumer omits was
-            # followed by another message of its subject, up to this last sequence.
+            # Request the info after creating the consumer. If the consumer omits a message, a later
+            # message of the same subject is then at or below this last sequence.
             info = confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
@@ -253,7 +257,11 @@ class _Snapshot:
         return max(last_seq, self._latest.last_seq)
 
     def _opens(self, pages: ConsumerPages) -> bool:
-        """Create a consumer. Return False if the server refuses it and direct gets are possible."""
+        """Create the consumer and return True.
+
+        If the server refuses it, return False so that the caller can use direct gets. If direct
+        gets are not possible either, raise the error.
+        """
         try:
             pages.open(1)
         except (JetStreamError, PermissionDenied):
@@ -288,7 +296,10 @@ class _Snapshot:
             reader.close()
 
     def _catch_up(self, seq: int) -> int:
-        """Read from `seq + 1` until a moment when nothing is pending; return the last sequence."""
+        """Read from `seq + 1` until a moment when no message is pending.
+
+        Return the last sequence that the read has passed.
+        """
         filters = self._filters if len(self._filters) == 1 else (EVERYTHING,)
         pages = DirectPages(self._api, self._stream, self._filters)
         read = RangeRead(seq + 1, OPEN_END)
@@ -304,7 +315,8 @@ class _Snapshot:
                 except NO_RESPONSE as error:
                     end = PageEnd(failure=str(error))
                 self._latest.add(page)
-                # Nothing is pending, and this is not because the replica lags behind the leader.
+                # No message is pending, and the replica does not lag: it has reached the leader's
+                # last sequence.
                 if not (end.failure or end.more) and read.next_seq > max(newest, asked):
                     break
                 if end.failure or read.next_seq == asked or self._deadline.expired():
@@ -314,13 +326,17 @@ class _Snapshot:
         return read.next_seq - 1
 
     def _newest(self, subject: str, seq: int) -> int:
-        """Return the leader's last sequence for a subject, or 0 if it has none from `seq` on."""
+        """Return the sequence of the leader's last message of a subject.
+
+        If the server finds no such message, return 0 if there is none from `seq` on, otherwise the
+        last sequence of the stream.
+        """
         newest = seq_of(self._api, self._stream, last_request(subject))
         if newest is not None:
             return newest
         if next_seq(self._api, self._stream, (subject,), seq) is None:
             return 0
-        # The last message of the stream was deleted. In this case the server finds none for `>`.
+        # The server finds no last message for `>` if the last message of the stream was deleted.
         return (confirmed_info(self._api, self._stream, self._deadline)).state.last_seq
 
     # ---- a past state

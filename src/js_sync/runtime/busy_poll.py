@@ -37,7 +37,8 @@ intervals of 3 ms, this function reduced the 99th percentile of their duration f
 """
 give_way.argtypes = ()
 
-# The size of the receive buffer, and the maximum size of a `sendmsg` with the GIL (bytes).
+# The size of the receive buffer, and of the largest data that `sendmsg` sends while it keeps the
+# GIL (bytes).
 _SIZE: Final = 1 << 16
 
 

@@ -208,8 +208,8 @@ class Reader(Sender):
                 gate.pause(deadline.remaining())
                 self._wake_up(gate)
             except BaseException:
-                # An interrupt. It may have occurred before or after the gate was in the list, so
-                # `_wake_up` checks that.
+                # An interrupt. It is unknown whether the gate is in the list, so `_wake_up` checks
+                # that.
                 self._wake_up(gate)
                 raise
 
@@ -294,7 +294,7 @@ class Reader(Sender):
             time.sleep(GLANCE)
 
     def _read_rest(self, sock: Wire) -> None:
-        """Read the data that arrived before the end, then the end."""
+        """Read the data that arrived before the end of the stream, then handle the end."""
         self._waker.busy = True
         try:
             for _ in range(_LAST_READS):

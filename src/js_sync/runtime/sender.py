@@ -73,10 +73,10 @@ class Sender(ABC):
             pass
 
     def _send_past(self, data: bytes) -> bool:
-        """Send data at once if the buffer is empty; return False if no part of it was sent.
+        """Send data at once if the buffer is empty and no other thread is sending.
 
-        This takes a third of the steps of a write to the buffer. Bytes that the system does not
-        accept are buffered.
+        Return False if the data was neither sent nor buffered. Bytes that the system does not
+        accept are buffered. This takes a third of the steps of a write to the buffer.
         """
         sock, me = self._socket, get_ident()
         try:

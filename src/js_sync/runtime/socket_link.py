@@ -135,7 +135,8 @@ class Link(Reader):
         Called after `write` or `offer` returned False.
         """
         self._read_to_end()
-        # Allow the next write, even if the reading thread had no time to notice the end.
+        # Set this so that the next write is possible, even if the reading thread has not noticed
+        # the end within that time.
         self._sent_at = monotonic()
 
     def settle(self, deadline: Deadline) -> None:
@@ -236,8 +237,8 @@ class Link(Reader):
                 break
             waits = link._waits
             del link
-            # Sleep for at most half of the time, so that data that arrives before the deadline is
-            # also read before the deadline.
+            # Sleep for at most half of the time that is left. In the other half, the keeper reads
+            # data that has arrived, so that the data is processed before the deadline.
             Link._doze(of, signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
             link = of()
             if link is None:
@@ -330,7 +331,8 @@ class Link(Reader):
         if self._forks != Forks.count:
             self.check_owner()
         if self._lingering and self._out and not now:
-            # Part of a series of writes. The keeper is awake and sends within two milliseconds.
+            # The data is part of a series of writes. The keeper is awake and sends it within two
+            # milliseconds.
             self._out.append(data)
             self._out_size += len(data)
             if self._out_size > _HIGH_WATER:
@@ -356,8 +358,8 @@ class Link(Reader):
         elif self._out_size > _HIGH_WATER:
             self._flush(block=True)
         elif self._lingering:
-            # The keeper is awake and sends within two milliseconds. A wait of the caller would send
-            # earlier.
+            # The keeper is awake and sends within two milliseconds. If the caller waits before
+            # that, its wait sends the data.
             return True
         elif paused:
             self._flush(block=False)

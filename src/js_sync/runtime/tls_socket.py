@@ -33,7 +33,7 @@ _HEADER: Final = 5
 
 
 class TlsSocket:
-    """A TLS connection with the methods of a non-blocking socket. Each may raise OSError.
+    """A TLS connection with the methods of a non-blocking socket. Each method may raise OSError.
 
     Its lock is reentrant, because a signal handler may close the `Link` during a call.
     """

@@ -21,8 +21,8 @@ from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]
 
-# Seconds until a message is redelivered that could not be rejected, for example because its dead
-# letter could not be stored.
+# If a message could not be rejected, for example because its dead letter could not be stored, it is
+# redelivered after this time (seconds).
 _AGAIN: Final = 1.0
 # Maximum length of the reason of a rejection in characters.
 _LINE: Final = 400
@@ -60,11 +60,12 @@ class Outcomes:
                 self._warn(job, "acknowledged", error)
 
     def failed(self, job: Job, error: Exception) -> float | None:
-        """Process a handler's failure; return the seconds until this worker retries, or None.
+        """Process a handler's failure.
 
-        If messages are handled in order, the worker itself retries, because later messages have to
-        wait for this message. Otherwise the server redelivers the message. If there are no more
-        attempts, the message is rejected.
+        If messages are handled in order, return the seconds after which this worker retries: later
+        messages have to wait for this message. Otherwise return None, and the server redelivers the
+        message. Also return None if the message is acknowledged, or if there are no more attempts:
+        the message is then rejected.
         """
         delay = None if self._is_hopeless(job, error) else self._delay(job, error)
         about = job.message.metadata

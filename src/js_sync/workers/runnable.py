@@ -18,9 +18,9 @@ __all__ = ["Runnable"]
 class Runnable(Owned, WorksBeside):
     """The base class of workers.
 
-    `start` has to set `_home`, because `ask_to_stop` needs it. Each subclass defines the start of a
-    `with` block itself, because some editors offer only the attributes of the class that defines
-    it.
+    `start` has to set `_home`, because `ask_to_stop` needs it. Each subclass defines the entry
+    method of a `with` block itself, because some editors offer only the attributes of the class
+    that defines this method.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Runnable(Owned, WorksBeside):
             try:
                 self._ended.sleep(NEVER)
             except BaseException:
-                # After a cancellation or an interrupt, no work must continue in the background.
+                # A cancellation or an interrupt: do not leave work in the background.
                 self.stop(timeout)
                 raise
         self.stop(timeout)

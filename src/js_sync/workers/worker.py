@@ -52,7 +52,7 @@ class Take(Protocol):
 
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
-# After a redelivery the consumer's settings are requested, but not more often (seconds).
+# The consumer's settings are requested after a redelivery, but at most once in this time (seconds).
 _REFRESH_INTERVAL: Final = 5.0
 
 
@@ -206,8 +206,9 @@ class Worker(Runnable):
                 if not task.is_current() and not task.join(deadline):
                     raise RequestTimeout("a handler is still running")
         finally:
-            # With an order, messages are returned after the handlers have ended. Otherwise another
-            # client could receive a message while this worker still handles its predecessor.
+            # With an order, messages are returned only after the handlers have ended. If they were
+            # returned earlier, another client could receive a message while this worker still
+            # handles an earlier message with the same key.
             self._give_back(deadline)
 
     def _confirm(self) -> None:
@@ -236,8 +237,8 @@ class Worker(Runnable):
             jobs = self._queue.clear()
         if jobs and self._settings.is_ordered:
             # Request the consumer info, so that the server drops the pull requests of the closed
-            # inbox. Otherwise the server could use one of them for a message to redeliver, and then
-            # move this message behind the others (2.11 to 2.15).
+            # inbox. Otherwise the server could use one of these requests for a returned message,
+            # and then move this message behind the other returned messages (2.11 to 2.15).
             self._confirm()
         for job in sorted(jobs, key=_place):
             self._outcomes.give_back(job)
@@ -279,8 +280,9 @@ class Worker(Runnable):
     def _is_known(self, messages: Messages, message: Message) -> bool:
         """Return whether an earlier delivery of the message is queued, being handled or done.
 
-        If so, the outcome of the earlier delivery counts for both deliveries. The server delivers
-        such a message again after a long disconnect, or if the consumer's `ack_wait` was shortened.
+        If this is so, the caller must skip the message, because the outcome of the earlier delivery
+        counts for both deliveries. The server delivers such a message again after a long
+        disconnect, or if the consumer's `ack_wait` was shortened.
         """
         if not is_repeated(message):
             return False
