@@ -94,7 +94,12 @@ class BackupWriter:
             former = folder.with_name(f"{folder.name}-former")
             os.rename(self._target, former)
         # The target is missing or empty. A rename over an empty folder is atomic.
-        os.rename(folder, self._target)
+        try:
+            os.rename(folder, self._target)
+        except OSError:
+            if former is not None:
+                os.rename(former, self._target)
+            raise
         self._folder = None
         if former is not None:
             shutil.rmtree(former)

@@ -50,7 +50,7 @@ async def create_member_consumer(
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
-        await _wait_for_deletion(api, names.source, member)
+        await _wait_for_deletion(api, names.source, names.consumer(member))
     try:
         return await _create(api, names.source, config)
     except ConsumerExists:
@@ -75,14 +75,14 @@ async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     return await Consumer.create(api, stream, config, "create")
 
 
-async def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
+async def _wait_for_deletion(api: Api, stream: str, consumer: str) -> None:
     """If the member's consumer does not exist any more, wait until its deletion is complete.
 
     A consumer that is created earlier may inherit the delivery state of the deleted one. It would
     then skip messages of a partition that is new to the member.
     """
     try:
-        await consumer_admin.info(api, stream, member)
+        await consumer_admin.info(api, stream, consumer)
     except ConsumerNotFound:
         await sleep(DELETION)
 

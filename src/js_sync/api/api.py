@@ -139,7 +139,7 @@ class Api:
             JetStreamOff: There are no responders.
             BadAnswer: The response is invalid.
             Unsupported: The server cannot check the required API level.
-            TwinstreamError: The other errors of `Transport.ask`.
+            TwinstreamError: The request failed for another reason, for example `RequestTimeout`.
         """
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:
@@ -199,7 +199,7 @@ class Api:
                 try:
                     members = self._read(answer, subject)
                 except (JetStreamError, JetStreamOff):
-                    # The request had no effect.
+                    # The request had no effect, so there is nothing to undo.
                     raise cut from None
                 except TwinstreamError as error:
                     cut.add_note(f"{subject}: it is unknown whether this was done: {error}")

@@ -125,7 +125,7 @@ class Counters:
         return (self._stored(subject, ack)).value
 
     def _check_subject(self, subject: str, deadline: Deadline) -> None:
-        """Raise `BadArgument` if another stream has the subject, and so would store the message."""
+        """Raise `BadArgument` if another stream has the subject and would store the message."""
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return
@@ -186,7 +186,10 @@ class Counters:
                 call.attempts += 1
 
     def _stored(self, subject: str, ack: PubAck) -> Counter:
-        """Return the counter as stored by an earlier attempt, or as it is now."""
+        """Return the counter as stored by an earlier attempt.
+
+        If the message of this attempt was removed, the current counter is returned.
+        """
         if ack.seq:
             try:
                 return counter_of(self._stream.get_message(ack.seq))
@@ -205,9 +208,9 @@ class Counters:
     def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        The counters include every addition that was acknowledged before the call. All of them are
-        read with `Stream.snapshot` before the first one is returned. Raises the errors of
-        `Stream.snapshot`.
+        The counters include every addition that was acknowledged before the call. All counters are
+        read with `Stream.snapshot` before the first counter is returned. Raises `StreamNotFound`,
+        `JetStreamError` or `RequestTimeout`.
 
         Args:
             subjects: One filter or several. The default matches all counters of the stream.
@@ -222,7 +225,7 @@ class Counters:
 
         No addition is lost: the new value is not 0 if another client added meanwhile. Streams that
         source this stream subtract the same amount. Raises `MessageNotFound` if the counter does
-        not exist, and the errors of `add`.
+        not exist, and `OutcomeUnknown` or another error as `add` does.
 
         Args:
             subject: Subject of the counter.

@@ -51,7 +51,7 @@ def create_member_consumer(
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
-        _wait_for_deletion(api, names.source, member)
+        _wait_for_deletion(api, names.source, names.consumer(member))
     try:
         return _create(api, names.source, config)
     except ConsumerExists:
@@ -76,14 +76,14 @@ def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     return Consumer.create(api, stream, config, "create")
 
 
-def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
+def _wait_for_deletion(api: Api, stream: str, consumer: str) -> None:
     """If the member's consumer does not exist any more, wait until its deletion is complete.
 
     A consumer that is created earlier may inherit the delivery state of the deleted one. It would
     then skip messages of a partition that is new to the member.
     """
     try:
-        consumer_admin.info(api, stream, member)
+        consumer_admin.info(api, stream, consumer)
     except ConsumerNotFound:
         sleep(DELETION)
 

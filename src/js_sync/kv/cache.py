@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 
 from js_sync.client.owned import Owned
 from js_sync.kv.watch import Watch
@@ -164,9 +164,10 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __getitem__(self, key: str) -> V:
         entry = self.entry(key)
-        if entry is None or entry.value is None:
+        if entry is None:
             raise KeyNotFound(self._bucket.bucket, key)
-        return entry.value
+        # A codec may decode a value to None.
+        return cast("V", entry.value)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self.entry(key) is not None

@@ -294,7 +294,7 @@ class AtomicBatch(Owned, BlockHint):
                 if call is not None:
                     call.stream = ack.stream
                 return ack
-        except (JetStreamError, NoResponders, BadArgument) as error:
+        except (JetStreamError, NoResponders, BadArgument, PermissionDenied) as error:
             refusal = self._refusal_before() or error
             if self._may_be_stored(refusal):
                 trace = BatchTrace(self._api, self._sheet, self._subject, began)

@@ -70,12 +70,19 @@ def publish(
 
 
 def _expected(api: Api, request: PublishRequest) -> int | None:
-    """Return the sequence that a message expects, if several replicas may respond, else None."""
+    """Return the sequence that a message expects, or None if it expects none.
+
+    Also return None if the server is not clustered: then only one replica can respond.
+    """
     return request.expected_sequence if api.transport.server_info.cluster else None
 
 
 def _fits(expected: int | None) -> Callable[[Frame], bool]:
-    """Return the function that tells which replies are final for a message."""
+    """Return a function that returns True for a reply that is final.
+
+    Not final are replies that are no acknowledgement, and refusals of a replica that is behind the
+    `expected` sequence.
+    """
     if expected is None:
         return is_pub_ack
     return lambda frame: is_pub_ack(frame) and refusal_from_behind(frame, expected) is None
@@ -141,7 +148,10 @@ class _Publishing:
         return ack
 
     def _attempt(self, answer: Answer | None, end: Deadline) -> PubAck | None:
-        """Make one attempt: return the acknowledgement, None to make another attempt, or raise."""
+        """Make one attempt, or finish the one whose `answer` is given.
+
+        Return the acknowledgement, or None to make another attempt. Raise an error that is final.
+        """
         transport, is_sent = self._api.transport, answer is not None
         if answer is None:
             try:
@@ -163,7 +173,7 @@ class _Publishing:
                 self._wait_on(answer, answer.stray, end)
             return self._judge(answer)
         finally:
-            # `replies` forgets a response by itself when it arrives.
+            # If the response has arrived, `replies` has forgotten the request already.
             if answer.frame is None:
                 transport.replies.forget(answer)
 
@@ -174,9 +184,10 @@ class _Publishing:
         return self._deadline.remaining()
 
     def _wait_on(self, answer: Answer, stray: Frame, end: Deadline) -> None:
-        """Wait for the stream's response after `stray`, a reply that is no acknowledgement.
+        """Continue to wait for the stream's response, until `end`.
 
-        Raises `BadAnswer` if no stream has the subject.
+        `stray` is a reply of another responder, which is no acknowledgement. Raises `BadAnswer` if
+        no stream has the subject.
         """
         subject, replies = self._request.subject, self._api.transport.replies
         replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
@@ -191,7 +202,10 @@ class _Publishing:
         return f"{self._request.subject}: a responder that is no stream answered: {stray[3][:60]!r}"
 
     def _judge(self, answer: Answer) -> PubAck | None:
-        """Evaluate one attempt: return the acknowledgement, None for another attempt, or raise."""
+        """Evaluate the response of an attempt, which may be missing.
+
+        Return the acknowledgement, or None to make another attempt. Raise an error that is final.
+        """
         if not answer.is_here():
             return self._after(self._engine.silent(self._left()), answer)
         try:
@@ -211,9 +225,10 @@ class _Publishing:
         return ack
 
     def _after(self, action: Action, answer: Answer | None) -> PubAck | None:
-        """Carry out an action of the engine: return the acknowledgement, None to retry, or raise.
+        """Carry out an action of the engine.
 
-        `answer` is the request of the last attempt if its response may still arrive, else None.
+        Return the acknowledgement, or None to retry. Raise an error that is final. `answer` is the
+        pending response of the last attempt, or None if no response can arrive any more.
         """
         engine, subject = self._engine, self._request.subject
         if isinstance(action, Explain):
@@ -236,7 +251,10 @@ class _Publishing:
                 raise action.error
 
     def _pause(self, pause: float, answer: Answer | None) -> PubAck | None:
-        """Wait before the next attempt. The response of the last one may still arrive meanwhile."""
+        """Wait before the next attempt, and return None.
+
+        If the response of the last attempt arrives meanwhile, evaluate it as `_judge` does.
+        """
         if not pause:
             return None
         if answer is None:

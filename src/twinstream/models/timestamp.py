@@ -17,6 +17,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
+def _check_nanosecond(value: int) -> None:
+    if not 0 <= value < 1_000:
+        raise ValueError(f"nanosecond must be in 0..999, got {value}")
+
+
 class Timestamp(datetime):
     """An aware `datetime` with nanoseconds.
 
@@ -49,8 +54,7 @@ class Timestamp(datetime):
         """
         if tzinfo is None:
             raise ValueError("a time needs a zone; pass tzinfo=datetime.UTC")
-        if not 0 <= nanosecond < 1_000:
-            raise ValueError(f"nanosecond must be in 0..999, got {nanosecond}")
+        _check_nanosecond(nanosecond)
         self = super().__new__(
             cls, year, month, day, hour, minute, second, microsecond, tzinfo, fold=fold
         )
@@ -167,6 +171,8 @@ class Timestamp(datetime):
         # without its own fields.
         plain = datetime.combine(self.date(), self.timetz())
         changed = self.of(plain.replace(*fields, **named))
+        if nanosecond is not None:
+            _check_nanosecond(nanosecond)
         changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
         return changed
 

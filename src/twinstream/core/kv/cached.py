@@ -63,6 +63,11 @@ class CachedEntries(Generic[V]):
 
     def wrote(self, entry: Entry[V]) -> None:
         """Add an entry that was written through the cache: a value or a marker."""
-        known = self._entries.get(entry.key)
-        if known is None or known.revision < entry.revision:
+        if self._next is not None:
+            # The entry was written to the re-created bucket, whose revisions start at 1 again. Make
+            # it visible now, and keep it when the entries of the old bucket are replaced.
             self._entries[entry.key] = entry
+        entries = self._entries if self._next is None else self._next
+        known = entries.get(entry.key)
+        if known is None or known.revision < entry.revision:
+            entries[entry.key] = entry
