@@ -14,6 +14,7 @@ from tests.hooked import starts
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import PubAck
+from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
 from twinstream.testing import FakePeer, FakeServer, ScriptError
 from twinstream.testing.fake_wire import message_frame
 
@@ -526,6 +527,30 @@ def test_a_write_in_flight_that_nothing_follows_is_the_refusal(way):
             with pytest.raises(js.WrongLastSequence):
                 way(connection.jetstream(), expected_last_subject_seq=9)
         assert len(server.operations(ORDERS)) == 1
+
+
+@both
+@pytest.mark.parametrize("known", [True, False])
+def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, known):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        peer.expect(ORDERS)
+        behind(peer, peer.expect(ORDERS), 10)
+        probe = peer.expect(ORDERS)
+        refuse(peer, probe, ROLLUP_NOT_PERMITTED)
+        if known:
+            peer.fence()
+            stored(peer, probe, 10, duplicate=True)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            options = {"expected_last_subject_seq": 9, "timeout": 3, "msg_id": "1"}
+            if known:
+                assert (way(connection.jetstream(), **options)).seq == 10
+            else:
+                with pytest.raises(js.WrongLastSequence):
+                    way(connection.jetstream(), **options)
 
 
 @both
