@@ -340,8 +340,11 @@ class AtomicBatch(Owned, BlockHint):
 
     def _may_be_stored(self, refusal: TwinstreamError) -> bool:
         """Return whether another replica may store the refused batch; see `wrong_sequence`."""
-        is_clustered = bool(self._api.transport.server_info.cluster)
-        return is_clustered and is_doubtful(refusal, self._sheet.expected)
+        if not self._api.transport.server_info.cluster:
+            return False
+        # A former leader that was cut off lacks the earlier messages of the batch.
+        lacks = isinstance(refusal, JetStreamError) and refusal.err_code == BATCH_INCOMPLETE
+        return lacks or is_doubtful(refusal, self._sheet.expected)
 
     def _find_out(self, error: TwinstreamError, began: float, deadline: Deadline) -> PubAck:
         trace = BatchTrace(self._api, self._sheet, self._subject, began)
