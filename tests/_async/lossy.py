@@ -15,6 +15,7 @@ __all__ = ["Lossy"]
 _REFUSALS = {
     "behind": (10071, "wrong last sequence: 0"),
     "in flight": (10164, "wrong last sequence"),
+    "incomplete": (10176, "atomic publish batch is incomplete"),
 }
 
 

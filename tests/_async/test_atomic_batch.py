@@ -362,8 +362,11 @@ async def test_commit_with_lost_response_is_verified_by_reading(server, name):
             assert await count_of(stream) == SIZE + 1
 
 
+@pytest.mark.parametrize("refusal", ["behind", "in flight", "incomplete"])
 @pytest.mark.parametrize("lost", ["", "lost "], ids=["stored", "lost"])
-async def test_a_commit_that_a_former_leader_refused_is_verified_by_reading(cluster, name, lost):
+async def test_a_commit_that_a_former_leader_refused_is_verified_by_reading(
+    cluster, name, lost, refusal
+):
     async with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
@@ -372,9 +375,9 @@ async def test_a_commit_that_a_former_leader_refused_is_verified_by_reading(clus
         batch = jet.atomic_batch()
         await batch.add(f"{name}.0", b"x", expected_last_subject_seq=seq)
         await batch.add(f"{name}.1", b"x")
-        link.losses = [lost + "behind"]
+        link.losses = [lost + refusal]
         if lost:
-            with pytest.raises(js.WrongLastSequence):
+            with pytest.raises(js.JetStreamError, match=r"incomplete|wrong last"):
                 await batch.commit()
             assert batch.outcome is js.AtomicOutcome.REFUSED
             assert await count_of(stream) == 1

@@ -15,6 +15,7 @@ from tests.hooked import starts
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import PubAck
+from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
 from twinstream.testing import FakePeer, FakeServer, ScriptError
 from twinstream.testing.fake_wire import message_frame
 
@@ -510,6 +511,91 @@ async def test_a_sequence_that_was_removed_is_refused(way, info, retries, attemp
             with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 4"):
                 await way(connection.jetstream(), **options)
         assert len(server.operations(ORDERS)) == attempts
+
+
+def in_flight(peer: FakePeer, request) -> None:
+    """Refuse a message as a replica that has another write of the subject in flight."""
+    error = {"code": 400, "err_code": 10164, "description": "wrong last sequence"}
+    peer.answer(request, {"error": error, "stream": "S", "seq": 0})
+
+
+@both
+@pytest.mark.parametrize("kind", ["in flight", "behind"])
+async def test_the_leader_acknowledges_the_only_attempt(way, kind):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        request = peer.expect(ORDERS)
+        in_flight(peer, request) if kind == "in flight" else behind(peer, request, 4)
+        peer.fence()
+        stored(peer, request, 10)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            retries = 2 if kind == "in flight" else 0
+            options = {"expected_last_subject_seq": 9, "retries": retries}
+            assert (await way(connection.jetstream(), **options)).seq == 10
+        assert len(server.operations(ORDERS)) == 1
+
+
+@both
+async def test_a_write_in_flight_that_nothing_follows_is_the_refusal(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        in_flight(peer, peer.expect(ORDERS))
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.WrongLastSequence):
+                await way(connection.jetstream(), expected_last_subject_seq=9)
+        assert len(server.operations(ORDERS)) == 1
+
+
+@both
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, known):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        peer.expect(ORDERS)
+        behind(peer, peer.expect(ORDERS), 10)
+        probe = peer.expect(ORDERS)
+        refuse(peer, probe, ROLLUP_NOT_PERMITTED)
+        if known:
+            peer.fence()
+            stored(peer, probe, 10, duplicate=True)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            options = {"expected_last_subject_seq": 9, "timeout": 3, "msg_id": "1"}
+            if known:
+                assert (await way(connection.jetstream(), **options)).seq == 10
+            else:
+                with pytest.raises(js.WrongLastSequence):
+                    await way(connection.jetstream(), **options)
+
+
+@both
+@pytest.mark.parametrize("first", ["core", "stream"])
+async def test_a_core_responder_does_not_hide_a_refusal(way, first):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        for _ in range(2):
+            request = peer.expect(ORDERS)
+            if first == "core":
+                peer.answer(request, b"heard you")
+            behind(peer, request, 4)
+            if first == "stream":
+                peer.answer(request, b"heard you")
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            options = {"expected_last_seq": 9, "retry_wait": 0.01, "timeout": 30}
+            with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 4"):
+                await way(connection.jetstream(), **options)
+        assert len(server.operations(ORDERS)) == 2
 
 
 @both

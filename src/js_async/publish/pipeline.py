@@ -19,13 +19,21 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.client.transport import Box
 from js_async.publish.diagnose import Reasons
-from js_async.publish.inflight import Outcome, UnderWay, under_way
+from js_async.publish.inflight import Outcome, UnderWay, new_engine, under_way
 from js_async.publish.verify_stored import prove
-from js_async.runtime.concurrency import Lock, Signal, sleep
+from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
+from twinstream.core.publish.publish_engine import (
+    Action,
+    Explain,
+    Fail,
+    Listen,
+    Prove,
+    PublishEngine,
+    Send,
+)
 from twinstream.core.publish.request import (
     PLAIN,
     Publishable,
@@ -39,12 +47,7 @@ from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.pub_ack import AckReader
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import (
-    BadAnswer,
-    NoResponders,
-    OutcomeUnknown,
-    TwinstreamError,
-)
+from twinstream.errors import BadAnswer, NoResponders, OutcomeUnknown, TwinstreamError
 from twinstream.models import PubAck
 
 __all__ = ["Pipeline"]
@@ -220,8 +223,7 @@ class Pipeline:
         # A second response, or a response after the timeout: the message has an outcome already.
         if entry is None:
             return
-        # Most acknowledgements differ from the previous one in the sequence only. For these, two
-        # function calls suffice instead of five.
+        # Most acknowledgements differ from the previous one in the sequence only: a fast path.
         guarded = entry.headers and entry.request.expected_stream is not None
         ack = None if guarded else self._acks.like_last(frame)
         if ack is None or entry.outcome is not None:
@@ -310,9 +312,8 @@ class Pipeline:
     def _engine(self, entry: UnderWay) -> PublishEngine:
         """Return the engine of a message; it is created at the first failure."""
         if entry.engine is None:
-            request = entry.request
-            expected = request.expected_sequence if self._transport.server_info.cluster else None
-            entry.engine = PublishEngine(request.subject, self._policy, entry.repeatable, expected)
+            is_clustered = bool(self._transport.server_info.cluster)
+            entry.engine = new_engine(entry, self._policy, is_clustered)
         return entry.engine
 
     def _fail(self, entry: UnderWay, error: TwinstreamError) -> None:
@@ -446,23 +447,23 @@ class Pipeline:
                 await self._prove(entry, action.refusal)
             elif isinstance(action, Explain):
                 await self._explain(entry, action, reasons)
-            if isinstance(entry.action, Send):
+            if isinstance(entry.action, Send | Listen):
                 pause = max(pause, entry.action.pause)
         if pause:
-            await sleep(pause)
+            # Responses may arrive during the pause.
+            await self._transport.wait(Signal(), Deadline.after(pause))
         while batch:
             await self._repeat(batch[0])
             batch.popleft()
 
     async def _repeat(self, entry: UnderWay) -> None:
-        # The action is cleared before the send, because the response may arrive during the send.
+        # Clear the action before the send: the response may arrive during the send.
         action, entry.action = entry.action, None
+        if isinstance(action, Listen) and entry.outcome is None:
+            self._act(entry, action.then)
         # No retry is needed if another caller sent the message or set its outcome, or `close` ran.
-        if (
-            not isinstance(action, Send)
-            or entry.outcome is not None
-            or entry.reply not in self._waiting
-        ):
+        is_waiting = entry.outcome is None and entry.reply in self._waiting
+        if not isinstance(action, Send) or not is_waiting:
             return
         engine = self._engine(entry)
         engine.attempts += 1
@@ -473,8 +474,7 @@ class Pipeline:
             if not self.try_send(entry):
                 await self._send(entry)
         except BaseException:
-            # The send was interrupted. The action is restored, and the next caller retries the
-            # message.
+            # The send was interrupted. With its action restored, the next caller retries it.
             engine.attempts -= 1
             entry.action = action
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.client.requests import Answer
@@ -11,11 +11,19 @@ from js_async.publish.diagnose import reason
 from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
-from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
+from twinstream.core.publish.publish_engine import (
+    Action,
+    Explain,
+    Fail,
+    Listen,
+    Prove,
+    PublishEngine,
+    Send,
+)
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.publish.retry import RetryPolicy
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import is_pub_ack, refusal_from_behind
+from twinstream.core.wire.pub_ack import doubtful_refusal, is_pub_ack
 from twinstream.core.wire.subjects import known_subject
 from twinstream.errors import (
     BadAnswer,
@@ -79,12 +87,35 @@ def _expected(api: Api, request: PublishRequest) -> int | None:
 def _fits(expected: int | None) -> Callable[[Frame], bool]:
     """Return a function that returns True for a reply that is final.
 
-    Not final are replies that are no acknowledgement, and refusals of a replica that is behind the
-    `expected` sequence.
+    Not final are replies that are no acknowledgement, and refusals that may come from a former
+    leader.
     """
-    if expected is None:
-        return is_pub_ack
-    return lambda frame: is_pub_ack(frame) and refusal_from_behind(frame, expected) is None
+    return is_pub_ack if expected is None else _Final(expected)
+
+
+class _Final:
+    """The function that tells which replies are final for a message that expects a sequence.
+
+    `refusal` is the error in the last reply that may come from a former leader, or None.
+    """
+
+    __slots__ = ("_expected", "refusal")
+
+    def __init__(self, expected: int) -> None:
+        self._expected: Final = expected
+        self.refusal: TwinstreamError | None = None
+
+    def __call__(self, frame: Frame) -> bool:
+        if not is_pub_ack(frame):
+            return False
+        refusal = doubtful_refusal(frame, self._expected)
+        self.refusal = refusal or self.refusal
+        return refusal is None
+
+
+def _doubtful(answer: Answer) -> TwinstreamError | None:
+    """Return the refusal of a message that may come from a former leader, if it has arrived."""
+    return answer.fits.refusal if isinstance(answer.fits, _Final) else None
 
 
 async def _told(
@@ -166,18 +197,17 @@ class _Publishing:
                 end = Deadline(monotonic() + self._policy.patience(left, self._repeatable, before))
                 await transport.wait(answer.signal, end)
             if answer.stray is not None and not answer.is_here():
-                refusal = self._refusal_from_behind(answer.stray)
+                # The reply may also come from a responder that is no stream.
+                if _doubtful(answer) is None:
+                    await self._wait_on(answer, answer.stray, end)
+                refusal = None if answer.is_here() else _doubtful(answer)
                 if refusal is not None:
                     return await self._after(self._engine.failed(refusal, self._left()), answer)
-                await self._wait_on(answer, answer.stray, end)
             return await self._judge(answer)
         finally:
             # If the response has arrived, `replies` has forgotten the request already.
             if answer.frame is None:
                 transport.replies.forget(answer)
-
-    def _refusal_from_behind(self, frame: Frame) -> TwinstreamError | None:
-        return None if self._expected is None else refusal_from_behind(frame, self._expected)
 
     def _left(self) -> float:
         return self._deadline.remaining()
@@ -190,7 +220,7 @@ class _Publishing:
         """
         subject, replies = self._request.subject, self._api.transport.replies
         await replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
-        if answer.is_here():
+        if answer.is_here() or _doubtful(answer) is not None:
             return
         why = await reason(self._api, subject, end)
         if isinstance(why, NoStream):
@@ -244,6 +274,13 @@ class _Publishing:
                 if engine.error is not None:
                     self._api.log_retry(subject, engine.error)
                 return await self._pause(action.pause, answer)
+            case Listen():
+                if answer is not None:
+                    end = Deadline(monotonic() + action.pause)
+                    await self._api.transport.replies.wait(answer, end)
+                    if answer.is_here():
+                        return await self._judge(answer)
+                return await self._after(action.then, None)
             case Prove():
                 return await prove(self._api, self._request, action.refusal, self._deadline)
             case Fail():

@@ -16,7 +16,7 @@ from js_sync.publish.batch_outcome import BatchTrace
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.core.error_details.wrong_sequence import is_behind
+from twinstream.core.error_details.wrong_sequence import is_behind, is_doubtful
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     read_batch_ack,
@@ -51,6 +51,8 @@ _SINCE_END_OF_BATCH: Final = (2, 14, 0)
 # The longest search for a batch that a replica refused because its log was behind (seconds). A
 # replica that lost the leadership learns that within this time.
 _LEARNING: Final = 0.5
+# Seconds. After a former leader refused a batch, the leader stores it sooner.
+_STORING: Final = 0.1
 
 
 @frozen
@@ -298,10 +300,13 @@ class AtomicBatch(Owned, BlockHint):
             refusal = self._refusal_before() or error
             if self._may_be_stored(refusal):
                 trace = BatchTrace(self._api, self._sheet, self._subject, began)
-                found = trace.find(deadline.earlier(monotonic() + _LEARNING))
+                is_late = is_behind(refusal, self._sheet.expected)
+                patience = _LEARNING if is_late else _STORING
+                found = trace.find(deadline.earlier(monotonic() + patience))
                 if found is not None:
                     return found
-                if not trace.is_missing:
+                # Leaders often refuse a batch because of a write in flight.
+                if is_late and not trace.is_missing:
                     raise self._unconfirmed(refusal, trace) from refusal
             self._close(AtomicOutcome.REFUSED, self._explained(refusal))
             if refusal is error:
@@ -339,8 +344,11 @@ class AtomicBatch(Owned, BlockHint):
 
         `refusal` is the error with which a replica refused the commit.
         """
-        is_clustered = bool(self._api.transport.server_info.cluster)
-        return is_clustered and is_behind(refusal, self._sheet.expected)
+        if not self._api.transport.server_info.cluster:
+            return False
+        # A former leader that was cut off lacks the earlier messages of the batch.
+        lacks = isinstance(refusal, JetStreamError) and refusal.err_code == BATCH_INCOMPLETE
+        return lacks or is_doubtful(refusal, self._sheet.expected)
 
     def _find_out(self, error: TwinstreamError, began: float, deadline: Deadline) -> PubAck:
         trace = BatchTrace(self._api, self._sheet, self._subject, began)

@@ -6,9 +6,10 @@ from __future__ import annotations
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.publish.publish_engine import Action, PublishEngine
 from twinstream.core.publish.request import Publishable, PublishFailure, PublishRequest, as_request
+from twinstream.core.publish.retry import RetryPolicy
 from twinstream.models import PubAck
 
-__all__ = ["Outcome", "UnderWay", "under_way"]
+__all__ = ["Outcome", "UnderWay", "new_engine", "under_way"]
 
 Outcome = PubAck | PublishFailure
 
@@ -85,3 +86,13 @@ def under_way(
     entry.outcome = entry.signal = entry.engine = entry.action = None
     entry.is_told = False
     return entry
+
+
+def new_engine(entry: UnderWay, policy: RetryPolicy, is_clustered: bool) -> PublishEngine:
+    """Return the engine for a message that has failed for the first time.
+
+    If `is_clustered` is true, several replicas may respond to the message.
+    """
+    request = entry.request
+    expected = request.expected_sequence if is_clustered else None
+    return PublishEngine(request.subject, policy, entry.repeatable, expected)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 import twinstream.models
 from js_sync.api.api import Api
 from js_sync.runtime.concurrency import sleep
-from twinstream.core.deadline import Backoff, Deadline
+from twinstream.core.deadline import Backoff, Deadline, monotonic
 from twinstream.core.error_details.transient import is_transient
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.header_names import MSG_ID, ROLLUP
 from twinstream.core.wire.headers import encode_headers
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
@@ -30,6 +31,9 @@ __all__ = ["prove"]
 # The first server version on which a probe has no side effect; see `prove`.
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 _BACKOFF: Final = Backoff(0.05, 1.0)
+# Seconds. A leader responds sooner than that after a former leader has responded.
+_SECOND_RESPONSE: Final = 0.1
+_UNKNOWN_ID: Final = b"%d" % ROLLUP_NOT_PERMITTED
 
 
 def prove(
@@ -79,13 +83,29 @@ def prove(
 
 def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
-    replies = api.transport.replies
-    answer = replies.start(check_subject(request.subject), headers, b"", deadline, is_pub_ack)
+    replies, subject = api.transport.replies, check_subject(request.subject)
+    is_clustered = bool(api.transport.server_info.cluster)
+    unknown: list[Frame] = []
+
+    def is_final(frame: Frame) -> bool:
+        if is_clustered and _UNKNOWN_ID in frame[3]:
+            # A former leader does not know the ids of the messages that it lacks.
+            unknown.append(frame)
+            return False
+        return is_pub_ack(frame)
+
+    answer = replies.start(subject, headers, b"", deadline, is_final)
     try:
-        replies.wait(answer, deadline)
+        while not answer.is_here() and not unknown:
+            if not api.transport.wait(answer.signal, deadline):
+                break
+            answer.signal.clear()
+        if unknown:
+            replies.wait(answer, deadline.earlier(monotonic() + _SECOND_RESPONSE))
     finally:
         replies.forget(answer)
-    return read_pub_ack(answer.take(request.subject), request.subject)
+    frame = unknown[0] if unknown and not answer.is_here() else answer.take(request.subject)
+    return read_pub_ack(frame, request.subject)
 
 
 def _find(

@@ -9,6 +9,7 @@ from twinstream.core.publish.publish_engine import (
     Action,
     Explain,
     Fail,
+    Listen,
     Prove,
     PublishEngine,
     Send,
@@ -269,8 +270,10 @@ def test_refusals_by_replicas_that_lack_messages_are_repeated(
 ) -> None:
     refusal = wrong(last)
     deciding = expecting(expected, RetryPolicy(retries, PAUSE))
-    action = Send(PAUSE) if repeated else Fail(refusal)
-    assert deciding.failed(refusal, left) == action
+    action = deciding.failed(refusal, left)
+    behind = expected is not None and last < expected
+    last_try = Listen(0.1, Fail(refusal)) if behind else Fail(refusal)
+    assert action == (Send(PAUSE) if repeated else last_try)
     assert deciding.error is refusal
 
 
@@ -279,7 +282,25 @@ def test_second_refusal_by_a_replica_that_lacks_messages_counts() -> None:
     assert deciding.failed(wrong(4), LONG) == Send(PAUSE)
     deciding.attempts += 1
     refusal = wrong(4)
+    assert deciding.failed(refusal, LONG) == Listen(0.1, Fail(refusal))
+
+
+def test_the_leaders_refusal_of_the_same_attempt_is_final() -> None:
+    deciding = expecting(9)
+    assert deciding.failed(wrong(4), LONG) == Send(PAUSE)
+    refusal = wrong(10)
     assert deciding.failed(refusal, LONG) == Fail(refusal)
+
+
+def test_a_write_in_flight_may_be_that_of_a_former_leader() -> None:
+    refusal = WrongLastSequence("wrong last sequence", code=400, err_code=10164)
+    assert expecting(9).failed(refusal, LONG) == Listen(0.1, Fail(refusal))
+    assert expecting(9).failed(refusal, 0.05) == Listen(0.05, Fail(refusal))
+    assert expecting(None).failed(refusal, LONG) == Fail(refusal)
+    deciding = expecting(9)
+    assert deciding.failed(LOST, LONG) == Send(0.0)
+    deciding.attempts += 1
+    assert deciding.failed(refusal, LONG) == Listen(0.1, Prove(refusal))
 
 
 def test_a_replica_that_lacks_messages_leaves_the_outcome_open() -> None:
@@ -299,4 +320,4 @@ def test_after_a_lost_response_a_late_replica_proves_nothing() -> None:
     assert deciding.failed(wrong(4), LONG) == Send(PAUSE)
     deciding.attempts += 1
     refusal = wrong(4)
-    assert deciding.failed(refusal, LONG) == Prove(refusal)
+    assert deciding.failed(refusal, LONG) == Listen(0.1, Prove(refusal))

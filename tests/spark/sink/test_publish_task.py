@@ -98,3 +98,22 @@ def test_no_more_rows_wait_than_may_be_in_flight() -> None:
     jet: Any = Answering([HELD, HELD, STORED])
     with pytest.raises(MessageIdInProcess):
         publish_rows(jet, SinkOptions.parse({**LEAST, "maxInFlight": "1"}), iter(ROWS), ME)
+
+
+def test_a_row_whose_subject_has_a_write_in_flight_is_inserted_again() -> None:
+    """The write in flight may be the row's own at a leader that was cut off, which is then lost."""
+    flight = WrongLastSequence("wrong last sequence", code=400, err_code=10164)
+    taken = WrongLastSequence("wrong last sequence: 5", code=400, err_code=10071)
+    options = SinkOptions.parse({**LEAST, "idempotence": "insert"})
+    jet: Any = Answering([flight, STORED, unknown(flight)], [flight, taken], [STORED])
+    report = publish_rows(jet, options, iter(ROWS), ME)
+    assert (report.stored, report.present) == (2, 1)
+    first, second, third = jet.requests
+    assert (second, third) == ([first[0], first[2]], [first[0]])
+
+
+def test_a_write_that_stays_in_flight_fails_the_task() -> None:
+    flight = WrongLastSequence("wrong last sequence", code=400, err_code=10164)
+    options = SinkOptions.parse({**LEAST, "idempotence": "insert", "ackTimeoutMs": "1"})
+    with pytest.raises(WrongLastSequence):
+        publish_rows(Answering([flight]), options, iter(ROWS[:1]), ME)  # type: ignore[arg-type]

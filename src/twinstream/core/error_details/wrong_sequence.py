@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from twinstream.errors import TwinstreamError, WrongLastSequence
 
-__all__ = ["is_behind", "last_sequence"]
+__all__ = ["is_behind", "is_doubtful", "last_sequence"]
 
 
 def last_sequence(error: WrongLastSequence) -> int | None:
@@ -33,3 +33,14 @@ def is_behind(error: TwinstreamError, expected: int) -> bool:
         return False
     last = last_sequence(error)
     return last is not None and last < expected
+
+
+def is_doubtful(error: TwinstreamError, expected: int) -> bool:
+    """Return whether a replica refused `expected` although another one may have stored the message.
+
+    This is the case if the replica lacks messages, or if it has another write in flight. A former
+    leader never completes its writes in flight.
+    """
+    if not isinstance(error, WrongLastSequence):
+        return False
+    return last_sequence(error) is None or is_behind(error, expected)

@@ -6,6 +6,7 @@ of an attempt, `silent` when an attempt times out, `unsent` when it could not be
 
 * `Send`: send the message again, after a pause. Either it is certain that the failed attempt stored
   nothing, or a message id or an expectation prevents the message from being stored twice.
+* `Listen`: wait for the response of another replica, then carry out the action in it.
 * `Prove`: find out whether an earlier attempt without a response was stored. If it was, the server
   may have refused the current attempt for this reason.
 * `Explain`: find out why there were no responders, or why no response arrived, then call
@@ -21,7 +22,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
-from twinstream.core.error_details.wrong_sequence import is_behind
+from twinstream.core.error_details.wrong_sequence import is_behind, is_doubtful
 from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
 from twinstream.errors import (
     BadAnswer,
@@ -36,7 +37,10 @@ from twinstream.errors import (
 )
 from twinstream.models.records import frozen
 
-__all__ = ["Action", "Explain", "Fail", "Prove", "PublishEngine", "Send"]
+__all__ = ["Action", "Explain", "Fail", "Listen", "Prove", "PublishEngine", "Send"]
+
+# Seconds. A leader acknowledges a message sooner than that after a former leader refused it.
+_SECOND_RESPONSE: Final = 0.1
 
 
 @frozen
@@ -73,7 +77,18 @@ class Fail:
     error: TwinstreamError
 
 
-Action: TypeAlias = Send | Prove | Explain | Fail
+@frozen
+class Listen:
+    """The action to wait `pause` seconds for another response, and then to carry out `then`.
+
+    A former leader may have refused the message, and the leader may acknowledge it.
+    """
+
+    pause: float
+    then: Prove | Fail
+
+
+Action: TypeAlias = Send | Listen | Prove | Explain | Fail
 
 
 class PublishEngine:
@@ -87,12 +102,12 @@ class PublishEngine:
     """
 
     __slots__ = (
+        "_behind_at",
         "_expected",
         "_lacks_leader",
         "_policy",
         "_repeatable",
         "_subject",
-        "_was_behind",
         "attempts",
         "error",
         "may_be_stored",
@@ -106,9 +121,9 @@ class PublishEngine:
         self._policy: Final = policy
         self._repeatable: Final = repeatable
         self._expected: Final = expected
-        # Whether a replica that lacks messages refused an attempt. Another replica may have stored
-        # the message of that attempt.
-        self._was_behind = False
+        # The number of the attempt that a replica refused because it lacks messages, or 0. Another
+        # replica may have stored the message of that attempt.
+        self._behind_at = 0
         # The reason that `Explain` last reported, if it is a missing leader, which is temporary.
         self._lacks_leader: NoLeader | None = None
         self.attempts = 1
@@ -130,9 +145,9 @@ class PublishEngine:
     def failed(self, error: TwinstreamError, left: float) -> Action:
         """Record the error of an attempt, `left` seconds before the deadline; return an action."""
         self.error = error
-        if self._expected is not None and is_behind(error, self._expected):
-            return self._behind(error, left)
-        self.may_be_stored = self.may_be_stored or self._was_behind
+        if self._expected is not None and is_doubtful(error, self._expected):
+            return self._doubtful(error, self._expected, left)
+        self.may_be_stored = self.may_be_stored or 0 < self._behind_at < self.attempts
         if self._may_send(error, left):
             self.may_be_stored = self.may_be_stored or isinstance(error, LOST_RESPONSE)
             return Send(self._policy.wait if needs_pause(error) else 0.0)
@@ -180,17 +195,22 @@ class PublishEngine:
         lacks_leader = self._lacks_leader is not None
         return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
 
-    def _behind(self, error: TwinstreamError, left: float) -> Action:
-        """Decide after a refusal by a replica that lacks messages.
+    def _doubtful(self, error: TwinstreamError, expected: int, left: float) -> Action:
+        """Decide after a refusal that may come from a former leader.
 
-        The message is sent once more. The pause is longer than such a replica takes to learn of the
-        new leader, and the new leader's acknowledgement may arrive during the pause.
+        If the replica lacks messages, the message is sent once more. The pause is longer than such
+        a replica takes to learn of the new leader, and the new leader's acknowledgement may arrive
+        during the pause. Leaders also refuse messages because of writes in flight, so these
+        messages are not sent again: the outcome of the first attempt would become unknown.
         """
         may_send = self.may_repeat and left > self._policy.wait
-        if may_send and not self._was_behind:
-            self._was_behind = True
+        if is_behind(error, expected) and may_send and not self._behind_at:
+            self._behind_at = self.attempts
             return Send(self._policy.wait)
-        return Prove(error) if self.may_be_stored else Fail(error)
+        if not is_behind(error, expected):
+            self.may_be_stored = self.may_be_stored or 0 < self._behind_at < self.attempts
+        pause = max(min(self._policy.wait, _SECOND_RESPONSE, left), 0.0)
+        return Listen(pause, Prove(error) if self.may_be_stored else Fail(error))
 
     def _unserved(self, why: NoResponders) -> Fail:
         if not self.may_be_stored:

@@ -11,25 +11,26 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from twinstream.core.error_details.wrong_sequence import is_behind
+from twinstream.core.error_details.wrong_sequence import is_doubtful
 from twinstream.core.wire.header_text import go_unquoted
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer, TwinstreamError
 from twinstream.models import PubAck
-from twinstream.models.error_codes import WRONG_LAST_SEQUENCE
+from twinstream.models.error_codes import WRONG_LAST_SEQUENCE, WRONG_LAST_SEQUENCE_CONSTANT
 
 __all__ = [
     "AckReader",
     "AckShape",
+    "doubtful_refusal",
     "is_of",
     "is_pub_ack",
     "read_pub_ack",
-    "refusal_from_behind",
 ]
 
 _SEQ: Final = b'"seq":'
 _WRONG_SEQUENCE: Final = b"%d" % WRONG_LAST_SEQUENCE
+_IN_FLIGHT: Final = b"%d" % WRONG_LAST_SEQUENCE_CONSTANT
 _ESCAPE: Final = rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)"
 _NOT_IN_JSON: Final = b"xUav"
 _ZERO: Final = ord("0")
@@ -68,17 +69,17 @@ def is_pub_ack(frame: Frame) -> bool:
     return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
 
 
-def refusal_from_behind(frame: Frame, expected: int) -> TwinstreamError | None:
-    """Return the error in a reply if a replica that lacks messages refused `expected`, else None.
+def doubtful_refusal(frame: Frame, expected: int) -> TwinstreamError | None:
+    """Return the error in a reply that may come from a former leader, else None.
 
     Another replica may acknowledge the same message; see `wrong_sequence`.
     """
-    if _WRONG_SEQUENCE not in frame[3]:
+    if _WRONG_SEQUENCE not in frame[3] and _IN_FLIGHT not in frame[3]:
         return None
     try:
         read_pub_ack(frame, "")
     except TwinstreamError as error:
-        return error if is_behind(error, expected) else None
+        return error if is_doubtful(error, expected) else None
     return None
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from twinstream.core.error_details.wrong_sequence import last_sequence
 from twinstream.core.publish.request import PublishFailure, PublishRequest
 from twinstream.errors import MessageExists, MessageIdInProcess, OutcomeUnknown, WrongLastSequence
+from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.report import JetStreamCommit
@@ -49,32 +51,63 @@ def publish_rows(
     although the message is lost. All of Spark's attempts of the task would fail in this time. So
     such rows, up to ``maxInFlight`` of them, are published again until the window has passed.
 
+    An insert is refused if another write of the subject is in flight. That write may fail, for
+    example because its leader was cut off. So such rows are also published again.
+
     Raises the publish error of the first row that fails for another reason. With
     ``idempotence=insert``, a row whose subject already has a message is counted as ``present``, and
     two rows with the same subject raise `SchemaError`.
     """
     commit = JetStreamCommit(0, 0)
-    again: list[PublishRequest] = []
+    again: list[PublishFailure] = []
+    is_undecided = _is_in_flight if options.idempotence == "insert" else _is_in_process
 
     def take(outcome: PubAck | PublishFailure) -> None:
-        if isinstance(outcome, PublishFailure) and _is_in_process(outcome):
-            again.append(outcome.request)
+        if isinstance(outcome, PublishFailure) and is_undecided(outcome):
+            again.append(outcome)
             if len(again) <= options.max_in_flight:
                 return
         _count(commit, options, outcome)
 
     requests = _requests(options, rows, identity)
     _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
-    if again:
+    if again and options.idempotence == "insert":
+        _insert_again(jet, options, again, commit)
+    elif again:
         hold = min(_USUAL_WINDOW if window is None else window, _LONGEST_HOLD)
         timeout = hold + options.ack_timeout
         text = (
-            f"the stream reports the message IDs of {len(again)} rows as in process, the first"
-            f" for {again[0].subject}: these rows are published again, for {timeout:g} s at most"
+            f"the stream reports the message IDs of {len(again)} rows as in process, the first for"
+            f" {again[0].request.subject}: these rows are published again, for {timeout:g} s at"
+            " most"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        _publish(jet, options, again, partial(_count, commit, options), timeout=timeout)
+        held = [each.request for each in again]
+        _publish(jet, options, held, partial(_count, commit, options), timeout=timeout)
     return commit
+
+
+def _insert_again(
+    jet: JetStream, options: SinkOptions, failures: list[PublishFailure], commit: JetStreamCommit
+) -> None:
+    """Insert rows again while other writes of their subjects are in flight.
+
+    Raises the server's error if such a write is in flight for longer than ``ackTimeoutMs``.
+    """
+    patience = Patience(options.ack_timeout)
+    while failures:
+        patience.spend(failures[0].error)
+        still: list[PublishFailure] = []
+
+        def take(outcome: PubAck | PublishFailure, still: list[PublishFailure] = still) -> None:
+            if isinstance(outcome, PublishFailure) and _is_in_flight(outcome):
+                still.append(outcome)
+            else:
+                _count(commit, options, outcome)
+
+        requests = [each.request for each in failures]
+        _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
+        failures = still
 
 
 def _publish(
@@ -136,7 +169,14 @@ def _requests(
 
 def _is_present(failure: PublishFailure) -> bool:
     """Return whether the server refused the row because its subject already has a message."""
-    return isinstance(_refusal(failure), WrongLastSequence | MessageExists)
+    is_refused = isinstance(_refusal(failure), WrongLastSequence | MessageExists)
+    return is_refused and not _is_in_flight(failure)
+
+
+def _is_in_flight(failure: PublishFailure) -> bool:
+    """Return whether the server refused the row because of a write in flight, which may fail."""
+    refusal = _refusal(failure)
+    return isinstance(refusal, WrongLastSequence) and last_sequence(refusal) is None
 
 
 def _is_in_process(failure: PublishFailure) -> bool:
