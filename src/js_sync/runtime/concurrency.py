@@ -74,7 +74,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 def call(handler: Handler[T], item: T) -> object:
     """Call a user function and return its result.
 
-    Raises `WrongHandler` if the function returns a coroutine, which would need an event loop.
+    Raises `WrongHandler` if the function returns an object that needs an event loop.
     """
     result = handler(item)
     if isinstance(result, Coroutine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -310,6 +311,16 @@ def test_maps_of_texts_are_as_if_read_alone(text: str) -> None:
     unusual = b'{"id":2,"labels":%s}' % text.encode()
     for others in ([usual_text], [usual_text, b'{"id":2}'], [usual_text, none], [unusual]):
         assert_same(decoder, [*others, unusual, *others] * 10)
+
+
+def test_names_and_values_of_maps_may_be_the_signs_between_them() -> None:
+    chance = random.Random(5)
+    signs = ["", "a", ":", ",", "::", ",,", ":,", ",:"]
+    for _ in range(200):
+        maps = [{chance.choice(signs): chance.choice(signs) for _ in range(4)} for _ in range(20)]
+        done, left = text_maps([json.dumps(each, separators=(",", ":")) for each in maps])
+        simple = [list(each.items()) for at, each in enumerate(maps) if at not in set(left)]
+        assert done.to_pylist() == simple
 
 
 def test_only_unusual_maps_are_converted_one_by_one() -> None:
