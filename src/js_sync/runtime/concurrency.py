@@ -86,7 +86,7 @@ def call(handler: Handler[T], item: T) -> object:
 def check_handler(handler: object, what: str = "handler") -> None:
     """Raise `BadArgument` if `handler` cannot be called with one argument.
 
-    Raises `WrongHandler` for a coroutine function, which would need an event loop.
+    Raises `WrongHandler` if the function would need an event loop.
     """
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
