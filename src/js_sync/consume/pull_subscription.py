@@ -188,7 +188,11 @@ class PullChannels:
         self._idle.put(channel.prefix, channel.box)
 
     def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
-        """Run one fetch to its end; `instead` is that of `PullChannel.begin`."""
+        """Run one fetch to its end.
+
+        If `instead` is given, send the request to this reply subject of a message, as its
+        acknowledgement (+NXT).
+        """
         channel = self.take_idle() or self.take()
         transport, box = self._api.transport, channel.box
         fetch, is_clean = None, False
