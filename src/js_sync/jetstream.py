@@ -1078,7 +1078,7 @@ class JetStream:
     ) -> DeadLetters:
         """Return the dead letters of a stream, or of one of its consumers.
 
-        The object sends nothing before `prepare` or its `with` block.
+        This call sends no request. `prepare` and a `with` block create the streams.
 
         Args:
             stream: Name of the stream.

@@ -26,7 +26,7 @@ class StatusesOfKind(Listing[T]):
         self._streams: Final = StreamInfos(api, None, timeout)
 
     def _has_name(self, stream: str) -> bool:
-        """Return whether `stream` is a stream name of this kind: a bucket or an object store."""
+        """Return whether a stream of this name stores a bucket or object store, as listed here."""
         raise NotImplementedError
 
     def _status(self, info: StreamInfo) -> T | None:

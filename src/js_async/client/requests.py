@@ -134,7 +134,7 @@ class Replies:
     def _deliver(self, frame: Frame) -> None:
         token = frame[0][self._behind_prefix]
         answer = self._answers.get(token)
-        # A response without a pending request is late: its request has timed out.
+        # The request has ended, for example by a timeout, or this is a second response.
         if answer is None:
             return
         if answer.fits is not None and not answer.fits(frame):
@@ -271,7 +271,7 @@ class Replies:
             await self._send(answer, headers, payload, True)
 
     def watch(self, watcher: Watcher) -> None:
-        """Notify a watcher of lost responses and refused subscriptions, until `unwatch`."""
+        """Register a watcher, which is notified of lost responses and refused subscriptions."""
         self._watchers.append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:

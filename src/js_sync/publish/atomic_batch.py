@@ -383,7 +383,10 @@ class AtomicBatch(Owned, BlockHint):
             self._drop()
 
     def _drop(self) -> None:
-        """Ask the server to drop the batch now, because it can keep only few batches at a time."""
+        """Ask the server to drop the batch now, if connected.
+
+        Otherwise it would count towards the limit of open batches until it expires.
+        """
         transport = self._api.transport
         if self._sent and transport.is_connected:
             subject = check_subject(self._subject)

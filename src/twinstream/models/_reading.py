@@ -32,9 +32,9 @@ _BOUNDS = {
 }
 
 _KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
-"""Kinds of values for which null leaves the earlier value of a duplicate key unchanged.
+"""Kinds of values for which a later null keeps the earlier value of a duplicate key.
 
-For other kinds, null removes the earlier value.
+For other kinds, null removes the earlier value. Enumerations refuse null.
 """
 
 _DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)

@@ -26,8 +26,8 @@ _turn: Final = count()
 def free_ports(number: int) -> list[int]:
     """Return `number` unused ports on loopback.
 
-    While the range of this process has other ports, a call does not return the ports of earlier
-    calls again. Raises `OSError` if there are not enough free ports.
+    Ports that earlier calls returned are reused only after all other ports in the range of this
+    process were tried. Raises `OSError` if there are not enough free ports.
     """
     first = _FIRST + os.getpid() % _LANES * _LANE
     ports: list[int] = []

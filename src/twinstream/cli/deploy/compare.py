@@ -188,12 +188,13 @@ def _no_stream(config: FileConfig) -> Plan:
 
 
 def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
-    """Return the steps of streams in an order that ignores conflicts between their subjects.
+    """Sort the steps of streams, without regard to conflicts between their subjects.
 
-    Changes precede creations, so that subjects can move to new streams. Origins precede streams
-    that copy them. Among the changes, streams that need more storage are last. Among the creations,
-    streams without `max_bytes` precede streams that reserve storage, because the server requires
-    one free byte for a stream without a reservation.
+    Updates come first, so that subjects can move to new streams, then re-creations, then creations.
+    Within each of these groups, origins precede the streams that copy them. Streams that copy
+    equally many others in a row are sorted by storage: those that need more come last, and streams
+    without `max_bytes` come first among new ones, because the server requires one free byte for
+    them. A re-creation that frees storage counts as an update.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})

@@ -29,9 +29,10 @@ from twinstream.cli.target import json_option
 def next_times(
     pattern: str, count: int, time_zone: str | None, after: str | None, as_json: bool
 ) -> None:
-    """Show the next times of PATTERN, which is a cron pattern of six fields, @every or @at.
+    """Show the next times of a schedule.
 
-    No server is needed. With --json there is one line for each time.
+    PATTERN is a cron pattern with six fields, a word such as @hourly, @every with an interval, or
+    @at with a time. No server is needed. With --json, each time is printed on its own line.
 
     \b
     twinstream schedule next '0 30 9 * * mon-fri' --time-zone Europe/Berlin

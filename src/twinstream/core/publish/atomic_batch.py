@@ -83,9 +83,10 @@ class BatchSheet:
         self._ids: set[str] = set()
 
     def add(self, request: PublishRequest) -> bytes:
-        """Return the header block of the next message.
+        """Add a message to the batch, and return its header block.
 
-        Raises `BadArgument` if the batch is full or if a header is not allowed at this point.
+        Raises `BadArgument` if the batch is full, or if the message has a header that is not
+        allowed in a batch or in this position.
         """
         if self.count >= self.limit:
             raise BadArgument(

@@ -17,7 +17,7 @@ _LETTERS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 def go_unquoted(text: str) -> bytes:
-    """Return the bytes of a string that Go's `%q` wrote; `text` is without the quotes."""
+    """Undo the escapes of Go's `%q`, and return the original bytes. `text` excludes the quotes."""
     return re.sub(_ESCAPE, _unescaped, text).encode("utf-8", "surrogateescape")
 
 

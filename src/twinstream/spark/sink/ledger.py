@@ -243,10 +243,10 @@ class LedgerWriter:
             except TwinstreamError as error:
                 if tries == _SUSPICIOUS or _is_of_other_stream(error):
                     self._refuse_other_streams(rows)
-                # Send the batch again after a transient error. For example, a new leader lacks the
-                # messages that the old leader staged, and batches that killed attempts left open
-                # count towards the limit of open batches until they expire. A retry is safe,
-                # because the server refuses its expected sequence if the batch is already stored.
+                # Retry after transient errors. For example, a new leader may lack messages that
+                # were staged on the old one, or open batches of killed attempts may still count
+                # towards the server's limit. A retry is safe: if the batch is already stored, the
+                # server refuses the expected sequence.
                 if not is_transient(error, batch=True):
                     raise
                 patience.spend(error)
