@@ -191,10 +191,10 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     """Sort the steps of streams, without regard to conflicts between their subjects.
 
     Updates come first, so that subjects can move to new streams, then re-creations, then creations.
-    Within each of these groups, origins precede the streams that copy them. Streams that copy
-    equally many others in a row are sorted by storage: those that need more come last, and streams
-    without `max_bytes` come first among new ones, because the server requires one free byte for
-    them. A re-creation that frees storage counts as an update.
+    Within each of these groups, origins precede the streams that copy them. Otherwise, the steps
+    are sorted by storage. Streams that need more come last. New streams without `max_bytes` come
+    first, because the server requires one free byte for them. A re-creation that frees storage
+    counts as an update.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
