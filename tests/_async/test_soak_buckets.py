@@ -135,19 +135,28 @@ async def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
         async def end():
             await trouble(own_cluster, stream, progress, troubles)
 
+            async def is_written():
+                return len(written) == 3
+
             async def ended():
                 return await settled(lambda: buckets[0].put("end", b""), progress)
 
-            # Not before the last writes have their answers.
-            await pause(0.5)
+            # Not before the last writes have their responses.
+            await eventually(is_written, patience=60)
             await eventually(ended, patience=60)
+
+        written = []
+
+        async def write(work):
+            await work()
+            written.append(work)
 
         async with buckets[2].watch(history=True) as watch:
             await together(
                 end,
-                lambda: put_all(buckets[0], puts, progress),
-                lambda: count_up(buckets[1], "b", counts, progress),
-                lambda: count_up(buckets[2], "c", counts, progress),
+                lambda: write(lambda: put_all(buckets[0], puts, progress)),
+                lambda: write(lambda: count_up(buckets[1], "b", counts, progress)),
+                lambda: write(lambda: count_up(buckets[2], "c", counts, progress)),
                 lambda: watch_all(watch, seen),
             )
         state(

@@ -134,19 +134,28 @@ def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
         def end():
             trouble(own_cluster, stream, progress, troubles)
 
+            def is_written():
+                return len(written) == 3
+
             def ended():
                 return settled(lambda: buckets[0].put("end", b""), progress)
 
-            # Not before the last writes have their answers.
-            pause(0.5)
+            # Not before the last writes have their responses.
+            eventually(is_written, patience=60)
             eventually(ended, patience=60)
+
+        written = []
+
+        def write(work):
+            work()
+            written.append(work)
 
         with buckets[2].watch(history=True) as watch:
             together(
                 end,
-                lambda: put_all(buckets[0], puts, progress),
-                lambda: count_up(buckets[1], "b", counts, progress),
-                lambda: count_up(buckets[2], "c", counts, progress),
+                lambda: write(lambda: put_all(buckets[0], puts, progress)),
+                lambda: write(lambda: count_up(buckets[1], "b", counts, progress)),
+                lambda: write(lambda: count_up(buckets[2], "c", counts, progress)),
                 lambda: watch_all(watch, seen),
             )
         state(
