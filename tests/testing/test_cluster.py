@@ -54,7 +54,7 @@ def test_a_started_cluster_has_a_leader_that_sees_all(cluster: NatsCluster) -> N
     node = cluster.node(leader)
     assert node.name == leader
     assert leader_and_others(node)[1] == names - {leader}
-    with pytest.raises(StopIteration):
+    with pytest.raises(ValueError, match="its nodes are node-1"):
         cluster.node("another")
 
 
