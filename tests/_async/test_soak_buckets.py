@@ -12,7 +12,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, pause, together
-from tests._async.trouble import PATIENT, Progress, is_passing, trouble
+from tests._async.trouble import PATIENT, Progress, created, is_passing, trouble
 from tests.conftest import VERSION
 from tests.soak import rounds, state
 from twinstream.models import ObjectStoreConfig, StreamConfig
@@ -123,7 +123,7 @@ async def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
             allow_direct=True,
             allow_rollup_hdrs=True,
         )
-        stream = await jet.create_stream(config)
+        stream = await created(lambda: jet.create_stream(config))
         buckets = [
             await each.jetstream(timeout=5).get_key_value(name) for each in (first, second, third)
         ]
@@ -181,7 +181,8 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         js.connect(url, reconnect=PATIENT) as second,
     ):
         config = ObjectStoreConfig(bucket=name, num_replicas=3)
-        store = await first.jetstream(timeout=5).create_object_store(config)
+        jet = first.jetstream(timeout=5)
+        store = await created(lambda: jet.create_object_store(config))
         other = await second.jetstream(timeout=5).get_object_store(name)
         progress = Progress()
         # All contents that an object may have, and the one that it must have.

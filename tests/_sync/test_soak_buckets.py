@@ -13,7 +13,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, pause, together
-from tests._sync.trouble import PATIENT, Progress, is_passing, trouble
+from tests._sync.trouble import PATIENT, Progress, created, is_passing, trouble
 from tests.conftest import VERSION
 from tests.soak import rounds, state
 from twinstream.models import ObjectStoreConfig, StreamConfig
@@ -124,7 +124,7 @@ def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
             allow_direct=True,
             allow_rollup_hdrs=True,
         )
-        stream = jet.create_stream(config)
+        stream = created(lambda: jet.create_stream(config))
         buckets = [each.jetstream(timeout=5).get_key_value(name) for each in (first, second, third)]
         buckets[0].create("count", b"0 start")
         puts, counts, progress = Writes(), Writes(), Progress()
@@ -180,7 +180,8 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         js.connect(url, reconnect=PATIENT) as second,
     ):
         config = ObjectStoreConfig(bucket=name, num_replicas=3)
-        store = first.jetstream(timeout=5).create_object_store(config)
+        jet = first.jetstream(timeout=5)
+        store = created(lambda: jet.create_object_store(config))
         other = second.jetstream(timeout=5).get_object_store(name)
         progress = Progress()
         # All contents that an object may have, and the one that it must have.

@@ -9,8 +9,9 @@ import js_sync as js
 from js_sync.runtime.concurrency import aside
 from tests._sync.flow import eventually, pause
 from tests._sync.leaders import step_down
+from twinstream.models.error_codes import NO_SUITABLE_PEERS
 
-__all__ = ["PATIENT", "Progress", "is_passing", "trouble"]
+__all__ = ["PATIENT", "Progress", "created", "is_passing", "trouble"]
 
 PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
 # What a call may end with while a group has no leader; whether it took effect is not known.
@@ -41,6 +42,23 @@ class Progress:
     def has(self, target):
         """Return whether the workers have reached `target`."""
         return self.done >= target
+
+
+def created(call):
+    """Return the result of a call that creates a stream, once the cluster has all of its nodes.
+
+    After a failure, the cluster's leader may regard a node as offline for a while.
+    """
+
+    def attempt():
+        try:
+            return call()
+        except js.JetStreamError as error:
+            if error.err_code != NO_SUITABLE_PEERS:
+                raise
+            return None
+
+    return eventually(attempt, patience=90)
 
 
 def healthy(stream):
