@@ -191,7 +191,7 @@ async def test_what_was_never_sent_is_not_counted(opened, name):
         await counter_stream(jet, name)
         counters = await js.JetStream(HeldUp(api_of(jet).transport)).counters(name)
         with pytest.raises(js.NoResponders):
-            await counters.add(f"nobody.{name}", timeout=2)
+            await counters.add(f"absent.{name}", timeout=2)
 
 
 async def test_a_stream_may_get_further_counters(opened, name):

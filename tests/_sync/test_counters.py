@@ -192,7 +192,7 @@ def test_what_was_never_sent_is_not_counted(opened, name):
         counter_stream(jet, name)
         counters = js.JetStream(HeldUp(api_of(jet).transport)).counters(name)
         with pytest.raises(js.NoResponders):
-            counters.add(f"nobody.{name}", timeout=2)
+            counters.add(f"absent.{name}", timeout=2)
 
 
 def test_a_stream_may_get_further_counters(opened, name):

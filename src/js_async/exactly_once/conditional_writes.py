@@ -15,7 +15,7 @@ from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
-from twinstream.core.error_details.wrong_sequence import is_behind, last_sequence
+from twinstream.core.error_details.wrong_sequence import is_doubtful
 from twinstream.core.exactly_once.attempts import Tries
 from twinstream.core.exactly_once.conditional_write import (
     AlreadyThere,
@@ -38,7 +38,6 @@ from twinstream.errors import (
     MessageNotFound,
     OutcomeUnknown,
     TwinstreamError,
-    WrongLastSequence,
 )
 from twinstream.models import PubAck
 
@@ -242,9 +241,7 @@ class SubjectWrite:
 
         See `wrong_sequence`. If the stream has one replica, every refusal is definite.
         """
-        if self._stream.config.num_replicas == 1 or not isinstance(refusal, WrongLastSequence):
-            return False
-        return last_sequence(refusal) is None or is_behind(refusal, expected_seq)
+        return self._stream.config.num_replicas != 1 and is_doubtful(refusal, expected_seq)
 
     async def upsert(self) -> Stored:
         """Store the message, and remove the earlier messages of its subject."""

@@ -275,11 +275,8 @@ class _Publishing:
                     self._api.log_retry(subject, engine.error)
                 return await self._pause(action.pause, answer)
             case Listen():
-                if answer is not None:
-                    end = Deadline(monotonic() + action.pause)
-                    await self._api.transport.replies.wait(answer, end)
-                    if answer.is_here():
-                        return await self._judge(answer)
+                if answer is not None and await self._arrives(answer, action.pause):
+                    return await self._judge(answer)
                 return await self._after(action.then, None)
             case Prove():
                 return await prove(self._api, self._request, action.refusal, self._deadline)
@@ -296,5 +293,9 @@ class _Publishing:
         if answer is None:
             await sleep(pause)
             return None
+        return await self._judge(answer) if await self._arrives(answer, pause) else None
+
+    async def _arrives(self, answer: Answer, pause: float) -> bool:
+        """Return whether a response arrives within `pause` seconds."""
         await self._api.transport.replies.wait(answer, Deadline(monotonic() + pause))
-        return await self._judge(answer) if answer.is_here() else None
+        return answer.is_here()

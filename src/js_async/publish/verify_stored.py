@@ -9,6 +9,7 @@ from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Backoff, Deadline, monotonic
 from twinstream.core.error_details.transient import is_transient
+from twinstream.core.error_details.wrong_sequence import SECOND_RESPONSE
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.header_names import MSG_ID, ROLLUP
 from twinstream.core.wire.headers import encode_headers
@@ -30,8 +31,6 @@ __all__ = ["prove"]
 # The first server version on which a probe has no side effect; see `prove`.
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 _BACKOFF: Final = Backoff(0.05, 1.0)
-# Seconds. A leader responds sooner than that after a former leader has responded.
-_SECOND_RESPONSE: Final = 0.1
 _UNKNOWN_ID: Final = b"%d" % ROLLUP_NOT_PERMITTED
 
 
@@ -100,7 +99,7 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
                 break
             answer.signal.clear()
         if unknown:
-            await replies.wait(answer, deadline.earlier(monotonic() + _SECOND_RESPONSE))
+            await replies.wait(answer, deadline.earlier(monotonic() + SECOND_RESPONSE))
     finally:
         replies.forget(answer)
     frame = unknown[0] if unknown and not answer.is_here() else answer.take(request.subject)

@@ -16,7 +16,7 @@ from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
-from twinstream.core.error_details.wrong_sequence import is_behind, last_sequence
+from twinstream.core.error_details.wrong_sequence import is_doubtful
 from twinstream.core.exactly_once.attempts import Tries
 from twinstream.core.exactly_once.conditional_write import (
     AlreadyThere,
@@ -39,7 +39,6 @@ from twinstream.errors import (
     MessageNotFound,
     OutcomeUnknown,
     TwinstreamError,
-    WrongLastSequence,
 )
 from twinstream.models import PubAck
 
@@ -241,9 +240,7 @@ class SubjectWrite:
 
         See `wrong_sequence`. If the stream has one replica, every refusal is definite.
         """
-        if self._stream.config.num_replicas == 1 or not isinstance(refusal, WrongLastSequence):
-            return False
-        return last_sequence(refusal) is None or is_behind(refusal, expected_seq)
+        return self._stream.config.num_replicas != 1 and is_doubtful(refusal, expected_seq)
 
     def upsert(self) -> Stored:
         """Store the message, and remove the earlier messages of its subject."""

@@ -16,7 +16,7 @@ from js_sync.publish.batch_outcome import BatchTrace
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.core.error_details.wrong_sequence import is_behind, is_doubtful
+from twinstream.core.error_details.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     read_batch_ack,
@@ -51,8 +51,6 @@ _SINCE_END_OF_BATCH: Final = (2, 14, 0)
 # The longest search for a batch that a replica refused because its log was behind (seconds). A
 # replica that lost the leadership learns that within this time.
 _LEARNING: Final = 0.5
-# Seconds. After a former leader refused a batch, the leader stores it sooner.
-_STORING: Final = 0.1
 
 
 @frozen
@@ -301,7 +299,7 @@ class AtomicBatch(Owned, BlockHint):
             if self._may_be_stored(refusal):
                 trace = BatchTrace(self._api, self._sheet, self._subject, began)
                 is_late = is_behind(refusal, self._sheet.expected)
-                patience = _LEARNING if is_late else _STORING
+                patience = _LEARNING if is_late else SECOND_RESPONSE
                 found = trace.find(deadline.earlier(monotonic() + patience))
                 if found is not None:
                     return found

@@ -276,11 +276,8 @@ class _Publishing:
                     self._api.log_retry(subject, engine.error)
                 return self._pause(action.pause, answer)
             case Listen():
-                if answer is not None:
-                    end = Deadline(monotonic() + action.pause)
-                    self._api.transport.replies.wait(answer, end)
-                    if answer.is_here():
-                        return self._judge(answer)
+                if answer is not None and self._arrives(answer, action.pause):
+                    return self._judge(answer)
                 return self._after(action.then, None)
             case Prove():
                 return prove(self._api, self._request, action.refusal, self._deadline)
@@ -297,5 +294,9 @@ class _Publishing:
         if answer is None:
             sleep(pause)
             return None
+        return self._judge(answer) if self._arrives(answer, pause) else None
+
+    def _arrives(self, answer: Answer, pause: float) -> bool:
+        """Return whether a response arrives within `pause` seconds."""
         self._api.transport.replies.wait(answer, Deadline(monotonic() + pause))
-        return self._judge(answer) if answer.is_here() else None
+        return answer.is_here()

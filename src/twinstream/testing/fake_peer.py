@@ -99,7 +99,7 @@ class FakePeer:
 
     def count(self, pattern: str) -> int:
         """Return the number of operations so far in whose line a regular expression is found."""
-        with self._stage.news:
+        with self._stage.changed:
             return sum(1 for each in self.operations if re.search(pattern, each.line))
 
     def fence(self) -> None:
@@ -216,7 +216,7 @@ class FakePeer:
     def wait_for(self, sign: str, *, timeout: float | None = None) -> None:
         """Wait until the test has called `FakeServer.tell` with this sign."""
         self._step += 1
-        if self._stage.wait(lambda: sign in self._stage.told or None, timeout) is None:
+        if self._stage.wait(lambda: sign in self._stage.given or None, timeout) is None:
             raise self._error(f"the test did not call tell({sign!r})", self._seen)
 
     def reach(self, sign: str) -> None:
@@ -287,7 +287,7 @@ class FakePeer:
 
         Raises `ScriptError` if there is no such subscription.
         """
-        with self._stage.news:
+        with self._stage.changed:
             operations = list(self.operations)
         listening: dict[str, str] = {}
         for each in operations:
@@ -305,7 +305,7 @@ class FakePeer:
         )
 
     def _error(self, what: str, since: int) -> ScriptError:
-        with self._stage.news:
+        with self._stage.changed:
             received = [repr(each) for each in self.operations[since:]][-_SHOWN:]
         rest = self._splitter.rest
         parts = [f"connection {self.number}, step {self._step}: {what}"]

@@ -22,23 +22,23 @@ class ScriptError(AssertionError):
 class Stage:
     """The condition on which all threads of a fake server wait, and the state that it protects.
 
-    `told` are the signs that the test has given to scripts, and `reached` are the signs that
+    `given` are the signs that the test has given to scripts, and `reached` are the signs that
     scripts have given to the test. A sign is any string. `failures` are the errors of scripts.
     """
 
     def __init__(self, patience: float) -> None:
         self.patience: Final = patience
-        self.news: Final = threading.Condition()
-        self.told: Final[set[str]] = set()
+        self.changed: Final = threading.Condition()
+        self.given: Final[set[str]] = set()
         self.reached: Final[set[str]] = set()
         self.failures: Final[list[ScriptError]] = []
         self.is_over = False
 
     def note(self, change: Callable[[], object]) -> None:
         """Call `change`, which changes the state, with the lock held; notify waiting threads."""
-        with self.news:
+        with self.changed:
             change()
-            self.news.notify_all()
+            self.changed.notify_all()
 
     def wait(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
         """Wait until `ready` returns a value other than `None`, and return this value.
@@ -48,10 +48,10 @@ class Stage:
         that it raises ends the wait.
         """
         deadline = time.monotonic() + (self.patience if seconds is None else seconds)
-        with self.news:
+        with self.changed:
             while True:
                 found = ready()
                 left = deadline - time.monotonic()
                 if found is not None or left <= 0 or self.is_over:
                     return found
-                self.news.wait(min(left, _LONGEST))
+                self.changed.wait(min(left, _LONGEST))

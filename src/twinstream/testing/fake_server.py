@@ -81,11 +81,11 @@ class FakeServer:
 
     def tell(self, sign: str) -> None:
         """Let scripts that wait for this sign (`FakePeer.wait_for`) continue."""
-        self._stage.note(lambda: self._stage.told.add(sign))
+        self._stage.note(lambda: self._stage.given.add(sign))
 
     def reached(self, sign: str) -> bool:
         """Return whether a script has called `FakePeer.reach` with this sign."""
-        with self._stage.news:
+        with self._stage.changed:
             return sign in self._stage.reached
 
     @property
@@ -98,14 +98,14 @@ class FakeServer:
 
         The operations are sorted by connection.
         """
-        with self._stage.news:
+        with self._stage.changed:
             every = [each for peer in self._peers for each in peer.operations]
         return [each for each in every if re.search(pattern, each.line)]
 
     @property
     def failures(self) -> list[ScriptError]:
         """The failures of scripts so far."""
-        with self._stage.news:
+        with self._stage.changed:
             return list(self._stage.failures)
 
     # ---- life
@@ -188,7 +188,7 @@ class FakeServer:
                 sock, _ = listener.accept()
             except OSError:
                 return
-            with self._stage.news:
+            with self._stage.changed:
                 over = self._stage.is_over
             if over:
                 sock.close()

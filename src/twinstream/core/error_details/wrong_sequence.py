@@ -12,9 +12,14 @@ Such a refusal reports a last sequence below the expected one (10071), or anothe
 
 from __future__ import annotations
 
+from typing import Final
+
 from twinstream.errors import TwinstreamError, WrongLastSequence
 
-__all__ = ["is_behind", "is_doubtful", "last_sequence"]
+__all__ = ["SECOND_RESPONSE", "is_behind", "is_doubtful", "last_sequence"]
+
+SECOND_RESPONSE: Final = 0.1
+"""Seconds within which the leader responds after a former leader has responded."""
 
 
 def last_sequence(error: WrongLastSequence) -> int | None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
-from twinstream.core.error_details.wrong_sequence import is_behind, is_doubtful
+from twinstream.core.error_details.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
 from twinstream.errors import (
     BadAnswer,
@@ -38,9 +38,6 @@ from twinstream.errors import (
 from twinstream.models.records import frozen
 
 __all__ = ["Action", "Explain", "Fail", "Listen", "Prove", "PublishEngine", "Send"]
-
-# Seconds. A leader acknowledges a message sooner than that after a former leader refused it.
-_SECOND_RESPONSE: Final = 0.1
 
 
 @frozen
@@ -145,9 +142,12 @@ class PublishEngine:
     def failed(self, error: TwinstreamError, left: float) -> Action:
         """Record the error of an attempt, `left` seconds before the deadline; return an action."""
         self.error = error
-        if self._expected is not None and is_doubtful(error, self._expected):
-            return self._doubtful(error, self._expected, left)
-        self.may_be_stored = self.may_be_stored or 0 < self._behind_at < self.attempts
+        expected = self._expected
+        lags = expected is not None and is_behind(error, expected)
+        if not lags:
+            self.may_be_stored = self.may_be_stored or 0 < self._behind_at < self.attempts
+        if expected is not None and is_doubtful(error, expected):
+            return self._doubtful(error, lags, left)
         if self._may_send(error, left):
             self.may_be_stored = self.may_be_stored or isinstance(error, LOST_RESPONSE)
             return Send(self._policy.wait if needs_pause(error) else 0.0)
@@ -195,21 +195,19 @@ class PublishEngine:
         lacks_leader = self._lacks_leader is not None
         return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
 
-    def _doubtful(self, error: TwinstreamError, expected: int, left: float) -> Action:
+    def _doubtful(self, error: TwinstreamError, lags: bool, left: float) -> Action:
         """Decide after a refusal that may come from a former leader.
 
-        If the replica lacks messages, the message is sent once more. The pause is longer than such
-        a replica takes to learn of the new leader, and the new leader's acknowledgement may arrive
-        during the pause. Leaders also refuse messages because of writes in flight, so these
-        messages are not sent again: the outcome of the first attempt would become unknown.
+        If the replica lacks messages (`lags`), the message is sent once more. The pause is longer
+        than such a replica takes to learn of the new leader, and the new leader's acknowledgement
+        may arrive during the pause. Leaders also refuse messages because of writes in flight, so
+        these messages are not sent again: the outcome of the first attempt would become unknown.
         """
         may_send = self.may_repeat and left > self._policy.wait
-        if is_behind(error, expected) and may_send and not self._behind_at:
+        if lags and may_send and not self._behind_at:
             self._behind_at = self.attempts
             return Send(self._policy.wait)
-        if not is_behind(error, expected):
-            self.may_be_stored = self.may_be_stored or 0 < self._behind_at < self.attempts
-        pause = max(min(self._policy.wait, _SECOND_RESPONSE, left), 0.0)
+        pause = max(min(self._policy.wait, SECOND_RESPONSE, left), 0.0)
         return Listen(pause, Prove(error) if self.may_be_stored else Fail(error))
 
     def _unserved(self, why: NoResponders) -> Fail:
