@@ -500,6 +500,51 @@ def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path)
             assert restored.cached_info.state.last_seq == 1
 
 
+def refusal(code: int, text: str) -> dict[str, object]:
+    return {"error": {"code": 500, "err_code": code, "description": text}}
+
+
+EARLIER_ENDED = refusal(10048, "EOF")
+EARLIER_STALLED = refusal(10062, "restore failed: stalled")
+NAME_IN_USE = refusal(10130, "stream name already in use, can not restore")
+
+
+def test_failure_of_an_earlier_restore_is_not_that_of_the_next(tmp_path):
+    """A cluster responds with it to the next request, whose stream it then removes."""
+    (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
+    (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for late in (EARLIER_ENDED, NAME_IN_USE, EARLIER_STALLED, NAME_IN_USE, None):
+            asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
+            peer.answer(asked, late or {"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"})
+        peer.message(peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x").reply, b"")
+        made = {"config": CONFIG, "state": STATE, "created": "2026-01-01T00:00:00Z"}
+        peer.answer(peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x"), made)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            restored = connection.jetstream().restore(tmp_path)
+            assert restored.cached_info.state.last_seq == 1
+
+
+def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
+    (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
+    (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S"), NAME_IN_USE)
+        peer.until_left()
+        assert peer.count(r"^PUB .*RESTORE") == 1
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            with pytest.raises(js.StreamExists):
+                connection.jetstream().restore(tmp_path)
+
+
 def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
     count = rounds(5000, 1_000_000)
     with opened(timeout=60) as jet:

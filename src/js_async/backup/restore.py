@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -14,7 +15,7 @@ from js_async.api.api import Api
 from js_async.backup.disk import open_regular
 from js_async.backup.files import read_backup, verify
 from js_async.client.requests import Answer
-from js_async.runtime.concurrency import Signal, aside, sleep
+from js_async.runtime.concurrency import Handler, Signal, aside, sleep
 from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.base.check_callbacks import check_told
@@ -29,11 +30,17 @@ from twinstream.errors import (
     BadAnswer,
     BadArgument,
     ConnectionLost,
+    JetStreamError,
     NoResponders,
     StreamNotFound,
     TwinstreamError,
 )
 from twinstream.models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
+from twinstream.models.error_codes import (
+    RESTORE_FAILED,
+    STREAM_ASSIGNMENT,
+    STREAM_NAME_EXISTS_RESTORE,
+)
 from twinstream.models.records import frozen
 
 __all__ = ["restore"]
@@ -44,10 +51,16 @@ _LOG: Final = Log()
 #: send at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: How long the first chunk is sent again while there are no responders, and the pause between two
-#: attempts (seconds).
+#: How long the first chunk is sent again while there are no responders, and how long a request is
+#: sent again that got the failure of an earlier restore; the pause between attempts (seconds).
 _PATIENCE: Final = 2.0
 _PAUSE: Final = 0.05
+
+#: The failures of a restore that has begun. As the response to a request, they are of another one.
+_FAILURES: Final = (STREAM_ASSIGNMENT, RESTORE_FAILED)
+
+#: The refusals that pass once the server has removed what it began.
+_PASSING: Final = (*_FAILURES, STREAM_NAME_EXISTS_RESTORE)
 
 
 @frozen
@@ -85,8 +98,6 @@ async def restore(
     await aside(lambda: verify(backup))
     request = {name: members[name] for name in ("config", "state")}
 
-    subject = api.subjects.stream("RESTORE", backup.stream)
-
     def sending(answer: dict[str, Any]) -> _Sending:
         return _Sending(api, backup, wish, str(answer["deliver_subject"]))
 
@@ -94,19 +105,43 @@ async def restore(
         answer, cut = what
         await sending(answer).give_up(cut)
 
-    try:
-        # If the call is interrupted, `undo` deletes the incomplete stream. `undo` is only called
-        # after a response, which proves that the stream did not exist before.
-        answer = await api.call_through(subject, request, undo)
-    except LOST_RESPONSE as error:
-        error.add_note(
-            f"the server may have begun: if {backup.stream} did not exist before, delete the"
-            " present one, and restore again"
-        )
-        raise
+    answer = await _begin(api, backup.stream, request, undo)
     made = await sending(answer).run()
     _LOG(Restored(backup.stream, backup.size, monotonic() - began))
     return made
+
+
+async def _begin(
+    api: Api,
+    stream: str,
+    request: dict[str, Any],
+    undo: Handler[tuple[dict[str, Any], BaseException]],
+) -> dict[str, Any]:
+    """Ask the server to restore `stream`, and return its response.
+
+    If the call is interrupted, `undo` deletes the incomplete stream. `undo` is only called after a
+    response, which proves that the stream did not exist before.
+
+    In a cluster, the failure of an earlier restore can arrive late. The server then responds with
+    it to the next restore of that name and removes what that one has begun (seen once on 2.15.1,
+    on a busy machine). The request is therefore repeated, at first until that removal is complete.
+    """
+    subject = api.subjects.stream("RESTORE", stream)
+    patience, late = Deadline.after(_PATIENCE), False
+    while True:
+        try:
+            return await api.call_through(subject, request, undo)
+        except LOST_RESPONSE as error:
+            error.add_note(
+                f"the server may have begun: if {stream} did not exist before, delete the present"
+                " one, and restore again"
+            )
+            raise
+        except JetStreamError as error:
+            late = late or error.err_code in _FAILURES
+            if not late or error.err_code not in _PASSING or patience.expired():
+                raise
+        await sleep(_PAUSE)
 
 
 class _Sending:
@@ -164,11 +199,13 @@ class _Sending:
         api, stream = self._api, self._backup.stream
         try:
             await api.transport.ready(api.deadline())
-            try:
+            # After a refusal, or after other chunks, the server has ended the transfer if it no
+            # longer listens. Before the first chunk, it may not listen yet.
+            is_known = self._sent > 0 or isinstance(error, JetStreamError)
+            patience = Deadline.after(0.0 if is_known else _PATIENCE)
+            with suppress(NoResponders):
                 # An empty message ends the transfer: the server no longer waits for chunks.
-                await api.transport.ask(self._subject, b"", b"", api.deadline())
-            except NoResponders:
-                pass  # The server has already ended the transfer.
+                await self._ask(b"", api.timeout, patience)
             await api.call_raw(api.subjects.stream("DELETE", stream), None)
         except StreamNotFound:
             return
@@ -190,7 +227,8 @@ class _Sending:
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
         for chunk in await aside(lambda: self._read(file, 1)):
-            await self._send_first_chunk(chunk)
+            frame = await self._ask(chunk, self._wish.timeout, Deadline.after(_PATIENCE))
+            self._count_chunk(_payload(frame), chunk)
         while True:
             # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
             chunks = await aside(lambda: self._read(file, window // 2 + 1))
@@ -204,24 +242,21 @@ class _Sending:
         while self._in_flight:
             await self._settle()
 
-    async def _send_first_chunk(self, chunk: bytes) -> None:
-        """Send the first chunk, and repeat it while there are no responders.
+    async def _ask(self, chunk: bytes, timeout: float, patience: Deadline) -> Frame:
+        """Send a chunk and return the response. Repeat it while there are no responders.
 
         In a cluster, the client may learn the subject for the chunks before all servers know the
-        subscription to it (seen once on 2.15.1, with a server 0.1 s away).
+        subscription to it (2.15.1: up to 8 of 60 times for a restore in a cluster on one machine).
         """
-        patience = Deadline.after(_PATIENCE)
         while True:
-            deadline = self._api.deadline(self._wish.timeout)
             try:
-                frame = await self._api.transport.ask(self._subject, b"", chunk, deadline)
+                return await self._api.transport.ask(
+                    self._subject, b"", chunk, self._api.deadline(timeout)
+                )
             except NoResponders:
                 if patience.expired():
                     raise
                 await sleep(_PAUSE)
-                continue
-            self._count_chunk(_payload(frame), chunk)
-            return
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))

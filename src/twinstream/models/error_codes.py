@@ -109,6 +109,9 @@ SOURCE_MAX_MSG_SIZE: Final = 10046
 STORAGE_EXCEEDED: Final = 10047
 """The storage limit is reached."""
 
+STREAM_ASSIGNMENT: Final = 10048
+"""A server cannot take over the stream that was assigned to it."""
+
 STREAM_CREATE: Final = 10049
 """The stream cannot be created."""
 
@@ -633,6 +636,7 @@ NAMES: Final[dict[int, str]] = {
     10044: "SERVER_NOT_MEMBER",
     10046: "SOURCE_MAX_MSG_SIZE",
     10047: "STORAGE_EXCEEDED",
+    10048: "STREAM_ASSIGNMENT",
     10049: "STREAM_CREATE",
     10052: "STREAM_INVALID_CONFIG",
     10054: "MESSAGE_TOO_LARGE",
@@ -834,6 +838,7 @@ STATUS: Final[dict[int, int]] = {
     10044: 400,
     10046: 400,
     10047: 500,
+    10048: 500,
     10049: 500,
     10052: 500,
     10054: 400,
