@@ -125,7 +125,7 @@ def _begin(
 
     In a cluster, the failure of an earlier restore can arrive late. The server then responds with
     it to the next restore of that name and removes what that one has begun (seen once on 2.15.1,
-    on a busy machine). The request is therefore repeated, at first until that removal is complete.
+    on a busy machine). The request is therefore repeated.
     """
     subject = api.subjects.stream("RESTORE", stream)
     patience, late = Deadline.after(_PATIENCE), False
@@ -202,7 +202,7 @@ class _Sending:
             api.transport.ready(api.deadline())
             # After a refusal, or after other chunks, the server has ended the transfer if it no
             # longer listens. Before the first chunk, it may not listen yet.
-            is_known = self._sent > 0 or isinstance(error, JetStreamError)
+            is_known = self._sent > 0 or isinstance(error, (JetStreamError, NoResponders))
             patience = Deadline.after(0.0 if is_known else _PATIENCE)
             with suppress(NoResponders):
                 # An empty message ends the transfer: the server no longer waits for chunks.
