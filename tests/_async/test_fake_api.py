@@ -41,6 +41,23 @@ async def test_a_creation_that_is_forgotten_is_sent_again():
             assert session_of(connection).replies.open_requests == 0
 
 
+async def test_a_reset_that_no_server_passes_on_is_sent_again():
+    """A server that does not know the leader of a new consumer drops the request."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        lost = peer.expect(r"CONSUMER\.RESET\.S\.c")
+        again = peer.expect(r"CONSUMER\.RESET\.S\.c")
+        assert (again.reply, again.json) == (lost.reply, {"seq": 4})
+        peer.answer(again, {**CONSUMER, "reset_seq": 4})
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
+            assert (await consumer.reset(4)).name == "c"
+
+
 async def test_a_creation_waits_for_a_leader():
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async.api.api import Api
+from js_async.api.served import ask_served
 from js_async.client.owned import Owned
 from js_async.client.requests import Answer
 from js_async.publish.batch_outcome import BatchTrace
@@ -228,7 +229,8 @@ class AtomicBatch(Owned, BlockHint):
             # the server has capacity for another batch.
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
-                frame = await transport.ask(part.subject, part.headers, part.data, deadline)
+                # The stream may be new. Without responders, no server has received the message.
+                frame = await ask_served(transport, part.subject, part.headers, part.data, deadline)
                 read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.api.api import Api
+from js_sync.api.served import ask_served
 from js_sync.client.owned import Owned
 from js_sync.client.requests import Answer
 from js_sync.publish.batch_outcome import BatchTrace
@@ -229,7 +230,8 @@ class AtomicBatch(Owned, BlockHint):
             # the server has capacity for another batch.
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
-                frame = transport.ask(part.subject, part.headers, part.data, deadline)
+                # The stream may be new. Without responders, no server has received the message.
+                frame = ask_served(transport, part.subject, part.headers, part.data, deadline)
                 read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)
