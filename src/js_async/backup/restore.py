@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from js_async.api.api import Api
-from js_async.api.served import ask_served
 from js_async.backup.disk import open_regular
 from js_async.backup.files import read_backup, verify
 from js_async.client.requests import Answer
@@ -252,7 +251,7 @@ class _Sending:
         subscription to it (2.15.1: up to 8 of 60 times for a restore in a cluster on one machine).
         """
         deadline = self._api.deadline(timeout)
-        return await ask_served(self._api.transport, self._subject, b"", chunk, deadline, patience)
+        return await self._api.ask(self._subject, b"", chunk, deadline, spreading=patience)
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from js_async.api.api import Api
-from js_async.api.served import ask_served
 from js_async.client.owned import Owned
 from js_async.client.requests import Answer
 from js_async.publish.batch_outcome import BatchTrace
@@ -230,7 +229,7 @@ class AtomicBatch(Owned, BlockHint):
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
                 # The stream may be new. Without responders, no server has received the message.
-                frame = await ask_served(transport, part.subject, part.headers, part.data, deadline)
+                frame = await self._api.ask(part.subject, part.headers, part.data, deadline)
                 read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from js_sync.api.api import Api
-from js_sync.api.served import ask_served
 from js_sync.backup.disk import open_regular
 from js_sync.backup.files import read_backup, verify
 from js_sync.client.requests import Answer
@@ -253,7 +252,7 @@ class _Sending:
         subscription to it (2.15.1: up to 8 of 60 times for a restore in a cluster on one machine).
         """
         deadline = self._api.deadline(timeout)
-        return ask_served(self._api.transport, self._subject, b"", chunk, deadline, patience)
+        return self._api.ask(self._subject, b"", chunk, deadline, spreading=patience)
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))

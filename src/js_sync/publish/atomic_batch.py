@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.api.api import Api
-from js_sync.api.served import ask_served
 from js_sync.client.owned import Owned
 from js_sync.client.requests import Answer
 from js_sync.publish.batch_outcome import BatchTrace
@@ -231,7 +230,7 @@ class AtomicBatch(Owned, BlockHint):
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
                 # The stream may be new. Without responders, no server has received the message.
-                frame = ask_served(transport, part.subject, part.headers, part.data, deadline)
+                frame = self._api.ask(part.subject, part.headers, part.data, deadline)
                 read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)

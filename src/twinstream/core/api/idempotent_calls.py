@@ -8,8 +8,9 @@ is no response, if it was refused because there was no leader, or if the connect
 The leader of a new stream or consumer subscribes to its subjects. In a cluster, the other servers
 learn of these subscriptions some milliseconds later. Until then, such a server replies that there
 are no responders, although the creation is confirmed (server 2.15.1: 6 to 22 of 100 requests of
-another client right after the creation, by kind, in a cluster of three). No server has received the
-request then, so any request may be sent again.
+another client right after the creation, by kind, in a cluster of three). A leaf node that has just
+started does so for requests to its hub. No server has received the request then, so any request may
+be sent again.
 """
 
 from __future__ import annotations
