@@ -67,7 +67,8 @@ class Lossy:
     behind` and `lost in flight`, the server does not receive the message that is refused. A word
     may be replaced by a function, which runs before the response is lost and may return a word.
 
-    Requests to the API of JetStream are never lost; `api` has their subjects.
+    Requests to the API of JetStream are never lost; `api` has their subjects. `outdated` has the
+    frames that replace the next responses with a stored message, as a former leader sends them.
     """
 
     def __init__(self, transport):
@@ -75,6 +76,7 @@ class Lossy:
         self.replies = _Replies(transport, self)
         self.losses = []
         self.api = []
+        self.outdated = []
         self.asked = 0
 
     def __getattr__(self, name):
@@ -86,6 +88,8 @@ class Lossy:
     async def ask(self, subject, headers, payload, deadline, **options):
         if subject.startswith("$JS.API"):
             self.api.append(subject)
+            if self.outdated and ".STREAM.MSG.GET." in subject:
+                return self.outdated.pop(0)
             return await self._transport.ask(subject, headers, payload, deadline, **options)
         self.asked += 1
         loss = self.losses.pop(0) if self.losses else ""

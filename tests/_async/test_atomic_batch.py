@@ -460,6 +460,39 @@ async def answered_if_sent(fake, number, position):
     return number > position or fake.reached(f"answered {number}")
 
 
+async def test_the_first_message_waits_until_the_stream_is_reached():
+    """In a cluster, some servers learn of a new stream later than its creator."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.message(peer.expect(r"^HPUB s\.0 ").reply, status="503")
+        peer.answer(peer.expect(r"^HPUB s\.0 "), b"")
+        commit = peer.expect(r"^HPUB s\.0 ")
+        peer.answer(commit, {"stream": "S", "seq": 7, "batch": "b", "count": 1})
+
+    with FakeServer(script) as fake:
+        async with js.connect(fake.url) as connection:
+            async with connection.jetstream().atomic_batch(id="b") as batch:
+                await batch.add("s.0", b"x")
+            assert batch.ack.seq == 7
+
+
+async def test_a_batch_without_a_stream_has_no_responders():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if request.reply:
+                peer.message(request.reply, status="503")
+
+    with FakeServer(script) as fake:
+        async with js.connect(fake.url) as connection:
+            batch = connection.jetstream(timeout=600).atomic_batch()
+            with pytest.raises(js.NoResponders):
+                await batch.add("s.0", b"x")
+            assert batch.outcome is js.AtomicOutcome.ABANDONED
+
+
 async def test_a_commit_that_somebody_else_answers_is_not_believed():
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -458,6 +458,30 @@ async def test_the_leader_acknowledges_what_a_former_leader_refused(way):
 
 
 @both
+@pytest.mark.parametrize("name", ["Last-Subject-Sequence", "Last-Sequence"])
+async def test_an_expectation_in_a_header_is_one(way, name):
+    """A former leader may refuse it, too. The message is not sent again, as without the header."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        request = peer.expect(ORDERS)
+        behind(peer, request, 4)
+        peer.fence()
+        stored(peer, request, 10)
+        behind(peer, peer.expect(ORDERS), 4)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            options = {"headers": {f"Nats-Expected-{name}": "9"}, "timeout": 30}
+            assert (await way(jet, **options)).seq == 10
+            with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 4"):
+                await way(jet, **options)
+        assert len(server.operations(ORDERS)) == 2
+
+
+@both
 async def test_a_message_that_only_a_former_leader_got_is_sent_again(way):
     def script(peer: FakePeer) -> None:
         peer.handshake(cluster="c")

@@ -10,6 +10,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
+from tests.fake.answers import describe
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.testing import FakePeer, FakeServer
 
@@ -152,6 +153,45 @@ async def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, 
             await schedules.finish(current, subject)
         with pytest.raises(js.BadArgument, match="is set by the schedule itself"):
             await schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
+
+
+SCHEDULE = js.StoredSchedule(
+    subject="s.timer",
+    schedule=js.Schedule.at(FAR),
+    target="s.timeout",
+    source=None,
+    ttl=None,
+    rollup=False,
+    data=b"",
+    headers=js.Headers(()),
+    seq=9,
+    time=Timestamp.from_ns(0),
+)
+
+
+@pytest.mark.parametrize("first", ["acknowledged", "lost", "silent"])
+async def test_a_former_leader_does_not_decide_about_a_result(first):
+    """Its refusal, or a lost response, is followed by the acknowledgement of the leader."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        describe(peer, allow_msg_schedules=True)
+        request = peer.expect("HPUB s.result ")
+        assert b"Nats-Expected-Last-Subject-Sequence: 9\r\n" in request.headers
+        assert b"Nats-Expected-Last-Subject-Sequence-Subject: s.timer\r\n" in request.headers
+        if first != "silent":
+            error = {"code": 400, "err_code": 10071, "description": "wrong last sequence: 4"}
+            peer.answer(request, {"error": error, "stream": "S", "seq": 0})
+            peer.fence()
+        if first != "acknowledged":
+            request = peer.expect("HPUB s.result ")
+        peer.answer(request, {"stream": "S", "seq": 10})
+        peer.until_left()
+
+    with FakeServer(script) as fake:
+        async with js.connect(fake.url) as connection:
+            schedules = await connection.jetstream().schedules("S")
+            assert (await schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
 
 
 async def test_a_wildcard_is_no_schedule(opened, name):

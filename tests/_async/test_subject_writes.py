@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,8 @@ import js_async as js
 from tests._async.flow import pause, together
 from tests._async.lossy import Lossy
 from tests.inside import session_of
-from twinstream.models import StreamConfig
+from twinstream.core.deadline import Deadline
+from twinstream.models import KeyValueConfig, StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
 FORMS = pytest.mark.parametrize(
@@ -309,6 +311,58 @@ async def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, nam
         link.losses = ["lost " + refusal]
         with pytest.raises(js.WrongLastSequence):
             await jet.update(f"{name}.1", b"4", third.seq - 1)
+
+
+async def last_frame(link, stream, subject):
+    """Return the response with the last message of a subject."""
+    body = json.dumps({"last_by_subj": subject}).encode()
+    target = f"$JS.API.STREAM.MSG.GET.{stream}"
+    return await link.ask(target, b"", body, Deadline.after(20), repeatable=True)
+
+
+@pytest.mark.parametrize("case", ["stored", "lost", "refused"])
+async def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name, case):
+    """The former leader still has a message that was removed."""
+    async with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        stream = await made(jet, name, num_replicas=3, max_msgs_per_subject=1)
+        await jet.insert(f"{name}.1", b"before")
+        before = await last_frame(link, name, f"{name}.1")
+        await stream.purge(subject=f"{name}.1")
+        if case == "refused":
+            await jet.insert(f"{name}.1", b"of another client")
+        link.losses = ["lost behind" if case == "lost" else "behind"]
+        link.outdated = [before]
+        found = await jet.insert(f"{name}.1", b"2")
+        if case == "refused":
+            assert isinstance(found, js.AlreadyThere)
+            assert found.message.data == b"of another client"
+        else:
+            assert (found.stream, found.seq) == (name, 2)
+            assert isinstance(found, js.Stored)
+
+
+@pytest.mark.parametrize("marker", [True, False])
+async def test_a_former_leaders_value_does_not_prevent_a_creation(cluster, name, marker):
+    async with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        bucket = await jet.create_key_value(KeyValueConfig(bucket=name, num_replicas=3))
+        await bucket.create("a", b"before")
+        before = await last_frame(link, f"KV_{name}", f"$KV.{name}.a")
+        if marker:
+            await bucket.purge("a")
+        else:
+            await jet.bind_stream(f"KV_{name}").purge(subject=f"$KV.{name}.a")
+            link.losses = ["behind"]
+        link.outdated = [before]
+        revision = await bucket.create("a", b"2")
+        assert (await bucket.get("a")).revision == revision
+        link.outdated = [before]
+        with pytest.raises(js.KeyExists) as caught:
+            await bucket.create("a", b"3")
+        assert caught.value.entry.value == b"2"
 
 
 @REPLICAS

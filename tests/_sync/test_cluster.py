@@ -92,6 +92,51 @@ def test_leaders_step_down_in_favour_of_somebody(cluster, name):
         jet.delete_stream(name)
 
 
+def test_what_another_client_created_is_reached_at_once(cluster, name):
+    """The server of the other client may learn of the leaders some milliseconds later."""
+    here, there = cluster.servers[0].url, cluster.servers[1].url
+    with js.connect(here) as connection, js.connect(there) as other:
+        jet, far = connection.jetstream(timeout=20), other.jetstream(timeout=20)
+
+        def config(stream):
+            return StreamConfig(name=stream, subjects=[f"{stream}.>"], num_replicas=3)
+
+        answered(jet.create_stream, config(name))
+        for number in range(20):
+            for way in ("fetch", "each", "messages"):
+                durable = f"{way}{number}"
+                jet.create_consumer(name, ConsumerConfig(durable_name=durable))
+                consumer = far.bind_consumer(name, durable)
+                if way == "fetch":
+                    assert not consumer.fetch(1, wait="none")
+                elif way == "each":
+                    each = consumer.fetch_each(1, wait="none")
+                    assert [message for message in each] == []
+                else:
+                    with consumer.messages() as messages:
+                        with pytest.raises(js.RequestTimeout):
+                            messages.next(0.01)
+
+
+@pytest.mark.since("2.14")
+def test_what_another_client_created_is_written_and_reset_at_once(cluster, name):
+    here, there = cluster.servers[0].url, cluster.servers[1].url
+    with js.connect(here) as connection, js.connect(there) as other:
+        jet, far = connection.jetstream(timeout=20), other.jetstream(timeout=20)
+        for number in range(10):
+            stream = f"{name}{number}"
+            config = StreamConfig(
+                name=stream, subjects=[f"{stream}.>"], num_replicas=3, allow_atomic=True
+            )
+            answered(jet.create_stream, config)
+            with far.atomic_batch() as batch:
+                batch.add(f"{stream}.1", b"x")
+            assert batch.ack.seq == 1
+            jet.create_consumer(stream, ConsumerConfig(durable_name="c"))
+            assert (far.bind_consumer(stream, "c").reset()).name == "c"
+            jet.delete_stream(stream)
+
+
 def test_replica_is_removed_and_replaced(cluster, name):
     with js.connect(cluster.url, request_timeout=2) as connection:
         jet = connection.jetstream()

@@ -42,6 +42,69 @@ def test_a_creation_that_is_forgotten_is_sent_again():
             assert session_of(connection).replies.open_requests == 0
 
 
+def test_a_reset_that_no_server_passes_on_is_sent_again():
+    """A server that does not know the leader of a new consumer drops the request."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        lost = peer.expect(r"CONSUMER\.RESET\.S\.c")
+        again = peer.expect(r"CONSUMER\.RESET\.S\.c")
+        assert (again.reply, again.json) == (lost.reply, {"seq": 4})
+        peer.answer(again, {**CONSUMER, "reset_seq": 4})
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
+            assert (consumer.reset(4)).name == "c"
+
+
+CALLS = [
+    ("STREAM.INFO.S", lambda jet: jet.bind_stream("S").info(), CREATED),
+    ("STREAM.PURGE.S", lambda jet: jet.bind_stream("S").purge(), {"success": True, "purged": 1}),
+    ("STREAM.DELETE.S", lambda jet: jet.delete_stream("S"), {"success": True}),
+    (
+        "CONSUMER.CREATE.S",
+        lambda jet: jet.create_or_update_consumer("S", ConsumerConfig(durable_name="c")),
+        CONSUMER,
+    ),
+]
+EACH_CALL = pytest.mark.parametrize(
+    ("subject", "call", "response"), CALLS, ids=[subject for subject, *_ in CALLS]
+)
+
+
+@EACH_CALL
+def test_a_call_waits_until_jetstream_is_reached(subject, call, response):
+    """The leaf node of the client may have just connected. No server got the request."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for _ in range(3):
+            peer.message(peer.expect(subject).reply, status="503")
+        peer.answer(peer.expect(subject), response)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            call(connection.jetstream(timeout=30))
+
+
+@EACH_CALL
+def test_jetstream_that_is_off_is_reported(subject, call, response):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if request.line.startswith("PUB $JS.API"):
+                peer.message(request.reply, status="503")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            with pytest.raises(js.JetStreamOff, match=subject):
+                call(connection.jetstream(timeout=600))
+        assert 2 < len(server.operations(subject)) < 10
+
+
 def test_a_creation_waits_for_a_leader():
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -26,6 +26,7 @@ def test_a_status_in_an_empty_fetch(row):
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
+        peer.status(peer.expect_pull(), 404, "No Messages")
         for _ in range(2):
             peer.status(peer.expect_pull(), row.code, row.text)
         peer.deliver(peer.expect_pull(), 1, b"fine")
@@ -33,6 +34,8 @@ def test_a_status_in_an_empty_fetch(row):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             consumer = consumer_of(connection)
+            # Without responders, only the first fetch of a consumer is repeated.
+            assert consumer.next(timeout=5) is None
             if isinstance(row.empty, js.BatchEnd):
                 batch = consumer.fetch(5, max_bytes=1000, timeout=5)
                 assert (len(batch), batch.reason) == (0, row.empty)
@@ -48,7 +51,7 @@ def test_a_status_in_an_empty_fetch(row):
             message = consumer.next(timeout=5)
             assert message is not None
             assert message.data == b"fine"
-        assert len(server.operations("MSG.NEXT")) == 3
+        assert len(server.operations("MSG.NEXT")) == 4
 
 
 @CASES
@@ -279,11 +282,20 @@ def test_a_batch_is_not_confirmed_where_the_link_breaks():
             assert consumer.double_ack(batch, timeout=30) == list(batch)
 
 
+def got(connection):
+    return connection.jetstream().get_consumer("S", "c")
+
+
+HANDLES = pytest.mark.parametrize("handle", [got, consumer_of], ids=["got", "bound"])
+
+
+@HANDLES
 @pytest.mark.parametrize("wait", ["full", "first", "none"])
-def test_the_first_fetch_waits_until_the_consumer_is_reached(wait):
+def test_the_first_fetch_waits_until_the_consumer_is_reached(wait, handle):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
+        if handle is got:
+            peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
         for _ in range(3):
             peer.status(peer.expect_pull(), 503)
         peer.deliver(peer.expect_pull(), 1, b"fine")
@@ -291,7 +303,7 @@ def test_the_first_fetch_waits_until_the_consumer_is_reached(wait):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            consumer = connection.jetstream().get_consumer("S", "c")
+            consumer = handle(connection)
             [message] = consumer.fetch(1, wait=wait)
             assert message.data == b"fine"
             # The consumer existed: now it is deleted, or has no leader.
@@ -299,10 +311,57 @@ def test_the_first_fetch_waits_until_the_consumer_is_reached(wait):
                 consumer.fetch(1, wait=wait)
 
 
-def test_a_consumer_that_is_never_reached_has_no_responders():
+@HANDLES
+def test_the_first_iteration_of_a_fetch_waits_until_the_consumer_is_reached(handle):
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
+        if handle is got:
+            peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
+        for _ in range(3):
+            peer.status(peer.expect_pull(), 503)
+        pull = peer.expect_pull()
+        peer.deliver(pull, 1, b"fine")
+        peer.deliver(pull, 2, b"too")
+        peer.status(peer.expect_pull(), 503)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            consumer = handle(connection)
+            messages = [message for message in consumer.fetch_each(2)]
+            assert [message.data for message in messages] == [b"fine", b"too"]
+            with pytest.raises(js.NoResponders):
+                consumer.fetch_each(2).next()
+
+
+def test_a_fetch_with_an_acknowledgement_waits_until_the_consumer_is_reached():
+    """No server has received the acknowledgement, so it is part of the repeated request."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        ack = peer.deliver(pull, 1, b"one")
+        request = peer.expect(r"^PUB \$JS\.ACK")
+        peer.message(request.reply, status="503")
+        again = peer.expect(r"^PUB \$JS\.ACK")
+        assert (again.subject, again.payload[:4]) == (ack, b"+NXT")
+        peer.deliver(again, 2, b"two")
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            message = jet.bind_consumer("S", "c").next()
+            # Another handle has not reached the consumer yet.
+            later = jet.bind_consumer("S", "c").ack_next(message)
+            assert later.data == b"two"
+
+
+@HANDLES
+@pytest.mark.parametrize("way", ["fetch", "each"])
+def test_a_consumer_that_is_never_reached_has_no_responders(handle, way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        if handle is got:
+            peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
         # As often as it asks, until it leaves.
         with suppress(ScriptError):
             while True:
@@ -310,7 +369,8 @@ def test_a_consumer_that_is_never_reached_has_no_responders():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            consumer = connection.jetstream().get_consumer("S", "c")
+            consumer = handle(connection)
+            call = consumer.fetch if way == "fetch" else consumer.fetch_each(1).next
             with pytest.raises(js.NoResponders, match="S/c"):
-                consumer.fetch(1, timeout=5)
+                call(1)
         assert len(server.operations("MSG.NEXT")) > 2

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from contextlib import ExitStack
 
@@ -239,16 +240,25 @@ def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
 # ---- what no server does on demand
 
 
-def coordinated(peer: FakePeer) -> None:
+def coordinated(peer: FakePeer, **server) -> None:
     """Answer the requests that a program sends before it uses the stream L."""
-    peer.handshake()
+    peer.handshake(**server)
+    peer.answer(peer.expect("STREAM.INFO.L"), described())
+
+
+def described(*subjects: str):
+    """Return the info of the stream L from a leader that most replicas follow.
+
+    `subjects` are those that match the filter of the request and have a message.
+    """
     config = {"name": "L", "subjects": ["L.held.>"], "retention": "limits", "storage": "file"}
     config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "max_consumers": -1}
     info = {"type": "io.nats.jetstream.api.v1.stream_info_response", "config": config}
-    info |= {"created": "2026-01-01T00:00:00Z", "state": {}}
-    info["state"] = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0}
-    info["state"] |= {"consumer_count": 0}
-    peer.answer(peer.expect("STREAM.INFO.L"), info)
+    replicas = [{"name": name, "current": True, "active": 1000} for name in ("n1", "n2")]
+    info["cluster"] = {"name": "c", "leader": "n3", "replicas": replicas}
+    state = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
+    state["subjects"] = dict.fromkeys(subjects, 1)
+    return info | {"created": "2026-01-01T00:00:00Z", "state": state}
 
 
 def test_a_confirmation_that_got_lost_is_found(server, name):
@@ -342,6 +352,110 @@ def stored(operation, seq):
             "time": "2026-01-01T00:00:00Z",
         },
     }
+
+
+def record_of(tenure, seq, time="2026-01-01T00:00:00Z"):
+    """Return the response with the record of a tenure."""
+    import base64
+
+    data = json.dumps({"owner": tenure, "tenure": tenure, "attempt": 1}).encode()
+    message = {"subject": SLOT, "seq": seq, "time": time, "data": base64.b64encode(data).decode()}
+    return {"type": "io.nats.jetstream.api.v1.stream_msg_get_response", "message": message}
+
+
+SLOT = "L.held.lock.a"
+LOOK = r"MSG\.GET\.L"
+PUT = r"HPUB L\.held\.lock\.a "
+INFO = r"STREAM\.INFO\.L"
+GONE = {"error": {"code": 404, "err_code": 10037, "description": "no message found"}}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_former_leader_does_not_end_a_lease(kept):
+    """It lacks the record. The leader decides whether the lease is lost."""
+
+    def script(peer: FakePeer) -> None:
+        coordinated(peer, cluster="c")
+        first = peer.expect(PUT)
+        peer.answer(first, {"stream": "L", "seq": 7})
+        peer.answer(peer.expect(PUT), refusal)
+        peer.answer(peer.expect(LOOK), GONE)
+        asked = peer.expect(INFO)
+        assert asked.json == {"subjects_filter": SLOT}
+        peer.answer(asked, described(*[SLOT] * kept))
+        if kept:
+            peer.answer(peer.expect(LOOK), stored(first, 7))
+            peer.answer(peer.expect(PUT), {"stream": "L", "seq": 8})
+            peer.reach("renewed")
+        peer.until_left()
+
+    def renewed():
+        return fake.reached("renewed")
+
+    with FakeServer(script) as fake:
+        with js.connect(fake.url) as connection:
+            locks = connection.jetstream().coordination("L")
+            # The lease is renewed after a second, and valid for three.
+            lease = locks.lock("a", ttl=4).acquire(timeout=5)
+            if kept:
+                eventually(renewed)
+                assert (lease.is_held, lease.lost) == (True, None)
+            else:
+                assert "its record was removed" in str(lease.wait_lost(timeout=30))
+
+
+def test_a_former_leader_does_not_confirm_a_release():
+    def script(peer: FakePeer) -> None:
+        coordinated(peer, cluster="c")
+        first = peer.expect(PUT)
+        peer.answer(first, {"stream": "L", "seq": 7})
+        peer.answer(peer.expect(r"MSG\.DELETE\.L"), GONE)
+        peer.answer(peer.expect(LOOK), GONE)
+        peer.answer(peer.expect(INFO), described(SLOT))
+        peer.answer(peer.expect(LOOK), stored(first, 7))
+        peer.answer(peer.expect(r"MSG\.DELETE\.L"), {"success": True})
+        peer.expect(r"PUB L\.freed\.lock\.a")
+        peer.until_left()
+
+    with FakeServer(script) as fake:
+        with js.connect(fake.url) as connection:
+            locks = connection.jetstream().coordination("L")
+            lease = locks.lock("a", ttl=3600).acquire(timeout=5)
+            assert lease.release(timeout=30)
+        assert len(fake.operations(r"MSG\.DELETE")) == 2
+
+
+@pytest.mark.parametrize("case", ["granted", "free", "held"])
+def test_a_former_leader_does_not_refuse_a_lock(case):
+    """It still has the record of an earlier holder.
+
+    The leader may have stored the refused record, may have no record, or that of another client.
+    """
+
+    def script(peer: FakePeer) -> None:
+        coordinated(peer, cluster="c")
+        first = peer.expect(PUT)
+        peer.answer(first, refusal)
+        peer.answer(peer.expect(LOOK), record_of("before", 4))
+        peer.answer(peer.expect(INFO), described(*[SLOT] * (case != "free")))
+        if case == "free":
+            peer.answer(peer.expect(PUT), {"stream": "L", "seq": 9})
+        else:
+            answer = stored(first, 9) if case == "granted" else record_of("other", 8)
+            peer.answer(peer.expect(LOOK), answer)
+        if case != "held":
+            assert peer.expect(r"MSG\.DELETE\.L").json["seq"] == 9
+        peer.until_left()
+
+    with FakeServer(script) as fake:
+        with js.connect(fake.url) as connection:
+            locks = connection.jetstream().coordination("L")
+            lease = locks.lock("a", ttl=3600).try_acquire()
+            if case == "held":
+                assert lease is None
+            else:
+                assert (lease.token, lease.is_held) == (9, True)
+                lease.release(timeout=0.01)
 
 
 # ---- long trouble

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,8 @@ import js_sync as js
 from tests._sync.flow import pause, together
 from tests._sync.lossy import Lossy
 from tests.inside import session_of
-from twinstream.models import StreamConfig
+from twinstream.core.deadline import Deadline
+from twinstream.models import KeyValueConfig, StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
 FORMS = pytest.mark.parametrize(
@@ -308,6 +310,58 @@ def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, name, ref
         link.losses = ["lost " + refusal]
         with pytest.raises(js.WrongLastSequence):
             jet.update(f"{name}.1", b"4", third.seq - 1)
+
+
+def last_frame(link, stream, subject):
+    """Return the response with the last message of a subject."""
+    body = json.dumps({"last_by_subj": subject}).encode()
+    target = f"$JS.API.STREAM.MSG.GET.{stream}"
+    return link.ask(target, b"", body, Deadline.after(20), repeatable=True)
+
+
+@pytest.mark.parametrize("case", ["stored", "lost", "refused"])
+def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name, case):
+    """The former leader still has a message that was removed."""
+    with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        stream = made(jet, name, num_replicas=3, max_msgs_per_subject=1)
+        jet.insert(f"{name}.1", b"before")
+        before = last_frame(link, name, f"{name}.1")
+        stream.purge(subject=f"{name}.1")
+        if case == "refused":
+            jet.insert(f"{name}.1", b"of another client")
+        link.losses = ["lost behind" if case == "lost" else "behind"]
+        link.outdated = [before]
+        found = jet.insert(f"{name}.1", b"2")
+        if case == "refused":
+            assert isinstance(found, js.AlreadyThere)
+            assert found.message.data == b"of another client"
+        else:
+            assert (found.stream, found.seq) == (name, 2)
+            assert isinstance(found, js.Stored)
+
+
+@pytest.mark.parametrize("marker", [True, False])
+def test_a_former_leaders_value_does_not_prevent_a_creation(cluster, name, marker):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        bucket = jet.create_key_value(KeyValueConfig(bucket=name, num_replicas=3))
+        bucket.create("a", b"before")
+        before = last_frame(link, f"KV_{name}", f"$KV.{name}.a")
+        if marker:
+            bucket.purge("a")
+        else:
+            jet.bind_stream(f"KV_{name}").purge(subject=f"$KV.{name}.a")
+            link.losses = ["behind"]
+        link.outdated = [before]
+        revision = bucket.create("a", b"2")
+        assert (bucket.get("a")).revision == revision
+        link.outdated = [before]
+        with pytest.raises(js.KeyExists) as caught:
+            bucket.create("a", b"3")
+        assert caught.value.entry.value == b"2"
 
 
 @REPLICAS

@@ -237,7 +237,7 @@ async def create_consumer(
     try:
         # An update is not repeatable, because the repeated request could undo an update of another
         # client.
-        creates = action == "create"
+        creates = True if action == "create" else None
         return await api.call(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
         )

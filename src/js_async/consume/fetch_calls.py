@@ -11,6 +11,7 @@ from js_async.consume.delivery import Delivery, ack_wait_of, pull_bounds
 from js_async.consume.message import Message, messages_of
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import sleep
+from twinstream.core.api.idempotent_calls import SPREADING, SPREADING_PAUSES
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.consume.batch import Batch, BatchEnd
@@ -18,7 +19,7 @@ from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
-from twinstream.core.deadline import Backoff, Deadline, Seconds, seconds
+from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
 from twinstream.models.records import evolve
 
@@ -30,11 +31,9 @@ __all__ = ["FetchCalls"]
 
 # The time in which every server of a cluster learns the leader of a new consumer (seconds). If the
 # first fetch has no responders, it is repeated until its timeout, but at most for this time.
-_SPREADING: Final = 0.5
+_KNOWN: Final = 0.5
 # The first fetch is repeated for at least this time, even if its timeout is shorter (seconds).
 _LEAST: Final = 0.1
-# The first pause between the repeats is 10 ms.
-_BACKOFF: Final = Backoff(0.01)
 
 
 class FetchCalls:
@@ -69,8 +68,9 @@ class FetchCalls:
         otherwise the server may redeliver the message before the call returns (`Message.is_late`).
 
         In a cluster it may take some milliseconds until every server can reach a new consumer. If
-        the first fetch of a consumer whose info is known has no responders, it is therefore
-        repeated for up to half a second before it raises `NoResponders`.
+        the first fetch of a consumer has no responders, it is therefore repeated for up to 0.3
+        seconds before it raises `NoResponders`. If the consumer's info is known, it is repeated for
+        up to half a second.
 
         Args:
             max_messages: Maximum number of messages.
@@ -136,6 +136,7 @@ class FetchCalls:
             limits,
             seconds(timeout),
             ack_wait_of(self.cached_info),
+            self._spreading(seconds(timeout)),
             lambda fetch: self._conclude(limits, fetch),
         )
 
@@ -290,7 +291,7 @@ class FetchCalls:
             self._answered = True
             return fetch
         if not self._answered:
-            fetch = await self._settled(limits, patience, fetch)
+            fetch = await self._settled(limits, patience, fetch, instead)
         self._conclude(limits, fetch)
         return fetch
 
@@ -307,18 +308,25 @@ class FetchCalls:
         self._answered |= not isinstance(fetch.error, NoResponders)
         raise of_consumer(fetch.error, self._stream, self._name)
 
-    async def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
-        """Repeat the first fetch while it has no responders, for at most half a second.
+    def _spreading(self, patience: float) -> float:
+        """Return for how many seconds a fetch is repeated while it has no responders.
 
         In a cluster, it takes some milliseconds until every server knows the leader of a new
-        consumer. If the consumer's info is unknown, the fetch is not repeated, because the consumer
-        may not exist.
+        consumer. If the consumer's info is unknown, the time is shorter, because the consumer may
+        not exist. After the consumer's first response, the time is 0.
         """
-        end = Deadline.after(min(max(patience, _LEAST), _SPREADING))
-        pauses = iter(_BACKOFF)
-        while self.cached_info and isinstance(fetch.error, NoResponders) and not end.expired():
+        longest = _KNOWN if self.cached_info else SPREADING
+        return 0.0 if self._answered else min(max(patience, _LEAST), longest)
+
+    async def _settled(
+        self, limits: PullLimits, patience: float, fetch: Fetch, instead: bytes | None
+    ) -> Fetch:
+        """Repeat the first fetch while it has no responders; see `_spreading`."""
+        end = Deadline.after(self._spreading(patience))
+        pauses = iter(SPREADING_PAUSES)
+        while isinstance(fetch.error, NoResponders) and not end.expired():
             await sleep(min(next(pauses), end.remaining()))
-            fetch = await self._channels.fetch(limits, patience)
+            fetch = await self._channels.fetch(limits, patience, instead)
         return fetch
 
     def _batch(self, fetch: Fetch) -> Batch[Message]:

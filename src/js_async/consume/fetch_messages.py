@@ -11,12 +11,13 @@ from js_async.consume.delivery import Delivery
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.pull_subscription import PullChannel, PullChannels
-from js_async.runtime.concurrency import Forks
+from js_async.runtime.concurrency import Forks, sleep
+from twinstream.core.api.idempotent_calls import SPREADING_PAUSES
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.deadline import NEVER, Deadline
-from twinstream.errors import RequestTimeout
+from twinstream.errors import NoResponders, RequestTimeout
 
 __all__ = ["FetchMessages"]
 
@@ -37,6 +38,7 @@ class FetchMessages(Iteration[Message]):
         limits: PullLimits,
         patience: float,
         ack_wait: float | None,
+        spreading: float,
         on_end: Callable[[Fetch], None],
     ) -> None:
         super().__init__(source)
@@ -46,6 +48,10 @@ class FetchMessages(Iteration[Message]):
         self._limits: Final = limits
         self._patience: Final = patience
         self._ack_wait: Final = ack_wait
+        # For how many seconds the request is repeated while it has no responders.
+        self._spreading: Final = spreading
+        self._repeats = Deadline(0.0)
+        self._pauses: Final = iter(SPREADING_PAUSES)
         self._on_end: Final = on_end
         self._forks: Final = Forks.count
         self._channel: PullChannel | None = None
@@ -85,6 +91,10 @@ class FetchMessages(Iteration[Message]):
         fetch = self._fetch or await self._begin()
         while self._given == len(fetch.frames):
             channel = self._channel
+            if channel is not None and isinstance(fetch.error, NoResponders):
+                fetch = await self._repeat(channel, fetch, deadline)
+                if self._closed and not fetch.is_over:
+                    return None
             if fetch.is_over or channel is None:
                 await self._leave()
                 return None
@@ -115,6 +125,20 @@ class FetchMessages(Iteration[Message]):
             await self._channels.end(channel)
             raise
         self._channel = channel
+        self._repeats = Deadline.after(self._spreading)
+        return self._fetch
+
+    async def _repeat(self, channel: PullChannel, fetch: Fetch, deadline: Deadline) -> Fetch:
+        """Send the request again after a pause, and return the new fetch.
+
+        The pause ends at `deadline`. If the time for repeats has passed, return the given fetch,
+        which had no responders.
+        """
+        pause = next(self._pauses)
+        if self._repeats.remaining() <= pause:
+            return fetch
+        await sleep(min(pause, deadline.remaining()))
+        self._fetch = await channel.begin(self._limits, self._patience)
         return self._fetch
 
     async def _leave(self) -> None:

@@ -9,6 +9,7 @@ import math
 from typing import Final
 
 from js_async.api.api import Api
+from js_async.api.leader_info import confirmed_info
 from js_async.api.write_attempt import write
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import sleep
@@ -25,6 +26,7 @@ from twinstream.errors import (
     BadAnswer,
     ConnectionClosed,
     MessageNotFound,
+    NoLeader,
     NoResponders,
     RequestTimeout,
     StoreRefused,
@@ -172,8 +174,7 @@ class Slot:
                 case Put():
                     await self._put(action, deadline)
                 case Look():
-                    record = await self.slots.look(self.subject, deadline)
-                    engine.looked(record, unsleeping())
+                    engine.looked(await self._look(deadline), unsleeping())
                 case Drop():
                     found = await self.slots.drop(action.seq, deadline)
                     engine.dropped(found, unsleeping())
@@ -190,6 +191,25 @@ class Slot:
             engine.unanswered(str(error), unsleeping(), look=look)
             if engine.phase is Phase.HELD:
                 self._log(WillRetry(f"{self.name}: renewal of token {engine.token}", error))
+
+    async def _look(self, deadline: Deadline) -> SlotRecord | None:
+        """Return the record of the slot, or None if the slot is free.
+
+        In a cluster, a former leader may have replied. If the engine needs proof, the call asks the
+        leader that most replicas follow whether the slot has a record. Raises `NoLeader` if the
+        reply was outdated and the current record is unknown.
+        """
+        record = await self.slots.look(self.subject, deadline)
+        place = self._place
+        if not self.engine.needs_proof(record) or not place.api.transport.server_info.cluster:
+            return record
+        body = {"subjects_filter": self.subject}
+        info = await confirmed_info(place.api, place.stream, deadline, body)
+        has_record = self.subject in (info.state.subjects or {})
+        if record is None and has_record:
+            raise NoLeader(f"{self.subject}: a former leader replied, which lacks the record")
+        # The record that the leader has may be the record of this tenure.
+        return await self.slots.look(self.subject, deadline) if has_record else None
 
     async def _put(self, put: Put, deadline: Deadline) -> None:
         request = PublishRequest(

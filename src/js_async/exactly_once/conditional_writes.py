@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
+from js_async.api.leader_info import confirmed_info
 from js_async.api.write_attempt import write
 from js_async.exactly_once.stream_guarantees import PromisedStreams
 from js_async.publish.verify_stored import prove
@@ -155,6 +156,11 @@ class SubjectWrites:
         domain = stream.cached_info.domain
         return await write(self._api, request, stream.name, domain, self._api.deadline(timeout))
 
+    async def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
+        """Return whether the leader of a stream has a message of a subject."""
+        info = await confirmed_info(self._api, stream, deadline, {"subjects_filter": subject})
+        return subject in (info.state.subjects or {})
+
     async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
@@ -195,6 +201,8 @@ class SubjectWrite:
             if isinstance(answer, PubAck) and not answer.duplicate:
                 return self._stored(answer.seq)
             found = await self._last()
+            if found is not None and not is_mine(found, self._id):
+                found = await self._confirmed(found)
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
@@ -290,6 +298,19 @@ class SubjectWrite:
                 if judge(error) not in {Refusal.LOST, Refusal.PASSING}:
                     raise
                 await sleep(self._tries.pause(error, self._request.subject))
+
+    async def _confirmed(self, found: StreamMessage) -> StreamMessage | None:
+        """Return the last message of the subject, after another client's message was found.
+
+        A former leader may have refused the write and have returned a message that was removed
+        since. So the leader that most replicas follow is asked whether the subject has a message,
+        and then the message is read again. If the stream has one replica, `found` is returned.
+        """
+        if self._stream.config.num_replicas == 1:
+            return found
+        subject, deadline = self._stored_subject, self._tries.deadline
+        has_message = await self._writes.has_message(self._stream.name, subject, deadline)
+        return await self._last() if has_message else None
 
     def _stored(self, seq: int, *, repeated: bool = False) -> Stored:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import twinstream.models
 from js_sync.client.transport import Transport
 from js_sync.runtime.concurrency import Handler, sleep
-from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
+from twinstream.core.api.idempotent_calls import (
+    SPREADING,
+    SPREADING_PAUSES,
+    is_repeatable,
+    pause_before_repeat,
+)
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.logger import Log
@@ -132,7 +137,8 @@ class Api:
 
         A `repeatable` request is sent again while no response arrives, after a transient error of
         the server (for example while the cluster has no leader), and after a lost connection. By
-        default, `is_repeatable` decides by the subject.
+        default, `is_repeatable` decides by the subject. Unless `repeatable` is False, the request
+        is also sent again for 0.3 seconds while there are no responders.
 
         Raises:
             JetStreamError: The server refused the request.
@@ -227,11 +233,12 @@ class Api:
     ) -> dict[str, Any]:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
+        spreading = 0.0 if repeatable is False else SPREADING
         for attempts in count(1):
             if call is not None and attempts > 1:
                 call.attempts += 1
             try:
-                frame = self._ask(subject, payload, deadline, again, call)
+                frame = self._ask(subject, payload, deadline, again, spreading, call)
             except ConnectionLost:
                 if not again:
                     raise
@@ -261,17 +268,54 @@ class Api:
         payload: bytes,
         deadline: Deadline,
         again: bool,
+        spreading: float,
         call: OpenCall | None,
     ) -> Frame:
         if self._headers:
             self.transport.ready(deadline)
             self._check_level()
         try:
-            return self.transport.ask(
-                subject, self._headers, payload, deadline, repeatable=again, call=call
+            return self.ask(
+                subject,
+                self._headers,
+                payload,
+                deadline,
+                repeatable=again,
+                spreading=spreading,
+                call=call,
             )
         except NoResponders as error:
             raise self._off(subject) from error
+
+    def ask(
+        self,
+        subject: str,
+        headers: bytes,
+        data: bytes,
+        deadline: Deadline,
+        *,
+        repeatable: bool = False,
+        spreading: float = SPREADING,
+        call: OpenCall | None = None,
+    ) -> Frame:
+        """Send a request as `Transport.ask` does; repeat it while there are no responders.
+
+        The responder may be new, see `idempotent_calls`. The repeats end after `spreading` seconds,
+        and the call then raises `NoResponders`. `call` counts the repeats.
+        """
+        repeats = Deadline.after(spreading)
+        for pause in SPREADING_PAUSES:
+            try:
+                return self.transport.ask(
+                    subject, headers, data, deadline, repeatable=repeatable, call=call
+                )
+            except NoResponders:
+                if repeats.earlier(deadline.at).remaining() <= pause:
+                    raise
+            sleep(pause)
+            if call is not None:
+                call.attempts += 1
+        raise AssertionError("the pauses have no end")
 
     def _check_level(self) -> None:
         """Raise `Unsupported` if an API level is required and the server is older than 2.12.

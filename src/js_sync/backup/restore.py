@@ -203,7 +203,7 @@ class _Sending:
             # After a refusal, or after other chunks, the server has ended the transfer if it no
             # longer listens. Before the first chunk, it may not listen yet.
             is_known = self._sent > 0 or isinstance(error, (JetStreamError, NoResponders))
-            patience = Deadline.after(0.0 if is_known else _PATIENCE)
+            patience = 0.0 if is_known else _PATIENCE
             with suppress(NoResponders):
                 # An empty message ends the transfer: the server no longer waits for chunks.
                 self._ask(b"", api.timeout, patience)
@@ -228,7 +228,7 @@ class _Sending:
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
         for chunk in aside(lambda: self._read(file, 1)):
-            frame = self._ask(chunk, self._wish.timeout, Deadline.after(_PATIENCE))
+            frame = self._ask(chunk, self._wish.timeout, _PATIENCE)
             self._count_chunk(_payload(frame), chunk)
         while True:
             # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
@@ -243,21 +243,16 @@ class _Sending:
         while self._in_flight:
             self._settle()
 
-    def _ask(self, chunk: bytes, timeout: float, patience: Deadline) -> Frame:
+    def _ask(self, chunk: bytes, timeout: float, patience: float) -> Frame:
         """Send a chunk and return the response. Repeat it while there are no responders.
+
+        The repeats end after `patience` seconds.
 
         In a cluster, the client may learn the subject for the chunks before all servers know the
         subscription to it (2.15.1: up to 8 of 60 times for a restore in a cluster on one machine).
         """
-        while True:
-            try:
-                return self._api.transport.ask(
-                    self._subject, b"", chunk, self._api.deadline(timeout)
-                )
-            except NoResponders:
-                if patience.expired():
-                    raise
-                sleep(_PAUSE)
+        deadline = self._api.deadline(timeout)
+        return self._api.ask(self._subject, b"", chunk, deadline, spreading=patience)
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
         pieces = (file.read(self._wish.chunk_size) for _ in range(count))

@@ -12,12 +12,13 @@ from js_sync.consume.delivery import Delivery
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message
 from js_sync.consume.pull_subscription import PullChannel, PullChannels
-from js_sync.runtime.concurrency import Forks
+from js_sync.runtime.concurrency import Forks, sleep
+from twinstream.core.api.idempotent_calls import SPREADING_PAUSES
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.deadline import NEVER, Deadline
-from twinstream.errors import RequestTimeout
+from twinstream.errors import NoResponders, RequestTimeout
 
 __all__ = ["FetchMessages"]
 
@@ -38,6 +39,7 @@ class FetchMessages(Iteration[Message]):
         limits: PullLimits,
         patience: float,
         ack_wait: float | None,
+        spreading: float,
         on_end: Callable[[Fetch], None],
     ) -> None:
         super().__init__(source)
@@ -47,6 +49,10 @@ class FetchMessages(Iteration[Message]):
         self._limits: Final = limits
         self._patience: Final = patience
         self._ack_wait: Final = ack_wait
+        # For how many seconds the request is repeated while it has no responders.
+        self._spreading: Final = spreading
+        self._repeats = Deadline(0.0)
+        self._pauses: Final = iter(SPREADING_PAUSES)
         self._on_end: Final = on_end
         self._forks: Final = Forks.count
         self._channel: PullChannel | None = None
@@ -86,6 +92,10 @@ class FetchMessages(Iteration[Message]):
         fetch = self._fetch or self._begin()
         while self._given == len(fetch.frames):
             channel = self._channel
+            if channel is not None and isinstance(fetch.error, NoResponders):
+                fetch = self._repeat(channel, fetch, deadline)
+                if self._closed and not fetch.is_over:
+                    return None
             if fetch.is_over or channel is None:
                 self._leave()
                 return None
@@ -116,6 +126,20 @@ class FetchMessages(Iteration[Message]):
             self._channels.end(channel)
             raise
         self._channel = channel
+        self._repeats = Deadline.after(self._spreading)
+        return self._fetch
+
+    def _repeat(self, channel: PullChannel, fetch: Fetch, deadline: Deadline) -> Fetch:
+        """Send the request again after a pause, and return the new fetch.
+
+        The pause ends at `deadline`. If the time for repeats has passed, return the given fetch,
+        which had no responders.
+        """
+        pause = next(self._pauses)
+        if self._repeats.remaining() <= pause:
+            return fetch
+        sleep(min(pause, deadline.remaining()))
+        self._fetch = channel.begin(self._limits, self._patience)
         return self._fetch
 
     def _leave(self) -> None:

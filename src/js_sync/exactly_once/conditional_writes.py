@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_sync.api.api import Api
+from js_sync.api.leader_info import confirmed_info
 from js_sync.api.write_attempt import write
 from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from js_sync.publish.verify_stored import prove
@@ -154,6 +155,11 @@ class SubjectWrites:
         domain = stream.cached_info.domain
         return write(self._api, request, stream.name, domain, self._api.deadline(timeout))
 
+    def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
+        """Return whether the leader of a stream has a message of a subject."""
+        info = confirmed_info(self._api, stream, deadline, {"subjects_filter": subject})
+        return subject in (info.state.subjects or {})
+
     def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
@@ -194,6 +200,8 @@ class SubjectWrite:
             if isinstance(answer, PubAck) and not answer.duplicate:
                 return self._stored(answer.seq)
             found = self._last()
+            if found is not None and not is_mine(found, self._id):
+                found = self._confirmed(found)
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
@@ -289,6 +297,19 @@ class SubjectWrite:
                 if judge(error) not in {Refusal.LOST, Refusal.PASSING}:
                     raise
                 sleep(self._tries.pause(error, self._request.subject))
+
+    def _confirmed(self, found: StreamMessage) -> StreamMessage | None:
+        """Return the last message of the subject, after another client's message was found.
+
+        A former leader may have refused the write and have returned a message that was removed
+        since. So the leader that most replicas follow is asked whether the subject has a message,
+        and then the message is read again. If the stream has one replica, `found` is returned.
+        """
+        if self._stream.config.num_replicas == 1:
+            return found
+        subject, deadline = self._stored_subject, self._tries.deadline
+        has_message = self._writes.has_message(self._stream.name, subject, deadline)
+        return self._last() if has_message else None
 
     def _stored(self, seq: int, *, repeated: bool = False) -> Stored:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)

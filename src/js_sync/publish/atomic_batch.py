@@ -229,7 +229,8 @@ class AtomicBatch(Owned, BlockHint):
             # the server has capacity for another batch.
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
-                frame = transport.ask(part.subject, part.headers, part.data, deadline)
+                # The stream may be new. Without responders, no server has received the message.
+                frame = self._api.ask(part.subject, part.headers, part.data, deadline)
                 read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from math import inf
 
@@ -193,6 +194,32 @@ def test_a_stale_look_moves_nothing(stale: SlotRecord) -> None:
     engine.looked(stale, 3.2)
     assert (engine.phase, engine.until, engine.seq) == (Phase.HELD, 9.0, 5)
     assert engine.poll(engine.wake_at()) == Put(3, 5, 5, False)
+
+
+def leaving() -> LeaseEngine:
+    engine = held()
+    engine.leave(2.0)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("made", "record", "wanted"),
+    [
+        (asking, None, False),
+        (asking, found(5), False),
+        (asking, found(5, tenure="you"), True),
+        (held, None, True),
+        (held, found(5), False),
+        (held, found(9, tenure="you"), False),
+        (leaving, None, True),
+        (leaving, found(5), False),
+        (leaving, found(9, tenure="you"), False),
+    ],
+)
+def test_what_a_former_leader_may_reply_needs_proof(
+    made: Callable[[], LeaseEngine], record: SlotRecord | None, wanted: bool
+) -> None:
+    assert made().needs_proof(record) is wanted
 
 
 def test_look_after_a_failure_is_ignored() -> None:

@@ -17,8 +17,14 @@ If a response is lost, the outcome is unknown until the next attempt. If the fir
 stored, the server stores the next one. Otherwise the server refuses the next one, and the engine
 looks up the stored record. A record contains its tenure (a name for one attempt to become a
 holder) and the number of the attempt. So the engine recognises its own record, and the lease counts
-from the time at which that attempt was sent. A former leader may reply to a look-up with an old
-record. So the engine ignores a record that is older than the last one it knows to be stored.
+from the time at which that attempt was sent.
+
+A former leader that has not noticed its replacement lacks the newest records. It may refuse a
+record that the leader stores, and then reply to a look-up with an old record, or with none. So the
+engine ignores a record that is older than the last one it knows to be stored. For other replies
+that would end a lease or an acquisition, `needs_proof` returns True: the owner then has to confirm
+them by the leader, or to report `unanswered`. A record of another client that is newer than the
+last own one needs no proof, because a former leader has no records that the leader lacks.
 
 The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`). `poll` returns
 the action to take, `wake_at` the time of the next poll. One action is in flight at a time. Times
@@ -235,6 +241,15 @@ class LeaseEngine:
         self._lapse(now)
         self._look = self._look or look
         self._wait(now)
+
+    def needs_proof(self, record: SlotRecord | None) -> bool:
+        """Return whether a reply to a look-up would end a lease or an acquisition wrongly.
+
+        This is the case if a former leader sent the reply.
+        """
+        if record is None:
+            return self.phase in {Phase.HELD, Phase.LEAVING}
+        return record.tenure != self.tenure and self.phase is Phase.ASKING
 
     def looked(self, record: SlotRecord | None, now: float) -> None:
         """Process the slot's record that the leader returned; None means that it has none."""

@@ -7,7 +7,18 @@ refusal often arrives before the acknowledgement (server 2.15.1: 4 of 5,129 refu
 in which a leader was cut off).
 
 Such a refusal reports a last sequence below the expected one (10071), or another write in flight
-(10164). A refusal with a higher sequence is definite.
+(10164). A refusal with a higher sequence is definite, unless messages of the subject were removed:
+the old leader may still have them. Callers that expect an empty subject (0) therefore read the
+subject from a leader that most replicas follow.
+
+Other refusals need no such care:
+
+* `WrongLastMessageId` (10070): the server compares the id when it applies the message, and a former
+  leader applies no messages of its own (servers 2.11 to 2.15).
+* `StoreRefused` and `MessageExists` (10077): a former leader that lacks removals may refuse a
+  message for a limit that the stream no longer reaches. It would have to be cut off while the
+  stream was full, and a wait for a second response would delay every refusal of a full stream.
+* `MessageIdInProcess` (10158): such messages are sent again anyway.
 """
 
 from __future__ import annotations

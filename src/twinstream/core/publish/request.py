@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
+from twinstream.core.base.digits import natural
 from twinstream.core.publish.ttl import Ttl, ttl_header
 from twinstream.core.wire.header_names import (
     EXPECTED_LAST_MSG_ID,
@@ -89,10 +90,15 @@ class PublishRequest(NamedTuple):
 
     @property
     def expected_sequence(self) -> int | None:
-        """The expected last sequence of the subject, else that of the stream, else None."""
-        if self.expected_last_subject_seq is None:
+        """The expected last sequence of the subject, else that of the stream, else None.
+
+        Callers may also give an expected sequence as a header.
+        """
+        if self.expected_last_subject_seq is not None:
+            return self.expected_last_subject_seq
+        if self.expected_last_seq is not None or not self.headers:
             return self.expected_last_seq
-        return self.expected_last_subject_seq
+        return _expected_in(self.headers)
 
 
 PLAIN: Final = PublishRequest("")[2:]
@@ -337,6 +343,18 @@ def _sequence(value: int, name: str) -> str:
     if type(value) is not int or value < 0:
         raise BadArgument(f"{name} must be a sequence >= 0 (0 for no message), got {value!r}")
     return str(value)
+
+
+def _expected_in(headers: HeaderValues) -> int | None:
+    """Return the expected last sequence in the headers of a caller, or None if there is none.
+
+    Only text counts, and not an iterable of values.
+    """
+    for name in (EXPECTED_LAST_SUBJECT_SEQ, EXPECTED_LAST_SEQ):
+        value = headers.get(name)
+        if isinstance(value, str):
+            return natural(value)
+    return None
 
 
 def _values(headers: HeaderValues, name: str) -> str | Iterable[str]:

@@ -18,8 +18,6 @@ from twinstream.core.publish.cron import Cron
 from twinstream.core.publish.ttl import Ttl, ttl_header
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_names import (
-    EXPECTED_LAST_SUBJECT_SEQ,
-    EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
     MSG_ID,
     SCHEDULE,
 )
@@ -305,14 +303,11 @@ def check_schedule_server(
 def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
     """Return the headers of a message that cancels a schedule.
 
-    The server refuses the message if the schedule was replaced.
+    They do not contain the condition that the schedule was not replaced.
     """
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
-        EXPECTED_LAST_SUBJECT_SEQ: str(schedule.seq),
-        # Without this header, server 2.12 would purge any message on the subject.
-        EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: schedule.subject,
     }
 
 
