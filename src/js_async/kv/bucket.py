@@ -9,7 +9,7 @@ from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
@@ -243,6 +243,7 @@ class KeyValue(Generic[V]):
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
+    @hint_keywords
     async def update(
         self,
         key: str,

@@ -122,8 +122,8 @@ class ObjectStore:
     async def put_file(
         self,
         path: str | Path,
-        name: str | ObjectMeta | None = None,
         *,
+        name: str | ObjectMeta | None = None,
         digest: str | None = None,
         window: int = WINDOW,
         timeout: Seconds = _FOR_A_CHUNK,
