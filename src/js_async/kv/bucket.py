@@ -134,6 +134,8 @@ class KeyValue(Generic[V]):
     ) -> Entry[V]:
         """Return the last entry of a key, or its entry at `revision`.
 
+        With `stale`, any replica may answer, also with an earlier entry.
+
         Raises:
             KeyNotFound: There is no such entry.
             KeyDeleted: The entry is a marker: the key was deleted or purged, or its value expired.
