@@ -169,3 +169,20 @@ def test_refusals_say_what_to_try(opened, name, tmp_path):
         with pytest.raises(js.StreamExists) as caught:
             jet.restore(tmp_path / "backup")
         assert any("delete the stream first" in note for note in caught.value.__notes__)
+        with pytest.raises(js.BadArgument, match=r"got a dict: pass json\.dumps\(data\)\.encode"):
+            jet.publish(f"{name}.a", {"id": 1})
+        with pytest.raises(js.BadArgument, match=r"raise its max_payload, or store .* object"):
+            jet.publish(f"{name}.a", bytes(2_000_000))
+
+
+def test_a_second_consumer_of_a_work_queue_says_how_to_share(opened, name):
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.*"], retention="workqueue")
+        stream = jet.create_stream(config)
+        for subject in (None, f"{name}.a"):
+            first = ConsumerConfig(durable_name="a", filter_subject=subject)
+            stream.create_consumer(first)
+            with pytest.raises(js.JetStreamError) as caught:
+                stream.create_consumer(ConsumerConfig(durable_name="b", filter_subject=subject))
+            assert "share one consumer" in caught.value.__notes__[0]
+            stream.delete_consumer("a")
