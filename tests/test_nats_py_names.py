@@ -25,8 +25,7 @@ ARGUMENTS = [(call, name) for call, names in KEYWORDS.items() for name in names]
 # Where the calls of the table are.
 OWNERS = {
     "publish": "JetStream",
-    "create_stream": "JetStream",
-    "create_key_value": "JetStream",
+    "update": "KeyValue",
     "purge": "Stream",
     "fetch": "Consumer",
     "subscribe": "Connection",

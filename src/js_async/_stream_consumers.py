@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.consumer import Consumer
+from twinstream.core.base.check_arguments import takes_config
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_name
 
@@ -23,6 +24,7 @@ class StreamConsumers:
         self._api: Final = api
         self._name: Final = check_name(name, "stream")
 
+    @takes_config("ConsumerConfig")
     async def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -44,12 +46,14 @@ class StreamConsumers:
             self._api, self._name, config, "create", pedantic=pedantic, timeout=timeout
         )
 
+    @takes_config("ConsumerConfig")
     async def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return await Consumer.create(self._api, self._name, config, "", timeout=timeout)
 
+    @takes_config("ConsumerConfig")
     async def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:

@@ -111,6 +111,8 @@ class Consumer(FetchCalls):
             until: End of the pause, by the server's clock.
             timeout: Seconds; the default is that of the JetStream context.
         """
+        if isinstance(duration, datetime):
+            raise BadArgument("duration is in seconds; pass the end of a pause as until=")
         length = None if duration is None else finite_seconds(duration, "duration")
         end = consumer_admin.pause_end(length, until)
         deadline = self._api.deadline(timeout)

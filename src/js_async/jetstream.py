@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_async.api.api import Api
-from js_async.api.create_update import (
-    check_config,
-    create_or_update_stream,
-    create_stream,
-    update_stream,
-)
+from js_async.api.create_update import create_or_update_stream, create_stream, update_stream
 from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer
@@ -22,6 +17,7 @@ from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
+from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
@@ -147,7 +143,7 @@ class JetStream:
 
     # ---- streams
 
-    @hint_keywords
+    @takes_config("StreamConfig")
     async def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -171,6 +167,7 @@ class JetStream:
         info = await create_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     async def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -183,6 +180,7 @@ class JetStream:
         info = await update_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     async def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
@@ -280,6 +278,7 @@ class JetStream:
 
     # ---- consumers
 
+    @takes_config("ConsumerConfig")
     async def create_consumer(
         self,
         stream: str,
@@ -293,12 +292,14 @@ class JetStream:
             self._api, stream, config, "create", pedantic=pedantic, timeout=timeout
         )
 
+    @takes_config("ConsumerConfig")
     async def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return await Consumer.create(self._api, stream, config, "", timeout=timeout)
 
+    @takes_config("ConsumerConfig")
     async def update_consumer(
         self,
         stream: str,
@@ -863,7 +864,7 @@ class JetStream:
 
     # ---- key-value buckets
 
-    @hint_keywords
+    @takes_config("KeyValueConfig")
     async def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -880,6 +881,7 @@ class JetStream:
 
         return handle(await create_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     async def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -894,6 +896,7 @@ class JetStream:
 
         return handle(await update_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -953,6 +956,7 @@ class JetStream:
 
     # ---- object stores
 
+    @takes_config("ObjectStoreConfig")
     async def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -986,6 +990,7 @@ class JetStream:
 
         return ObjectStore(self._api, bucket, None)
 
+    @takes_config("ObjectStoreConfig")
     async def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -1005,6 +1010,7 @@ class JetStream:
 
         return await stores.update(self._api, config, self._api.deadline(timeout))
 
+    @takes_config("ObjectStoreConfig")
     async def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:

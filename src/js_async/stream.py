@@ -11,7 +11,7 @@ from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.base.check_arguments import check_config, check_whole, takes_config
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.deadline import Seconds, seconds
@@ -130,6 +130,7 @@ class Stream(StreamConsumers):
         check_filter(filter_subject)
         return pager.subjects(self._api, self._name, filter_subject, timeout)
 
+    @takes_config("StreamConfig")
     async def update(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> StreamInfo:
@@ -140,7 +141,7 @@ class Stream(StreamConsumers):
             pedantic: See `JetStream.create_stream`.
             timeout: Seconds; the default is that of the JetStream context.
         """
-        create_update.check_config(config, twinstream.models.StreamConfig)
+        check_config(config, twinstream.models.StreamConfig)
         # The server refuses an empty name like a missing one (10052).
         if not config.name:
             config = twinstream.models.evolve(config, name=self._name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
 from js_sync.consumer import Consumer
+from twinstream.core.base.check_arguments import takes_config
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_name
 
@@ -24,6 +25,7 @@ class StreamConsumers:
         self._api: Final = api
         self._name: Final = check_name(name, "stream")
 
+    @takes_config("ConsumerConfig")
     def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -45,12 +47,14 @@ class StreamConsumers:
             self._api, self._name, config, "create", pedantic=pedantic, timeout=timeout
         )
 
+    @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return Consumer.create(self._api, self._name, config, "", timeout=timeout)
 
+    @takes_config("ConsumerConfig")
     def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:

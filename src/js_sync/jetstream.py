@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_sync.api.api import Api
-from js_sync.api.create_update import (
-    check_config,
-    create_or_update_stream,
-    create_stream,
-    update_stream,
-)
+from js_sync.api.create_update import create_or_update_stream, create_stream, update_stream
 from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer
@@ -23,6 +18,7 @@ from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import opening
 from js_sync.stream import Stream
+from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
@@ -148,7 +144,7 @@ class JetStream:
 
     # ---- streams
 
-    @hint_keywords
+    @takes_config("StreamConfig")
     def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -172,6 +168,7 @@ class JetStream:
         info = create_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -184,6 +181,7 @@ class JetStream:
         info = update_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
@@ -281,6 +279,7 @@ class JetStream:
 
     # ---- consumers
 
+    @takes_config("ConsumerConfig")
     def create_consumer(
         self,
         stream: str,
@@ -294,12 +293,14 @@ class JetStream:
             self._api, stream, config, "create", pedantic=pedantic, timeout=timeout
         )
 
+    @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return Consumer.create(self._api, stream, config, "", timeout=timeout)
 
+    @takes_config("ConsumerConfig")
     def update_consumer(
         self,
         stream: str,
@@ -860,7 +861,7 @@ class JetStream:
 
     # ---- key-value buckets
 
-    @hint_keywords
+    @takes_config("KeyValueConfig")
     def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -877,6 +878,7 @@ class JetStream:
 
         return handle(create_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -891,6 +893,7 @@ class JetStream:
 
         return handle(update_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -948,6 +951,7 @@ class JetStream:
 
     # ---- object stores
 
+    @takes_config("ObjectStoreConfig")
     def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -981,6 +985,7 @@ class JetStream:
 
         return ObjectStore(self._api, bucket, None)
 
+    @takes_config("ObjectStoreConfig")
     def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -1000,6 +1005,7 @@ class JetStream:
 
         return stores.update(self._api, config, self._api.deadline(timeout))
 
+    @takes_config("ObjectStoreConfig")
     def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:

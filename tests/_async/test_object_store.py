@@ -222,7 +222,7 @@ async def test_sources_of_each_kind(opened, name, tmp_path):
         await store.put("pieces", [data[:1], b"", data[1:200_001], data[200_001:]])
         await store.put("generated", blocks(300, 1000))
         await store.put_file(path)
-        await store.put_file(path, "named")
+        await store.put_file(path, name="named")
         for each in ("file", "view", "array", "pieces", "in.bin", "named"):
             assert await store.get_bytes(each) == data, each
             assert (await store.info(each)).chunks == 4

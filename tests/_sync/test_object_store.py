@@ -223,7 +223,7 @@ def test_sources_of_each_kind(opened, name, tmp_path):
         store.put("pieces", [data[:1], b"", data[1:200_001], data[200_001:]])
         store.put("generated", blocks(300, 1000))
         store.put_file(path)
-        store.put_file(path, "named")
+        store.put_file(path, name="named")
         for each in ("file", "view", "array", "pieces", "in.bin", "named"):
             assert store.get_bytes(each) == data, each
             assert (store.info(each)).chunks == 4

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -186,3 +187,18 @@ def test_any_bytes_are_validated_without_errors(data: bytes) -> None:
     for name in ("x.json", "x.yaml", "x"):
         found = load_configs(name, text=data)
         assert all(one.line >= 1 and one.column >= 1 for one in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("config", "hint"),
+    [
+        ("name: ORDERS", "The text must be a JSON object; load_configs also reads YAML."),
+        (b"name: ORDERS", "The text must be a JSON object; load_configs also reads YAML."),
+        ('{"name": x}', ""),
+        (Path("orders.yaml"), "Pass the path of a file to load_configs."),
+    ],
+)
+def test_a_file_or_its_yaml_is_for_load_configs(config: Any, hint: str) -> None:
+    for validate in (validate_stream, validate_consumer):
+        [problem] = validate(config)
+        assert problem.hint == hint

@@ -10,6 +10,7 @@ import twinstream.models
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
+from twinstream.core.base.check_arguments import check_config
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.error_details.config_diff import LIMITED, Difference, differences
 from twinstream.errors import (
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CreateAction",
-    "check_config",
     "create_consumer",
     "create_or_update_stream",
     "create_stream",
@@ -192,18 +192,6 @@ def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
     if pedantic:
         api.require((2, 11, 0), "pedantic=True")
     return {"pedantic": True} if pedantic else {}
-
-
-def check_config(config: object, kind: type) -> None:
-    """Raise `BadArgument` if `config`, for example a dictionary, is not an instance of `kind`."""
-    if not isinstance(config, kind):
-        name, got = kind.__name__, type(config)
-        # nats-py has classes of the same names. For such a class, the error names the module.
-        which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
-        raise BadArgument(
-            f"a {name} is expected, got {which}; for a dictionary as the server writes it, or as"
-            f" nats-py's as_dict() returns it, use twinstream.models.decode(given, {name})"
-        )
 
 
 async def create_consumer(

@@ -9,7 +9,7 @@ from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
@@ -134,6 +134,8 @@ class KeyValue(Generic[V]):
     ) -> Entry[V]:
         """Return the last entry of a key, or its entry at `revision`.
 
+        With `stale`, any replica may answer, also with an earlier entry.
+
         Raises:
             KeyNotFound: There is no such entry.
             KeyDeleted: The entry is a marker: the key was deleted or purged, or its value expired.
@@ -243,6 +245,7 @@ class KeyValue(Generic[V]):
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
+    @hint_keywords
     async def update(
         self,
         key: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
 from inspect import iscoroutinefunction
+from pathlib import PurePath
 from typing import Any, Final, Protocol, cast
 
 from js_async.runtime.concurrency import Stream as Generated
@@ -68,9 +69,10 @@ async def pieces(source: ObjectSource) -> Generated[memoryview]:
 def _several(source: Any) -> _Several:
     if isinstance(source, Iterable | AsyncIterable):
         return source  # pyright: ignore[reportUnknownVariableType]
+    instead = "; pass the path of a file to put_file" if isinstance(source, PurePath) else ""
     raise BadArgument(
         "an object is put from bytes, a binary file or an iterable of bytes, got"
-        f" {type(source).__name__}"
+        f" {type(source).__name__}{instead}"
     )
 
 

@@ -12,6 +12,7 @@ from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.read.direct_get import (
     EVERYTHING,
+    described,
     from_direct,
     from_leader,
     next_request,
@@ -48,12 +49,16 @@ async def get_message(
     if "start_time" in request:
         api.require(_START_TIME_SINCE, "reading by start_time")
     deadline = api.deadline(timeout)
-    if direct:
-        try:
-            return await _direct(api, stream, request, headers, deadline)
-        except NoResponders:
-            pass  # the stream allows no direct gets or does not exist: ask the leader
-    return await _leader(api, stream, request, headers, deadline)
+    try:
+        if direct:
+            try:
+                return await _direct(api, stream, request, headers, deadline)
+            except NoResponders:
+                pass  # the stream allows no direct gets or does not exist: ask the leader
+        return await _leader(api, stream, request, headers, deadline)
+    except MessageNotFound as error:
+        error.args = (f"{error}: {described(request)}",)
+        raise
 
 
 async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from inspect import iscoroutinefunction
+from pathlib import PurePath
 from typing import Any, Final, Protocol, cast
 
 from js_sync.runtime.concurrency import Stream as Generated
@@ -69,9 +70,10 @@ def pieces(source: ObjectSource) -> Generated[memoryview]:
 def _several(source: Any) -> _Several:
     if isinstance(source, Iterable | Iterable):
         return source  # pyright: ignore[reportUnknownVariableType]
+    instead = "; pass the path of a file to put_file" if isinstance(source, PurePath) else ""
     raise BadArgument(
         "an object is put from bytes, a binary file or an iterable of bytes, got"
-        f" {type(source).__name__}"
+        f" {type(source).__name__}{instead}"
     )
 
 

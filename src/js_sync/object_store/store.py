@@ -123,8 +123,8 @@ class ObjectStore:
     def put_file(
         self,
         path: str | Path,
-        name: str | ObjectMeta | None = None,
         *,
+        name: str | ObjectMeta | None = None,
         digest: str | None = None,
         window: int = WINDOW,
         timeout: Seconds = _FOR_A_CHUNK,
@@ -132,8 +132,15 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Store a local file as an object, and return its metadata.
 
-        The default name is the name of the file without its directories. The other arguments are
-        those of `put`. Raises `OSError` if the file cannot be read, and otherwise as `put` does.
+        Raises `OSError` if the file cannot be read, and otherwise as `put` does.
+
+        Args:
+            path: File to read.
+            name: Name of the object. The default is the name of the file without its folders.
+            digest: See `put`.
+            window: See `put`.
+            timeout: See `put`.
+            on_progress: See `put`.
         """
         from js_sync.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path

@@ -13,6 +13,7 @@ from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.read.direct_get import (
     EVERYTHING,
+    described,
     from_direct,
     from_leader,
     next_request,
@@ -49,12 +50,16 @@ def get_message(
     if "start_time" in request:
         api.require(_START_TIME_SINCE, "reading by start_time")
     deadline = api.deadline(timeout)
-    if direct:
-        try:
-            return _direct(api, stream, request, headers, deadline)
-        except NoResponders:
-            pass  # the stream allows no direct gets or does not exist: ask the leader
-    return _leader(api, stream, request, headers, deadline)
+    try:
+        if direct:
+            try:
+                return _direct(api, stream, request, headers, deadline)
+            except NoResponders:
+                pass  # the stream allows no direct gets or does not exist: ask the leader
+        return _leader(api, stream, request, headers, deadline)
+    except MessageNotFound as error:
+        error.args = (f"{error}: {described(request)}",)
+        raise
 
 
 def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:

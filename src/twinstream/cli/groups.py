@@ -208,8 +208,18 @@ subject = LazyGroup("subject", SUBJECT_COMMANDS, "Compute subject transforms and
 dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that no worker could process.")
 objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
 account = LazyGroup("account", ACCOUNT_COMMANDS, "Show the account of the user.")
-consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Show and manage the consumers of a stream.")
-stream = LazyGroup("stream", STREAM_COMMANDS, "Show and manage the streams of a server.")
+consumer = LazyGroup(
+    "consumer",
+    CONSUMER_COMMANDS,
+    "Show and manage the consumers of a stream.\n\n"
+    "`twinstream apply` creates and updates consumers from files.",
+)
+stream = LazyGroup(
+    "stream",
+    STREAM_COMMANDS,
+    "Show and manage the streams of a server.\n\n"
+    "`twinstream apply` creates and updates streams from files.",
+)
 pipeline = LazyGroup(
     "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and maintain the tables."
 )

@@ -41,4 +41,8 @@ def _look(model: Model, path: str) -> Iterator[str]:
 def _described(place: str, wanted: type[Model], value: object) -> str:
     name = wanted.__name__
     text = f"{place}: expected a {name}, got {value!r}"
-    return f"{text}; write decode({value!r}, {name})" if isinstance(value, dict) else text
+    if isinstance(value, dict):
+        return f"{text}; write decode({value!r}, {name})"
+    if isinstance(value, str) and "name" in members(wanted):
+        return f"{text}; write {name}(name={value!r})"
+    return text

@@ -48,11 +48,26 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
             init(self, *values, **named)
         except (TypeError, ValueError) as error:
             name = _refusing(cls, named)
+            advice = _advice(cls, values, named) if name is None else ""
+            if advice:
+                raise TypeError(f"{error}; {advice}") from None
             if name is None:
                 raise
             raise type(error)(f"{cls.__name__}.{name}: {error}") from None
 
     return with_field_name
+
+
+def _advice(cls: type[Model], values: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Return what to correct in the arguments of a constructor, or "" if they are accepted."""
+    import difflib
+
+    if values:
+        return "the fields are keyword arguments"
+    known = members(cls)
+    near = [difflib.get_close_matches(name, known, n=1) for name in named if name not in known]
+    found = [repr(each[0]) for each in near if each]
+    return f"did you mean {', '.join(found)}?" if found else ""
 
 
 def _refusing(cls: type[Model], named: dict[str, Any]) -> str | None:

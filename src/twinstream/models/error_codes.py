@@ -1033,10 +1033,15 @@ CLASSES: Final[dict[int, str]] = {
 """The name of the class in `twinstream.errors` for an error code."""
 
 ADVICE: Final[dict[int, str]] = {
+    10060: "another stream has this subject: correct the subject or the expected stream",
     10074: "num_replicas above 1 needs a cluster",
+    10099: "let the programs share one consumer, or give each consumer a filter of its own",
+    10100: "let the programs share one consumer, or give each consumer a filter of its own",
     10111: "set allow_rollup_hdrs of the stream",
+    10130: "a backup is restored under its own name only: delete the stream first",
     10166: "set allow_msg_ttl of the stream, which cannot be undone",
     10168: "create the stream with allow_msg_counter, which cannot be set later",
+    10169: "the stream contains counters: use counters(stream).add of a JetStream context",
     10174: "set allow_atomic of the stream",
     10188: "set allow_msg_schedules of the stream, which cannot be undone",
     10212: "Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; to publish a received message again, pass copied_headers(message.headers)",

@@ -8,6 +8,7 @@ depends on the account, the cluster, or other streams and consumers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from attrs import evolve
@@ -147,12 +148,20 @@ def read(
     except TextError as error:
         line, column = error.fault.place
         message = f"line {line}, column {column}: {error.fault.message}"
-        reader.refuse("", None, message, error.fault.hint)
+        reader.refuse("", None, message, error.fault.hint or _form(config))
         return None, reader.problems
     if not isinstance(members, Mapping):  # for example a list from a YAML file
-        reader.refuse("", members, f"expected an object, got {show(members)}.")
+        hint = "Pass the path of a file to load_configs." if isinstance(members, PurePath) else ""
+        reader.refuse("", members, f"expected an object, got {show(members)}.", hint)
         return None, reader.problems
     return reader.record(members, record), reader.problems
+
+
+def _form(config: object) -> str:
+    """Return a hint for a text that is not a JSON object, such as YAML, or else ""."""
+    start = config.lstrip()[:1] if isinstance(config, str | bytes | bytearray) else ""
+    is_object = start in ("{", b"{")
+    return "" if is_object else "The text must be a JSON object; load_configs also reads YAML."
 
 
 def members_of(config: Config, *, several: bool = True) -> Mapping[str, Any]:

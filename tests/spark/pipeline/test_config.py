@@ -145,6 +145,7 @@ def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) 
         (HEAD + SOURCE + 'every = "1s"', "every: is not known here; it belongs above the first"),
         ('[nats]\nservers = "h"\npath = "lake"\n' + SOURCE, r"\[nats\]: path: is not known here"),
         ('path = "lake"\n[nats]\nserver = "h"\n' + SOURCE, "server: is not known; did you mean"),
+        (HEAD + 'url = "nats://h"\n' + SOURCE, r"orders.toml: \[nats\]: url: is not known"),
         ('path = "lake"\n' + SOURCE, r"orders.toml: \[nats\]: servers: is required"),
         (
             'path = "lake"\n[nats]\nservers = 4222\n' + SOURCE,

@@ -100,7 +100,7 @@ def put(
         if is_input:
             made = store.put(meta, sys.stdin.buffer, on_progress=show)
         else:
-            made = store.put_file(file, meta, on_progress=show)
+            made = store.put_file(file, name=meta, on_progress=show)
         display.update(task, visible=False)
     if as_json:
         print_json(info_members(made))

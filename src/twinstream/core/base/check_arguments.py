@@ -1,12 +1,67 @@
-"""Checks of the types of arguments, which raise an error in the call that passes the argument."""
+"""Checks of arguments, which raise an error in the call that passes the argument."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import UnionType
+from typing import Any, Final, TypeVar
 
+import twinstream.models
+from twinstream.core.base.nats_py_names import explain_keywords
 from twinstream.errors import BadArgument
+from twinstream.models._model import Model
+from twinstream.models.records import members
 
-__all__ = ["check_kind", "check_whole"]
+__all__ = ["check_config", "check_kind", "check_whole", "takes_config"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NAMES: Final = ("durable_name", "name", "bucket")
+"""The settings that name an object, of which each configuration has at most one."""
+
+
+def takes_config(kind: str) -> Callable[[F], F]:
+    """Return a decorator for a function with a configuration as an argument.
+
+    `kind` is the name of a class of `twinstream.models`, which is not imported before it is used. A
+    setting that is passed to the function itself raises a `TypeError` that shows the call with a
+    configuration.
+    """
+
+    def decorated(function: F) -> F:
+        def hint(unknown: list[str]) -> str:
+            import difflib
+
+            fields = members(getattr(twinstream.models, kind))
+            near = [difflib.get_close_matches(name, fields, n=1) for name in unknown]
+            found = ", ".join(f"{each[0]}=" for each in near if each)
+            call = f"{function.__name__}({kind}({found}))"
+            return f"settings are passed in a configuration: {call}" if found else ""
+
+        return explain_keywords(function, hint)
+
+    return decorated
+
+
+def check_config(config: object, kind: type[Model]) -> None:
+    """Raise `BadArgument` if `config`, for example a dictionary, is not an instance of `kind`.
+
+    Raises `TypeError` if one of its fields contains another value instead of a record.
+    """
+    if isinstance(config, kind):
+        twinstream.models.encode(config)
+        return
+    name, got = kind.__name__, type(config)
+    # nats-py has classes of the same names. For such a class, the error names the module.
+    which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
+    article = "an" if name[0] in "AEIO" else "a"
+    own = next((each for each in _NAMES if each in members(kind)), None)
+    if isinstance(config, str) and own is not None:
+        raise BadArgument(f"{article} {name} is expected, got str: pass {name}({own}={config!r})")
+    raise BadArgument(
+        f"{article} {name} is expected, got {which}; for a dictionary as the server writes it, or"
+        f" as nats-py's as_dict() returns it, use twinstream.models.decode(given, {name})"
+    )
 
 
 def check_kind(value: object, kind: type | UnionType, name: str, instead: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar
 
-__all__ = ["ATTRIBUTES", "KEYWORDS", "hint_attributes", "hint_keywords"]
+__all__ = ["ATTRIBUTES", "KEYWORDS", "explain_keywords", "hint_attributes", "hint_keywords"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -89,12 +89,8 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "stream": "expected_stream=",
         "msg_ttl": "ttl=",
     },
-    "create_stream": {
-        "name": "a StreamConfig(name=, subjects=), which is the only argument",
-        "subjects": "a StreamConfig(name=, subjects=), which is the only argument",
-    },
-    "create_key_value": {
-        "bucket": "a KeyValueConfig(bucket=), which is the only argument",
+    "update": {
+        "last": "revision=",
     },
     "purge": {
         "seq": "before_seq=",
@@ -162,6 +158,19 @@ def hint_keywords(function: F) -> F:
     """Wrap a function, so that its error for a keyword argument of nats-py contains a hint."""
     hints = KEYWORDS[function.__name__]
 
+    def hint(unknown: list[str]) -> str:
+        found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]
+        return f"of nats-py's arguments, {', '.join(found)}" if found else ""
+
+    return explain_keywords(function, hint)
+
+
+def explain_keywords(function: F, hint: Callable[[list[str]], str]) -> F:
+    """Wrap a function, so that its error for unknown keyword arguments ends with a hint.
+
+    `hint` receives the unknown names, and returns "" if it knows none of them.
+    """
+
     @wraps(function)
     def hinted(*args: Any, **given: Any) -> Any:
         try:
@@ -170,10 +179,10 @@ def hint_keywords(function: F) -> F:
             import inspect
 
             known = inspect.signature(function).parameters
-            found = [f"{name}= is {hints[name]}" for name in given if name in hints.keys() - known]
-            if not found:
+            text = hint([name for name in given if name not in known])
+            if not text:
                 raise
-            raise TypeError(f"{error}; of nats-py's arguments, {', '.join(found)}") from None
+            raise TypeError(f"{error}; {text}") from None
 
     # `inspect` is not used for this check, because its import takes milliseconds.
     code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]

@@ -46,9 +46,16 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
         case Kind.BUSY:
             return PullRefused("max_waiting", None, None, str(status))
         case Kind.BAD_REQUEST:
-            return BadPull(f"the server refuses the pull request: {status}")
+            return BadPull(f"the server refuses the pull request: {status}{_advice(status)}")
         case _:
             return PullError(f"the pull ended with {status}")
+
+
+def _advice(status: Status) -> str:
+    """Return what to correct in a pull request that the server refused, or ""."""
+    if "priority group missing" in status.text.lower():
+        return "; the consumer has priority groups: pass priority=Priority(group=...)"
+    return ""
 
 
 def of_consumer(error: TwinstreamError, stream: str, name: str) -> TwinstreamError:

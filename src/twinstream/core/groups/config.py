@@ -60,6 +60,8 @@ def check_group_config(config: C) -> C:
     else:
         for subject in config.filters or ():
             check_filter(subject)
+    for each in config.member_mappings or ():
+        check_kind(each, MemberMapping, "each member mapping", "a MemberMapping")
     for member in members_of(config):
         check_name(member, "member")
     if config.members and config.member_mappings:
@@ -185,6 +187,7 @@ def with_members(config: ElasticGroupConfig, added: Iterable[str]) -> ElasticGro
     Raises `BadArgument` for an invalid name, and if the members are mapped to partitions.
     """
     _check_unmapped(config)
+    added = _names(added)
     members = [*(config.members or ()), *added]
     return check_group_config(evolve(config, members=list(dict.fromkeys(members))))
 
@@ -195,9 +198,21 @@ def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> Elast
     Raises `BadArgument` if the members are mapped to partitions.
     """
     _check_unmapped(config)
-    gone = set(removed)
+    gone = set(_names(removed))
     kept = [member for member in config.members or () if member not in gone]
     return check_group_config(evolve(config, members=kept or None))
+
+
+def _names(members: Iterable[object]) -> list[str]:
+    """Return the names of members. Raises `BadArgument` for a list of names as one of them."""
+    names: list[str] = []
+    for name in members:
+        if not isinstance(name, str):
+            raise BadArgument(
+                f"a member is a text, got {name!r:.80}; pass the names one by one, as *names"
+            )
+        names.append(name)
+    return names
 
 
 def with_mappings(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
+from twinstream.core.base.check_arguments import check_config
 from twinstream.core.kv.errors import NotABucket
 from twinstream.core.kv.names import PREFIX, bucket_of, check_bucket
 from twinstream.errors import BadArgument
@@ -49,8 +50,7 @@ _UNLIMITED: Final = {"max_value_size": -1, "max_bytes": -1, "history": 1, "num_r
 
 def check_key_value(config: KeyValueConfig) -> KeyValueConfig:
     """Return the configuration of a bucket. Raises `BadArgument` if it is invalid."""
-    if not isinstance(config, KeyValueConfig):
-        raise BadArgument(f"a KeyValueConfig is expected, got {config!r:.80}")
+    check_config(config, KeyValueConfig)
     check_bucket(config.bucket)
     history = config.history
     if history is not None and (type(history) is not int or not 1 <= history <= _MOST_HISTORY):

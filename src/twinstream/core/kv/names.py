@@ -91,7 +91,8 @@ def check_filter_of_keys(pattern: str) -> str:
 
 def _fault(key: object) -> str:
     if not isinstance(key, str):
-        return "is not a string"
+        several = isinstance(key, list | tuple | set | frozenset)
+        return "is not a string" + ("; pass the keys one by one, as *keys" if several else "")
     if not key:
         return "is empty"
     found = _NOT_IN_KEY.search(key.replace("*", "").replace(">", "")) or _NOT_IN_KEY.search(key)

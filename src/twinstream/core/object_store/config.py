@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from twinstream.core.base.check_arguments import check_config
 from twinstream.core.object_store.errors import NotAnObjectStore
 from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket
 from twinstream.errors import BadArgument
@@ -31,11 +32,9 @@ __all__ = [
 ]
 
 
-def check_store_config(config: object) -> ObjectStoreConfig:
+def check_store_config(config: ObjectStoreConfig) -> ObjectStoreConfig:
     """Return the configuration of a store. Raises `BadArgument` if it is invalid."""
-    if not isinstance(config, ObjectStoreConfig):
-        kind = type(config).__name__
-        raise BadArgument(f"an ObjectStoreConfig of twinstream.models is expected, got {kind}")
+    check_config(config, ObjectStoreConfig)
     check_bucket(config.bucket)
     if config.mirror is not None and not config.mirror.name:
         raise BadArgument(f"the mirror of bucket {config.bucket} needs the name of its origin")

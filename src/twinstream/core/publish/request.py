@@ -256,6 +256,8 @@ def check_data(subject: str, data: object) -> None:
         if view.itemsize == 1 and view.contiguous:
             return
     found = f"the text {data[:20]!r}: encode it" if isinstance(data, str) else kind
+    if isinstance(data, dict | list):
+        found = f"a {kind}: pass json.dumps(data).encode(), for example"
     raise BadArgument(f"{subject}: the data of a message must be bytes, got {found}")
 
 
@@ -263,7 +265,8 @@ def check_size(subject: bytes, size: int, allowed: int) -> None:
     """Raise `BadArgument` if `size`, the bytes of headers and payload, is above `allowed`."""
     if size > allowed:
         raise BadArgument(
-            f"{subject.decode()}: {size} bytes with headers, the server accepts {allowed}"
+            f"{subject.decode()}: {size} bytes with headers, the server accepts {allowed}:"
+            " raise its max_payload, or store the content in an object store"
         )
 
 

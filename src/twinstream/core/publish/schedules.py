@@ -85,7 +85,7 @@ class Schedule:
         try:
             return cls(f"{_AT}{Timestamp.of(moment).astimezone(UTC).rfc3339()}")
         except (TypeError, ValueError) as error:
-            raise BadArgument(f"invalid time for a schedule {moment!r}: {error}") from error
+            raise BadArgument(f"invalid time for a schedule: {error}") from error
 
     @classmethod
     def every(cls, interval: Seconds) -> Schedule:

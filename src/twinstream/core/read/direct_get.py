@@ -29,6 +29,7 @@ from twinstream.models.error_codes import NO_MESSAGE
 
 __all__ = [
     "EVERYTHING",
+    "described",
     "from_direct",
     "from_leader",
     "from_plain",
@@ -76,6 +77,16 @@ def next_request(
             "next_by_subj": subject,
         }
     return {"seq": 1 if seq is None else _natural(seq), "next_by_subj": subject}
+
+
+def described(request: dict[str, Any]) -> str:
+    """Return, for an error, the message that a request selects."""
+    if "last_by_subj" in request:
+        return f"the last message of subject {request['last_by_subj']}"
+    if "next_by_subj" not in request:
+        return f"sequence {request['seq']}"
+    since = f"time {request['start_time']}" if "start_time" in request else request["seq"]
+    return f"the first message of subject {request['next_by_subj']} from {since} on"
 
 
 def _natural(seq: int) -> int:

@@ -11,6 +11,8 @@ from typing import Final, cast
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import BadArgument
+from twinstream.spark.client.options_map import OptionsMap
+from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import schema_text
 from twinstream.spark.errors import ConfigError, OptionError, SchemaError
@@ -173,6 +175,12 @@ def _nats(
     if "nats.servers" not in found:
         table.misspelt("servers")
         raise table.fail("servers", 'is required, for example servers = "nats://127.0.0.1:4222"')
+    given = OptionsMap(found)
+    try:
+        ConnectionSettings.take(given)
+        given.finish()
+    except OptionError as error:
+        raise table.fail(error.option.removeprefix("nats."), error.reason) from error
     return found
 
 
