@@ -504,6 +504,34 @@ async def test_a_file_is_whole_or_not_there(opened, name, tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+async def test_only_regular_files_are_replaced(opened, name, tmp_path):
+    fifo, folder = tmp_path / "fifo", tmp_path / "folder"
+    os.mkfifo(fifo)
+    folder.mkdir()
+    file, link = folder / "file", tmp_path / "link"
+    file.write_bytes(b"before")
+    link.symlink_to(file)
+    dangling, made = tmp_path / "dangling", folder / "made"
+    dangling.symlink_to(made)
+    before = {path.name for path in tmp_path.iterdir()}
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"after")
+        for resume in (False, True):
+            with pytest.raises(IsADirectoryError, match="folder"):
+                await store.get_file("a", folder, resume=resume)
+            with pytest.raises(IsADirectoryError, match="'/'"):
+                await store.get_file("a", "/", resume=resume)
+            with pytest.raises(OSError, match="fifo is not a regular file"):
+                await store.get_file("a", fifo, resume=resume)
+        for path in (link, dangling):
+            await store.get_file("a", path)
+            assert path.is_symlink()
+    assert (file.read_bytes(), made.read_bytes()) == (b"after", b"after")
+    assert fifo.is_fifo()
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
 async def test_a_file_is_continued_where_it_was_broken_off(opened, name, tmp_path):
     data = os.urandom(3_500_000)
     target = tmp_path / "out"

@@ -238,7 +238,8 @@ class ObjectStore:
         """Write the content of an object to a file, and return the object's metadata.
 
         An existing file is replaced when the new content is verified and synced to disk. The new
-        file is readable for its owner only.
+        file is readable for its owner only. If `path` is a symbolic link, the file to which it
+        points is replaced.
 
         Args:
             name: The name of the object.
@@ -249,7 +250,7 @@ class ObjectStore:
             on_progress: Called with the progress when data was received.
 
         Raises:
-            OSError: The file could not be written.
+            OSError: The file could not be written, or `path` is a folder, a device or a FIFO.
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
             LinkError: The object is a link that cannot be followed.
