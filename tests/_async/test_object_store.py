@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
+from js_async.object_store.infos import ObjectPlace
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests.inside import api_of
@@ -405,6 +406,32 @@ async def test_a_part_of_an_object(opened, name, start, end):
         await store.put(js.ObjectMeta("a", chunk_size=1000), data)
         async with store.get("a", start=start, end=end) as reader:
             assert await reader.read_all() == data[start:end]
+
+
+@pytest.mark.parametrize("way", ["put", "delete"])
+async def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, monkeypatch, way):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"old")
+        remove, removals = ObjectPlace.remove, []
+
+        async def late(place, subject, seq):
+            if not removals:
+                removals.append(subject)
+                if way == "put":
+                    await store.put("a", b"new")
+                else:
+                    await store.delete("a")
+            return await remove(place, subject, seq)
+
+        monkeypatch.setattr(ObjectPlace, "remove", late)
+        with pytest.raises(js.ObjectChanged, match="was not renamed"):
+            await store.update_meta("a", new_name="b")
+        assert removals
+        with pytest.raises(js.ObjectNotFound):
+            await store.info("b")
+        if way == "put":
+            assert await store.get_bytes("a") == b"new"
 
 
 # ---- trouble of content

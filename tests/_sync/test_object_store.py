@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
+from js_sync.object_store.infos import ObjectPlace
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests.inside import api_of
@@ -406,6 +407,32 @@ def test_a_part_of_an_object(opened, name, start, end):
         store.put(js.ObjectMeta("a", chunk_size=1000), data)
         with store.get("a", start=start, end=end) as reader:
             assert reader.read_all() == data[start:end]
+
+
+@pytest.mark.parametrize("way", ["put", "delete"])
+def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, monkeypatch, way):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"old")
+        remove, removals = ObjectPlace.remove, []
+
+        def late(place, subject, seq):
+            if not removals:
+                removals.append(subject)
+                if way == "put":
+                    store.put("a", b"new")
+                else:
+                    store.delete("a")
+            return remove(place, subject, seq)
+
+        monkeypatch.setattr(ObjectPlace, "remove", late)
+        with pytest.raises(js.ObjectChanged, match="was not renamed"):
+            store.update_meta("a", new_name="b")
+        assert removals
+        with pytest.raises(js.ObjectNotFound):
+            store.info("b")
+        if way == "put":
+            assert store.get_bytes("a") == b"new"
 
 
 # ---- trouble of content

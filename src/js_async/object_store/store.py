@@ -362,16 +362,17 @@ class ObjectStore:
 
         new = (await place.replace(new_name, edit)).new
         now = await place.last(name)
-        if now is None or now.seq != old.revision:
-            # Another client has changed or deleted the object meanwhile. The old content may have
-            # been removed, so the new name must not refer to it.
-            await place.remove(place.subjects.info(new_name), new.revision or 0)
-            raise ObjectChanged(
-                f"object {name!r} of bucket {self.bucket} was changed while it got the name"
-                f" {new_name!r}: it was not renamed"
-            )
-        await place.remove(now.subject, now.seq)
-        return new
+        if now is not None and now.seq == old.revision:
+            removed = await place.remove(now.subject, now.seq)
+            if removed or await place.last(name) is None:
+                return new
+        # Another client has changed or deleted the object meanwhile. The old content may have been
+        # removed, so the new name must not refer to it.
+        await place.remove(place.subjects.info(new_name), new.revision or 0)
+        raise ObjectChanged(
+            f"object {name!r} of bucket {self.bucket} was changed while it got the name"
+            f" {new_name!r}: it was not renamed"
+        )
 
     async def delete(self, name: str) -> ObjectInfo:
         """Delete an object with its content, and return the metadata of the deleted object.
