@@ -768,6 +768,20 @@ async def test_watch_reports_the_state_and_changes(opened, name):
             assert (await watch.next(10)).name == "d"
 
 
+async def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        for number in range(5):
+            await store.put(f"{number}", b"x")
+        async with store.watch(updates_only=True) as watch:
+            assert await watch.next(10) is None
+            await jet.delete_object_store(name)
+            again = await stored(jet, name)
+            await again.put("new", b"x")
+            found = await watch.next(10)
+            assert found.name == "new"
+
+
 async def test_a_watch_leaves_no_consumer(opened, name):
     async with opened() as jet:
         store = await stored(jet, name)

@@ -769,6 +769,20 @@ def test_watch_reports_the_state_and_changes(opened, name):
             assert (watch.next(10)).name == "d"
 
 
+def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        for number in range(5):
+            store.put(f"{number}", b"x")
+        with store.watch(updates_only=True) as watch:
+            assert watch.next(10) is None
+            jet.delete_object_store(name)
+            again = stored(jet, name)
+            again.put("new", b"x")
+            found = watch.next(10)
+            assert found.name == "new"
+
+
 def test_a_watch_leaves_no_consumer(opened, name):
     with opened() as jet:
         store = stored(jet, name)
