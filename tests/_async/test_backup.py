@@ -11,7 +11,9 @@ import pytest
 
 import js_async as js
 from js_async.backup.files import BackupWriter
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
+from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -584,28 +586,25 @@ async def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, vers
             assert ["is not deleted" in note for note in notes] == [True] * (found is not None)
 
 
-async def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(server, name, tmp_path):
-    async with js.connect(server.url) as connection, js.connect(server.url) as other:
-        jet, theirs = connection.jetstream(), other.jetstream()
-        await filled(jet, name, 500, 1000)
-        await jet.bind_stream(name).backup(tmp_path / "copy")
-        await jet.delete_stream(name)
-        config = StreamConfig(name=name, subjects=[f"{name}.>"])
-        # The server has just sent the subject for the chunks.
-        ask, asked = jet._api.call_through, []
+async def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
+    async with opened() as jet:
+        stream = await filled(jet, name, 500, 1000)
+        await stream.backup(tmp_path / "copy")
+        await stream.delete()
 
-        async def call_through(*arguments):
-            asked.append(await ask(*arguments))
-            await theirs.create_stream(config)
-            await theirs.publish(f"{name}.precious", b"kept")
-            return asked[0]
+        async def create():
+            await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+            await jet.publish(f"{name}.precious", b"kept")
 
         def stop(_):
             raise KeyError
 
-        jet._api.call_through = call_through
+        # The first chunk is too small for a server to create the stream already.
+        transport = Disturbed(api_of(jet).transport, "SNAPSHOT.RESTORE", before=create)
         with pytest.raises((KeyError, js.StreamExists)):
-            await jet.restore(tmp_path / "copy", chunk_size=1024, on_progress=stop)
+            await transport.jetstream().restore(
+                tmp_path / "copy", chunk_size=1024, on_progress=stop
+            )
         assert [message.data async for message in jet.bind_stream(name).read()] == [b"kept"]
 
 

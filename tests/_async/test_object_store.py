@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
-from js_async.object_store.infos import ObjectPlace
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests.inside import api_of
@@ -409,25 +408,18 @@ async def test_a_part_of_an_object(opened, name, start, end):
 
 
 @pytest.mark.parametrize("way", ["put", "delete"])
-async def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, monkeypatch, way):
+async def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, way):
     async with opened() as jet:
         store = await stored(jet, name)
         await store.put("a", b"old")
-        remove, removals = ObjectPlace.remove, []
 
-        async def late(place, subject, seq):
-            if not removals:
-                removals.append(subject)
-                if way == "put":
-                    await store.put("a", b"new")
-                else:
-                    await store.delete("a")
-            return await remove(place, subject, seq)
+        async def change():
+            await (store.put("a", b"new") if way == "put" else store.delete("a"))
 
-        monkeypatch.setattr(ObjectPlace, "remove", late)
+        transport = Disturbed(api_of(jet).transport, "STREAM.PURGE", before=change)
+        other = await transport.jetstream().get_object_store(name)
         with pytest.raises(js.ObjectChanged, match="was not renamed"):
-            await store.update_meta("a", new_name="b")
-        assert removals
+            await other.update_meta("a", new_name="b")
         with pytest.raises(js.ObjectNotFound):
             await store.info("b")
         if way == "put":

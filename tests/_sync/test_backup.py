@@ -12,7 +12,9 @@ import pytest
 
 import js_sync as js
 from js_sync.backup.files import BackupWriter
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
+from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -583,28 +585,23 @@ def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, version, e
             assert ["is not deleted" in note for note in notes] == [True] * (found is not None)
 
 
-def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(server, name, tmp_path):
-    with js.connect(server.url) as connection, js.connect(server.url) as other:
-        jet, theirs = connection.jetstream(), other.jetstream()
-        filled(jet, name, 500, 1000)
-        jet.bind_stream(name).backup(tmp_path / "copy")
-        jet.delete_stream(name)
-        config = StreamConfig(name=name, subjects=[f"{name}.>"])
-        # The server has just sent the subject for the chunks.
-        ask, asked = jet._api.call_through, []
+def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
+    with opened() as jet:
+        stream = filled(jet, name, 500, 1000)
+        stream.backup(tmp_path / "copy")
+        stream.delete()
 
-        def call_through(*arguments):
-            asked.append(ask(*arguments))
-            theirs.create_stream(config)
-            theirs.publish(f"{name}.precious", b"kept")
-            return asked[0]
+        def create():
+            jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+            jet.publish(f"{name}.precious", b"kept")
 
         def stop(_):
             raise KeyError
 
-        jet._api.call_through = call_through
+        # The first chunk is too small for a server to create the stream already.
+        transport = Disturbed(api_of(jet).transport, "SNAPSHOT.RESTORE", before=create)
         with pytest.raises((KeyError, js.StreamExists)):
-            jet.restore(tmp_path / "copy", chunk_size=1024, on_progress=stop)
+            transport.jetstream().restore(tmp_path / "copy", chunk_size=1024, on_progress=stop)
         assert [message.data for message in jet.bind_stream(name).read()] == [b"kept"]
 
 

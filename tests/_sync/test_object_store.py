@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
-from js_sync.object_store.infos import ObjectPlace
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests.inside import api_of
@@ -410,25 +409,18 @@ def test_a_part_of_an_object(opened, name, start, end):
 
 
 @pytest.mark.parametrize("way", ["put", "delete"])
-def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, monkeypatch, way):
+def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, way):
     with opened() as jet:
         store = stored(jet, name)
         store.put("a", b"old")
-        remove, removals = ObjectPlace.remove, []
 
-        def late(place, subject, seq):
-            if not removals:
-                removals.append(subject)
-                if way == "put":
-                    store.put("a", b"new")
-                else:
-                    store.delete("a")
-            return remove(place, subject, seq)
+        def change():
+            (store.put("a", b"new") if way == "put" else store.delete("a"))
 
-        monkeypatch.setattr(ObjectPlace, "remove", late)
+        transport = Disturbed(api_of(jet).transport, "STREAM.PURGE", before=change)
+        other = transport.jetstream().get_object_store(name)
         with pytest.raises(js.ObjectChanged, match="was not renamed"):
-            store.update_meta("a", new_name="b")
-        assert removals
+            other.update_meta("a", new_name="b")
         with pytest.raises(js.ObjectNotFound):
             store.info("b")
         if way == "put":
