@@ -270,6 +270,7 @@ class JetStream:
             StreamExists: The stream exists already.
             BadArgument: The backup is damaged, or an argument is invalid.
             ConnectionLost: The connection broke during the transfer.
+            NoResponders: The server that restored the stream was lost.
             JetStreamError: The server refused the restore.
         """
         from js_sync.backup.restore import restore

@@ -977,7 +977,7 @@ async def test_cancelled_restore_waits_for_the_servers_response(tmp_path, answer
     loop, reached = asyncio.get_running_loop(), asyncio.Event()
 
     def script(peer: FakePeer) -> None:
-        peer.handshake()
+        peer.handshake(version="2.15.1")
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
         loop.call_soon_threadsafe(reached.set)
         peer.wait_for("cancelled")
@@ -989,6 +989,9 @@ async def test_cancelled_restore_waits_for_the_servers_response(tmp_path, answer
                 end = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
                 assert end.payload == b""
                 peer.message(end.reply, b"", status=status)
+            state = {**STATE, "messages": 0}
+            info = {"config": CONFIG, "state": state, "created": "2026-01-01T00:00:00Z"}
+            peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), info)
             peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), {"success": True})
         peer.until_left()
         # Another's stream of this name is not to be touched.

@@ -11,7 +11,9 @@ import pytest
 
 import js_async as js
 from js_async.backup.files import BackupWriter
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
+from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -359,6 +361,13 @@ STATE = {"messages": 1, "bytes": 40, "first_seq": 1, "last_seq": 1, "consumer_co
 ARCHIVE = b"\xff\x06\x00\x00S2sTwO" + b"\x01\x09\x00\x00" + b"crc4" + b"hello"
 
 
+def refusal(code: int, text: str) -> dict[str, object]:
+    return {"error": {"code": 500, "err_code": code, "description": text}}
+
+
+NOT_FOUND = refusal(10059, "stream not found")
+
+
 def begin(peer):
     peer.handshake()
     asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.SNAPSHOT\.S")
@@ -450,6 +459,7 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
         end = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
         assert end.payload == b""
         peer.message(end.reply, b"", status="503")
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S")
         peer.message(asked.reply, json.dumps({"error": busy} if busy else {}).encode())
 
@@ -459,6 +469,143 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
                 await connection.jetstream().restore(tmp_path)
             notes = getattr(caught.value, "__notes__", [])
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
+
+
+def saved(folder, last_ts=None):
+    state = STATE if last_ts is None else STATE | {"last_ts": last_ts}
+    (folder / "stream.tar.s2").write_bytes(ARCHIVE)
+    (folder / "backup.json").write_text(json.dumps({"config": CONFIG, "state": state}))
+
+
+def take_chunks(peer, end):
+    """Let a restore send everything, and respond to the end with a status, or with an object."""
+    peer.answer(
+        peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S"),
+        {"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"},
+    )
+    peer.message(peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x").reply, b"")
+    asked = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
+    assert asked.payload == b""
+    if isinstance(end, str):
+        peer.message(asked.reply, b"", status=end)
+    else:
+        peer.answer(asked, end)
+
+
+def no_longer_listen(peer):
+    peer.message(peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x").reply, b"", status="503")
+
+
+DAMAGED = refusal(10062, "restore failed: damaged")
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "said"),
+    [
+        ("503", js.NoResponders, "the server was lost .* partial stream is removed; restore again"),
+        (DAMAGED, js.JetStreamError, "damaged"),
+    ],
+)
+async def test_restore_that_fails_at_its_end_leaves_nothing(tmp_path, end, error, said):
+    saved(tmp_path)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version="2.15.1")
+        take_chunks(peer, end)
+        no_longer_listen(peer)
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), {"success": True})
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(error, match=said) as caught:
+                await connection.jetstream().restore(tmp_path)
+            assert getattr(caught.value, "__notes__", []) == []
+
+
+async def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
+    saved(tmp_path)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version="2.15.1")
+        take_chunks(peer, "503")
+        no_longer_listen(peer)
+        peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
+        peer.answer(
+            peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S"), refusal(10008, "unavailable")
+        )
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.NoResponders) as caught:
+                await connection.jetstream().restore(tmp_path)
+            assert "removed" not in str(caught.value)
+            [note] = caught.value.__notes__
+            assert note.startswith("a part of S may be left on the server, delete it")
+
+
+LATER = {"messages": 2, "last_seq": 2, "last_ts": "2026-01-01T00:00:01Z"}
+NONE = {"messages": 0, "last_seq": 0, "last_ts": "0001-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("version", "end", "found"),
+    [
+        ("2.15.1", DAMAGED, LATER),
+        ("2.15.1", "503", LATER),
+        ("2.14.6", DAMAGED, LATER),
+        ("2.14.6", DAMAGED, NONE),
+        ("2.14.6", DAMAGED, {}),
+        ("2.14.6", "503", NONE),
+        ("2.14.6", DAMAGED, None),
+        ("2.15.1", refusal(10130, "stream name already in use, cannot restore"), None),
+    ],
+)
+async def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, version, end, found):
+    saved(tmp_path, "2026-01-01T00:00:00Z")
+    is_asked = not (isinstance(end, dict) and end["error"]["err_code"] == 10130)
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(version=version)
+        take_chunks(peer, end)
+        no_longer_listen(peer)
+        if is_asked:
+            info = {"config": CONFIG, "created": "2026-01-01T00:00:00Z"}
+            peer.answer(
+                peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"),
+                NOT_FOUND if found is None else {**info, "state": {**STATE, **found}},
+            )
+        peer.until_left()
+        assert peer.count(r"^PUB .*DELETE") == 0
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.TwinstreamError) as caught:
+                await connection.jetstream().restore(tmp_path)
+            notes = getattr(caught.value, "__notes__", [])
+            assert ["is not deleted" in note for note in notes] == [True] * (found is not None)
+
+
+async def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
+    async with opened() as jet:
+        stream = await filled(jet, name, 500, 1000)
+        await stream.backup(tmp_path / "copy")
+        await stream.delete()
+
+        async def create():
+            await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+            await jet.publish(f"{name}.precious", b"kept")
+
+        def stop(_):
+            raise KeyError
+
+        # The first chunk is too small for a server to create the stream already.
+        transport = Disturbed(api_of(jet).transport, "SNAPSHOT.RESTORE", before=create)
+        with pytest.raises((KeyError, js.StreamExists)):
+            await transport.jetstream().restore(
+                tmp_path / "copy", chunk_size=1024, on_progress=stop
+            )
+        assert [message.data async for message in jet.bind_stream(name).read()] == [b"kept"]
 
 
 async def test_restore_without_response_explains_what_may_exist(tmp_path):
@@ -499,10 +646,6 @@ async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp
         async with js.connect(server.url) as connection:
             restored = await connection.jetstream().restore(tmp_path)
             assert restored.cached_info.state.last_seq == 1
-
-
-def refusal(code: int, text: str) -> dict[str, object]:
-    return {"error": {"code": 500, "err_code": code, "description": text}}
 
 
 EARLIER_ENDED = refusal(10048, "EOF")

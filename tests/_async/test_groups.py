@@ -653,6 +653,37 @@ async def test_what_a_worker_refuses(opened, name):
             await jet.elastic_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
 
 
+@pytest.mark.parametrize("way", ["closed", "exit"])
+async def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, way):
+    reports, seen = [], []
+
+    async def handle(message):
+        seen.append(message)
+        if way == "exit":
+            raise SystemExit(3)
+
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        group = await elastic(jet, name, "m1")
+        worker = group.worker("m1", handle, config=QUICK, on_report=reports.append)
+        await worker.start()
+        await publish(jet, name, 0, 1)
+
+        async def handled():
+            return bool(seen)
+
+        await eventually(handled)
+        if way == "closed":
+            await connection.close()
+        with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
+            await worker.wait(20)
+    revoked = reports[-1]
+    assert isinstance(revoked, js.PartitionsRevoked)
+    assert revoked.partitions == reports[0].partitions
+    said = "the connection is closed" if way == "closed" else "3"
+    assert revoked.reason == f"an error ended the work: {said}"
+
+
 async def test_an_error_of_a_handler_that_ends_programs_ends_the_work(opened, name):
     async with opened() as jet:
         group = await elastic(jet, name, "m1")

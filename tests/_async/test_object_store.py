@@ -407,6 +407,25 @@ async def test_a_part_of_an_object(opened, name, start, end):
             assert await reader.read_all() == data[start:end]
 
 
+@pytest.mark.parametrize("way", ["put", "delete"])
+async def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, way):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"old")
+
+        async def change():
+            await (store.put("a", b"new") if way == "put" else store.delete("a"))
+
+        transport = Disturbed(api_of(jet).transport, "STREAM.PURGE", before=change)
+        other = await transport.jetstream().get_object_store(name)
+        with pytest.raises(js.ObjectChanged, match="was not renamed"):
+            await other.update_meta("a", new_name="b")
+        with pytest.raises(js.ObjectNotFound):
+            await store.info("b")
+        if way == "put":
+            assert await store.get_bytes("a") == b"new"
+
+
 # ---- trouble of content
 
 
@@ -502,6 +521,34 @@ async def test_a_file_is_whole_or_not_there(opened, name, tmp_path):
         with pytest.raises(js.BadArgument, match="s3"):
             await store.get_file("a", "s3://bucket/a")
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+async def test_only_regular_files_are_replaced(opened, name, tmp_path):
+    fifo, folder = tmp_path / "fifo", tmp_path / "folder"
+    os.mkfifo(fifo)
+    folder.mkdir()
+    file, link = folder / "file", tmp_path / "link"
+    file.write_bytes(b"before")
+    link.symlink_to(file)
+    dangling, made = tmp_path / "dangling", folder / "made"
+    dangling.symlink_to(made)
+    before = {path.name for path in tmp_path.iterdir()}
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"after")
+        for resume in (False, True):
+            with pytest.raises(IsADirectoryError, match="folder"):
+                await store.get_file("a", folder, resume=resume)
+            with pytest.raises(IsADirectoryError, match="'/'"):
+                await store.get_file("a", "/", resume=resume)
+            with pytest.raises(OSError, match="fifo is not a regular file"):
+                await store.get_file("a", fifo, resume=resume)
+        for path in (link, dangling):
+            await store.get_file("a", path)
+            assert path.is_symlink()
+    assert (file.read_bytes(), made.read_bytes()) == (b"after", b"after")
+    assert fifo.is_fifo()
+    assert {path.name for path in tmp_path.iterdir()} == before
 
 
 async def test_a_file_is_continued_where_it_was_broken_off(opened, name, tmp_path):
@@ -711,6 +758,20 @@ async def test_watch_reports_the_state_and_changes(opened, name):
             await store.put("d", b"")
             assert await watch.next(10) is None
             assert (await watch.next(10)).name == "d"
+
+
+async def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        for number in range(5):
+            await store.put(f"{number}", b"x")
+        async with store.watch(updates_only=True) as watch:
+            assert await watch.next(10) is None
+            await jet.delete_object_store(name)
+            again = await stored(jet, name)
+            await again.put("new", b"x")
+            found = await watch.next(10)
+            assert found.name == "new"
 
 
 async def test_a_watch_leaves_no_consumer(opened, name):

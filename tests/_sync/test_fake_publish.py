@@ -579,7 +579,8 @@ def test_a_write_in_flight_that_nothing_follows_is_the_refusal(way):
 
 @both
 @pytest.mark.parametrize("known", [True, False])
-def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, known):
+@pytest.mark.parametrize("seq", [10, ROLLUP_NOT_PERMITTED])
+def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, known, seq):
     def script(peer: FakePeer) -> None:
         peer.handshake(cluster="c")
         peer.expect(ORDERS)
@@ -588,14 +589,14 @@ def test_a_former_leader_does_not_know_the_id_of_a_stored_message(way, known):
         refuse(peer, probe, ROLLUP_NOT_PERMITTED)
         if known:
             peer.fence()
-            stored(peer, probe, 10, duplicate=True)
+            stored(peer, probe, seq, duplicate=True)
         peer.until_left()
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             options = {"expected_last_subject_seq": 9, "timeout": 3, "msg_id": "1"}
             if known:
-                assert (way(connection.jetstream(), **options)).seq == 10
+                assert (way(connection.jetstream(), **options)).seq == seq
             else:
                 with pytest.raises(js.WrongLastSequence):
                     way(connection.jetstream(), **options)

@@ -652,6 +652,37 @@ def test_what_a_worker_refuses(opened, name):
             jet.elastic_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
 
 
+@pytest.mark.parametrize("way", ["closed", "exit"])
+def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, way):
+    reports, seen = [], []
+
+    def handle(message):
+        seen.append(message)
+        if way == "exit":
+            raise SystemExit(3)
+
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        group = elastic(jet, name, "m1")
+        worker = group.worker("m1", handle, config=QUICK, on_report=reports.append)
+        worker.start()
+        publish(jet, name, 0, 1)
+
+        def handled():
+            return bool(seen)
+
+        eventually(handled)
+        if way == "closed":
+            connection.close()
+        with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
+            worker.wait(20)
+    revoked = reports[-1]
+    assert isinstance(revoked, js.PartitionsRevoked)
+    assert revoked.partitions == reports[0].partitions
+    said = "the connection is closed" if way == "closed" else "3"
+    assert revoked.reason == f"an error ended the work: {said}"
+
+
 def test_an_error_of_a_handler_that_ends_programs_ends_the_work(opened, name):
     with opened() as jet:
         group = elastic(jet, name, "m1")

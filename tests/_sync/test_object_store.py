@@ -408,6 +408,25 @@ def test_a_part_of_an_object(opened, name, start, end):
             assert reader.read_all() == data[start:end]
 
 
+@pytest.mark.parametrize("way", ["put", "delete"])
+def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, way):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"old")
+
+        def change():
+            (store.put("a", b"new") if way == "put" else store.delete("a"))
+
+        transport = Disturbed(api_of(jet).transport, "STREAM.PURGE", before=change)
+        other = transport.jetstream().get_object_store(name)
+        with pytest.raises(js.ObjectChanged, match="was not renamed"):
+            other.update_meta("a", new_name="b")
+        with pytest.raises(js.ObjectNotFound):
+            store.info("b")
+        if way == "put":
+            assert store.get_bytes("a") == b"new"
+
+
 # ---- trouble of content
 
 
@@ -503,6 +522,34 @@ def test_a_file_is_whole_or_not_there(opened, name, tmp_path):
         with pytest.raises(js.BadArgument, match="s3"):
             store.get_file("a", "s3://bucket/a")
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_only_regular_files_are_replaced(opened, name, tmp_path):
+    fifo, folder = tmp_path / "fifo", tmp_path / "folder"
+    os.mkfifo(fifo)
+    folder.mkdir()
+    file, link = folder / "file", tmp_path / "link"
+    file.write_bytes(b"before")
+    link.symlink_to(file)
+    dangling, made = tmp_path / "dangling", folder / "made"
+    dangling.symlink_to(made)
+    before = {path.name for path in tmp_path.iterdir()}
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"after")
+        for resume in (False, True):
+            with pytest.raises(IsADirectoryError, match="folder"):
+                store.get_file("a", folder, resume=resume)
+            with pytest.raises(IsADirectoryError, match="'/'"):
+                store.get_file("a", "/", resume=resume)
+            with pytest.raises(OSError, match="fifo is not a regular file"):
+                store.get_file("a", fifo, resume=resume)
+        for path in (link, dangling):
+            store.get_file("a", path)
+            assert path.is_symlink()
+    assert (file.read_bytes(), made.read_bytes()) == (b"after", b"after")
+    assert fifo.is_fifo()
+    assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def test_a_file_is_continued_where_it_was_broken_off(opened, name, tmp_path):
@@ -712,6 +759,20 @@ def test_watch_reports_the_state_and_changes(opened, name):
             store.put("d", b"")
             assert watch.next(10) is None
             assert (watch.next(10)).name == "d"
+
+
+def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        for number in range(5):
+            store.put(f"{number}", b"x")
+        with store.watch(updates_only=True) as watch:
+            assert watch.next(10) is None
+            jet.delete_object_store(name)
+            again = stored(jet, name)
+            again.put("new", b"x")
+            found = watch.next(10)
+            assert found.name == "new"
 
 
 def test_a_watch_leaves_no_consumer(opened, name):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.output import Run, json_lines
+from twinstream.cli.failures import reported
+from twinstream.testing import FakePeer, FakeServer
 
 
 @pytest.fixture
@@ -114,3 +116,33 @@ def test_a_signal_leaves_nothing_half_done(
 
 def lines(run: Run) -> list[str]:
     return run("stream", "ls", "--json").stdout.splitlines()
+
+
+def test_notes_about_a_failed_restore_are_printed(run: Run, filled: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    assert run("backup", filled, str(folder)).exit_code == 0
+
+    def silent(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(r"STREAM\.RESTORE")
+        peer.until_left()
+
+    with FakeServer(silent, silent) as server:
+        options = ("restore", str(folder), "--server", server.url, "--timeout", "0.2")
+        failed = run(*options)
+        as_json = run(*options, "--json")
+    note = f"the server may have begun: if {filled} did not exist before, delete"
+    assert (failed.exit_code, as_json.exit_code) == (1, 1)
+    assert note in failed.stderr
+    assert note in json.loads(as_json.stderr)["error"]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_notes_about_an_interrupt_are_printed(
+    kind: type[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = kind(1)
+    error.add_note("a part may be left\x1b[2J")
+    with pytest.raises(kind), reported():
+        raise error
+    assert capsys.readouterr().err == "a part may be left\\u001b[2J\n"

@@ -44,6 +44,15 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
     assert run("kv", "put", bucket, "a..b", "x").exit_code == 1
 
 
+def test_long_values_and_keys_are_printed_unchanged(run: Run, bucket: str) -> None:
+    value, key = "a\tb  " + "word " * 60 + "end", "k" * 200
+    assert run("kv", "put", bucket, key, value).stdout == f"{key} is at revision 1\n"
+    assert run("kv", "get", bucket, key).stdout == f"{value}\n"
+    assert run("kv", "ls", bucket).stdout == f"{key}\n"
+    (line,) = run("kv", "watch", bucket, "--count", "1").stdout.splitlines()
+    assert line.endswith(f" 1 put {key}: {value}")
+
+
 def test_a_key_without_a_value_has_an_exit_code(run: Run, bucket: str) -> None:
     for command in (("get",), ("history",), ("revert", "1", "--yes")):
         name, *rest = command

@@ -83,6 +83,29 @@ def test_standard_input_and_output(run: Run, bucket: str) -> None:
     assert run("object", "get", bucket, "a/b", "-O", "-", "--json").exit_code == 2
 
 
+def test_content_on_standard_input_answers_no_question(run: Run, bucket: str) -> None:
+    assert run("object", "put", bucket, "-", "--name", "a", input=b"old").exit_code == 0
+    refused = run("object", "put", bucket, "-", "--name", "a", input=b"y\nnew")
+    assert refused.exit_code == 1
+    assert "add --yes" in refused.stderr
+    assert run("object", "get", bucket, "a", "-O", "-").stdout_bytes == b"old"
+    assert run("object", "put", bucket, "-", "--name", "a", "-y", input=b"y\nnew").exit_code == 0
+    assert run("object", "get", bucket, "a", "-O", "-").stdout_bytes == b"y\nnew"
+
+
+@pytest.mark.parametrize("name", ["/", ".", "a/..", ".."])
+def test_names_that_contain_no_name_of_a_file(
+    run: Run, bucket: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("object", "put", bucket, "-", "--name", name, input=b"x").exit_code == 0
+    refused = run("object", "get", bucket, name, "--yes")
+    assert refused.exit_code == 2
+    assert "add --output FILE" in refused.stderr
+    assert run("object", "get", bucket, name, "-O", "file").exit_code == 0
+    assert Path("file").read_bytes() == b"x"
+
+
 def test_lists_deletes_and_what_is_missing(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
     assert run("object", "ls", bucket).stdout == "no objects\n"
     store = jet.get_object_store(bucket)

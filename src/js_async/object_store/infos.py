@@ -283,9 +283,9 @@ class ObjectPlace:
 
     # The following requests are idempotent: if the response is lost, they are sent again.
 
-    async def remove(self, subject: str, seq: int) -> None:
-        """Remove the message at `seq` and all earlier messages of its subject."""
-        await self._purge({"filter": subject, "seq": seq + 1})
+    async def remove(self, subject: str, seq: int) -> int:
+        """Remove the message at `seq` and all earlier messages of its subject; return how many."""
+        return await self._purge({"filter": subject, "seq": seq + 1})
 
     async def remove_content(self, nuid: str | None) -> int:
         """Remove the content with a NUID. Returns the number of removed messages."""

@@ -245,7 +245,8 @@ class ObjectStore:
         """Write the content of an object to a file, and return the object's metadata.
 
         An existing file is replaced when the new content is verified and synced to disk. The new
-        file is readable for its owner only.
+        file is readable for its owner only. If `path` is a symbolic link, the file to which it
+        points is replaced.
 
         Args:
             name: The name of the object.
@@ -256,7 +257,7 @@ class ObjectStore:
             on_progress: Called with the progress when data was received.
 
         Raises:
-            OSError: The file could not be written.
+            OSError: The file could not be written, or `path` is a folder, a device or a FIFO.
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
             LinkError: The object is a link that cannot be followed.
@@ -368,16 +369,17 @@ class ObjectStore:
 
         new = (await place.replace(new_name, edit)).new
         now = await place.last(name)
-        if now is None or now.seq != old.revision:
-            # Another client has changed or deleted the object meanwhile. The old content may have
-            # been removed, so the new name must not refer to it.
-            await place.remove(place.subjects.info(new_name), new.revision or 0)
-            raise ObjectChanged(
-                f"object {name!r} of bucket {self.bucket} was changed while it got the name"
-                f" {new_name!r}: it was not renamed"
-            )
-        await place.remove(now.subject, now.seq)
-        return new
+        if now is not None and now.seq == old.revision:
+            removed = await place.remove(now.subject, now.seq)
+            if removed or await place.last(name) is None:
+                return new
+        # Another client has changed or deleted the object meanwhile. The old content may have been
+        # removed, so the new name must not refer to it.
+        await place.remove(place.subjects.info(new_name), new.revision or 0)
+        raise ObjectChanged(
+            f"object {name!r} of bucket {self.bucket} was changed while it got the name"
+            f" {new_name!r}: it was not renamed"
+        )
 
     async def delete(self, name: str) -> ObjectInfo:
         """Delete an object with its content, and return the metadata of the deleted object.

@@ -28,6 +28,12 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
     if updates_only:
         behind = (await place.stream.info(confirmed=True)).state.last_seq + 1
         messages = place.stream.ordered(subjects=subjects, start_seq=behind)
+        try:
+            # If the store is re-created later, the consumer notices that the sequences restart.
+            await messages._open(place.api.deadline())
+        except BaseException:
+            await messages.close()
+            raise
     else:
         messages = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
     return ObjectWatch(place, messages, updates_only, deletes)

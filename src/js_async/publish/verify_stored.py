@@ -86,7 +86,8 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     unknown: list[Frame] = []
 
     def is_final(frame: Frame) -> bool:
-        if is_clustered and _UNKNOWN_ID in frame[3]:
+        # An acknowledgement may contain the number, too, in its sequence or stream name.
+        if is_clustered and b'"error"' in frame[3] and _UNKNOWN_ID in frame[3]:
             # A former leader does not know the ids of the messages that it lacks.
             unknown.append(frame)
             return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -33,6 +32,7 @@ from twinstream.errors import (
     ConnectionLost,
     JetStreamError,
     NoResponders,
+    RequestTimeout,
     StreamNotFound,
     TwinstreamError,
 )
@@ -62,6 +62,12 @@ _FAILURES: Final = (STREAM_ASSIGNMENT, RESTORE_FAILED)
 
 #: The refusals that pass once the server has removed what it began.
 _PASSING: Final = (*_FAILURES, STREAM_NAME_EXISTS_RESTORE)
+
+
+#: The first server that creates the stream at the start of a restore.
+_CREATES_FIRST: Final = (2, 15, 0)
+
+_UNKNOWN: Final = "the stream's info tells whether the server completed it"
 
 
 @frozen
@@ -141,6 +147,10 @@ def _begin(
         except JetStreamError as error:
             late = late or error.err_code in _FAILURES
             if not late or error.err_code not in _PASSING or patience.expired():
+                if late:
+                    error.add_note(
+                        f"an earlier restore failed late; {stream} may be reserved for it"
+                    )
                 raise
         sleep(_PAUSE)
 
@@ -157,23 +167,21 @@ class _Sending:
         self._signal: Final = Signal()
         self._frames: Final = S2Frames()
         self._sent = 0
+        self._is_complete = False
 
     def run(self) -> StreamCreateResponse:
         """Send all chunks, and return the stream's info when the server has restored the stream."""
         try:
             self._send_all()
+            members = self._complete()
+        except (ConnectionLost, NoResponders) as error:
+            raise self._lost(error) from error
         except BaseException as error:
-            self.give_up(error)
-            if isinstance(error, ConnectionLost):
-                raise self._lost("the partial stream is removed; restore again") from error
+            if self._is_complete and not isinstance(error, JetStreamError):
+                error.add_note(f"the server may complete {self._backup.stream}: {_UNKNOWN}")
+            else:
+                self.give_up(error)
             raise
-        try:
-            end = self._api.transport.ask(
-                self._subject, b"", b"", Deadline.after(self._wish.timeout)
-            )
-        except ConnectionLost as error:
-            raise self._lost("the stream's info tells whether the server completed it") from error
-        members = read_answer(_payload(end), self._subject)
         try:
             made = decode(members, StreamCreateResponse)
         except DecodeError as error:
@@ -185,33 +193,97 @@ class _Sending:
             )
         return made
 
-    def _lost(self, then: str) -> ConnectionLost:
-        return ConnectionLost(
-            f"the connection broke in the middle of the restore of {self._backup.stream}, after"
+    def _complete(self) -> dict[str, Any]:
+        """End the complete transfer, and return the server's response."""
+        self._is_complete = True
+        deadline = Deadline.after(self._wish.timeout)
+        end = self._api.transport.ask(self._subject, b"", b"", deadline)
+        return read_answer(_payload(end), self._subject)
+
+    def _lost(self, error: ConnectionLost | NoResponders) -> ConnectionLost | NoResponders:
+        """Return the error to raise after the connection, or the restoring server, was lost."""
+        if self._is_complete and isinstance(error, ConnectionLost):
+            then = _UNKNOWN
+        elif self.give_up(error):
+            then = "the partial stream is removed; restore again"
+        else:
+            then = "see the note"
+        what = "connection broke" if isinstance(error, ConnectionLost) else "server was lost"
+        lost = type(error)(
+            f"the {what} in the middle of the restore of {self._backup.stream}, after"
             f" {self._sent:,} of {self._backup.size:,} bytes; {then}"
         )
+        for note in getattr(error, "__notes__", ()):
+            lost.add_note(note)
+        return lost
 
-    def give_up(self, error: BaseException) -> None:
-        """Delete the incomplete stream, which servers from 2.15 create at the start of a restore.
+    def give_up(self, error: BaseException) -> bool:
+        """End the transfer, and delete the incomplete stream. Return whether nothing is left.
 
-        This deletes no other stream: the server refuses to restore a stream that exists. If the
-        deletion fails, a note is added to `error`.
+        Servers from 2.15 create the stream at the start of a restore. A stream of another client
+        is not deleted. If something may be left, a note is added to `error`.
         """
         api, stream = self._api, self._backup.stream
         try:
             api.transport.ready(api.deadline())
-            # After a refusal, or after other chunks, the server has ended the transfer if it no
-            # longer listens. Before the first chunk, it may not listen yet.
-            is_known = self._sent > 0 or isinstance(error, (JetStreamError, NoResponders))
-            patience = 0.0 if is_known else _PATIENCE
-            with suppress(NoResponders):
-                # An empty message ends the transfer: the server no longer waits for chunks.
-                self._ask(b"", api.timeout, patience)
-            api.call_raw(api.subjects.stream("DELETE", stream), None)
+            refusal = self._end_transfer(error)
+            if isinstance(error, JetStreamError):
+                refusal = error
+            if refusal is not None and refusal.err_code == STREAM_NAME_EXISTS_RESTORE:
+                # Another client created the stream before the server did.
+                return True
+            is_old = api.transport.server_info.version_numbers < _CREATES_FIRST
+            if self._is_foreign(is_old, refusal):
+                error.add_note(
+                    f"a stream {stream} exists that may belong to another client, or contains"
+                    " messages that are not of the backup; it is not deleted"
+                )
+                return False
+            if not (is_old and refusal):
+                api.call_raw(api.subjects.stream("DELETE", stream), None)
         except StreamNotFound:
-            return
+            return True
         except TwinstreamError as trouble:
             error.add_note(f"a part of {stream} may be left on the server, delete it: {trouble}")
+            return False
+        return True
+
+    def _end_transfer(self, error: BaseException) -> JetStreamError | None:
+        """Send an empty message, after which the server no longer waits for chunks.
+
+        Return the error with which the server responds. None means that it has restored the stream,
+        or that it no longer listens.
+        """
+        # After a refusal, or after other chunks, the server has ended the transfer if it no longer
+        # listens. Before the first chunk, it may not listen yet.
+        is_known = self._sent > 0 or isinstance(error, (JetStreamError, NoResponders))
+        patience = 0.0 if is_known else _PATIENCE
+        try:
+            response = _payload(self._ask(b"", self._api.timeout, patience))
+            if response:
+                read_answer(response, self._subject)
+        except NoResponders:
+            return None
+        except JetStreamError as refusal:
+            return refusal
+        return None
+
+    def _is_foreign(self, is_old: bool, refusal: JetStreamError | None) -> bool:
+        """Return whether a stream of this name exists that must not be deleted.
+
+        Messages keep their times in a restore. So all messages of the incomplete stream are stored
+        no later than the last message of the backup; later messages are from publishers.
+        """
+        try:
+            state = (self._api.stream_info(self._backup.stream)).state
+        except (StreamNotFound, RequestTimeout):
+            # A cluster of 2.15 keeps the name for the restore until DELETE.
+            return False
+        if is_old and (refusal is not None or not state.messages):
+            # These servers create the stream at the end, and leave nothing after an error.
+            return True
+        last, limit = state.last_ts, self._backup.state.last_ts
+        return state.messages > 0 and (last is None or limit is None or last > limit)
 
     def _send_all(self) -> None:
         try:

@@ -397,17 +397,21 @@ class GroupWorker(Runnable):
         With `hands_over`, this instance deletes the consumer of an elastic group if it is
         responsible for the consumer. Returns the ended worker, or None if there was no worker.
         """
-        worker, partitions = self._worker, membership.partitions
+        worker, partitions, names = self._worker, membership.partitions, self._names
         if worker is None:
             return None
         try:
             worker.stop(_FOREVER)
+        except BaseException as error:
+            reason = f"an error ended the work: {str(error) or type(error).__name__}"
+            raise
         finally:
             self._counts = (self.handled, self.retried, self.rejected)
             self._worker = None
             membership.left(monotonic())
-        names = self._names
-        self._report(PartitionsRevoked(names.stream, names.group, self._member, partitions, reason))
+            self._report(
+                PartitionsRevoked(names.stream, names.group, self._member, partitions, reason)
+            )
         if worker.lost_pin:
             # The server may have pinned this instance again, for an older pull request.
             release_pin(worker)

@@ -7,6 +7,7 @@ verified.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from functools import partial
@@ -40,6 +41,7 @@ def get_file(
     The file at `path` is replaced by the complete content, or stays as it is. With `resume`, a
     failed call keeps its temporary file, and the next call continues this file.
     """
+    path = whole(lambda: _target(path))
     token = info.nuid if resume else place.api.transport.tokens.name()
     part = path.with_name(f".{path.name}.{token}.part")
     content, seq = None, 1
@@ -63,6 +65,20 @@ def get_file(
             whole(lambda: part.unlink(missing_ok=True))
         raise
     return reader.info
+
+
+def _target(path: Path) -> Path:
+    """Return the path of the file that will be replaced or created.
+
+    A symbolic link is resolved, because a rename would replace the link itself. Raises `OSError`
+    for a folder, and for a device or FIFO, which a rename would replace as well.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if target.exists() and not target.is_file():
+        raise OSError(f"{path} is not a regular file")
+    return target
 
 
 def _opened(part: Path) -> BinaryIO:

@@ -29,6 +29,12 @@ def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> Obje
     if updates_only:
         behind = (place.stream.info(confirmed=True)).state.last_seq + 1
         messages = place.stream.ordered(subjects=subjects, start_seq=behind)
+        try:
+            # If the store is re-created later, the consumer notices that the sequences restart.
+            messages._open(place.api.deadline())
+        except BaseException:
+            messages.close()
+            raise
     else:
         messages = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
     return ObjectWatch(place, messages, updates_only, deletes)

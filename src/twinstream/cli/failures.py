@@ -95,8 +95,12 @@ def reported() -> Generator[None]:
         raise click.exceptions.Exit(0) from None
     except KeyboardInterrupt as error:
         if not _json_asked():  # click prints the error as text
+            _print_notes(error)
             raise
-        raise Failure("interrupted") from error
+        raise Failure("interrupted" + _notes(error)) from error
+    except SystemExit as error:
+        _print_notes(error)
+        raise
     except Exception as error:
         if not _expected(error):
             raise
@@ -164,9 +168,21 @@ def _is_of_spark(error: Exception) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    text = str(error) or type(error).__name__
+    text = (str(error) or type(error).__name__) + _notes(error)
     hint = _hint(error)
     return f"{text}\n{hint}" if hint else text
+
+
+def _notes(error: BaseException) -> str:
+    """Return the notes of an error, each on a new line: for example, what is left on the server."""
+    return "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+
+
+def _print_notes(error: BaseException) -> None:
+    """Print the notes of an error that ends the command without a message."""
+    notes = _notes(error).strip()
+    if notes:
+        click.echo(harmless(notes), err=True)
 
 
 def _hint(error: Exception) -> str:

@@ -85,6 +85,16 @@ def print_json(value: object) -> None:
     click.echo(json_line(value))
 
 
+def print_text(text: str) -> None:
+    """Print text to standard output, with escapes for control characters.
+
+    Unlike a console, this neither wraps long lines nor replaces tabs by spaces. Use it for values,
+    and for sentences with names.
+    """
+    _write_anything(sys.stdout)
+    click.echo(harmless(text))
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Print lines to standard output unchanged: without wrapping, and without escapes."""
     _write_anything(sys.stdout)

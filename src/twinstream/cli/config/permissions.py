@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinstream.cli.screen import print_json, results
+from twinstream.cli.screen import print_json, print_text
 
 if TYPE_CHECKING:
     from twinstream.core.connect.operation import Operation
@@ -94,4 +94,4 @@ def _print(found: Permissions, form: str) -> None:
         case "jwt":
             print_json(found.as_claims())
         case _:
-            results().print(found.nats_conf(), soft_wrap=True)
+            print_text(found.nats_conf())

@@ -8,7 +8,7 @@ import click
 
 from twinstream.cli import durations
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -130,4 +130,4 @@ def _done(consumer: Consumer, text: str, as_json: bool, **members: object) -> No
     if as_json:
         print_json({"stream": consumer.stream, "consumer": consumer.name, **members})
     else:
-        results().print(f"{consumer.stream}/{consumer.name} {text}")
+        print_text(f"{consumer.stream}/{consumer.name} {text}")

@@ -13,7 +13,7 @@ from twinstream.cli.durations import length
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
 from twinstream.cli.schedule.add import duration
-from twinstream.cli.screen import counted, plain_table, print_json, results
+from twinstream.cli.screen import counted, plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import in_bytes
@@ -206,7 +206,7 @@ def ls(
 
 def _line(shown: object) -> None:
     if isinstance(shown, str):
-        results().print(shown)
+        print_text(shown)
     else:
         print_json(shown)
 
@@ -257,6 +257,6 @@ def compact(target: Target, bucket: str, older_than: float, yes: bool, as_json: 
     if as_json:
         print_json({"bucket": bucket, "removed": done.removed, "kept": done.kept})
     else:
-        results().print(
+        print_text(
             f"removed {counted(done.removed, 'marker')} from {bucket}, {done.kept:,} are too young"
         )

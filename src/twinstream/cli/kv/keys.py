@@ -15,7 +15,7 @@ from twinstream.cli.durations import SEQUENCE, Life
 from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
-from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import Ttl
 
@@ -54,7 +54,7 @@ def _print_revision(bucket: str, key: str, revision: int, as_json: bool) -> None
     if as_json:
         print_json({"bucket": bucket, "key": key, "revision": revision})
     else:
-        results().print(f"{key} is at revision {revision}")
+        print_text(f"{key} is at revision {revision}")
 
 
 @click.command(short_help="Print the value of a key.")
@@ -76,7 +76,7 @@ def get(
         sys.stdout.buffer.write(entry.value or b"")
         sys.stdout.flush()
     else:
-        results().print(printable(entry.value or b""))
+        print_text(printable(entry.value or b""))
 
 
 @click.command(short_help="Store a value.")
@@ -142,7 +142,7 @@ def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: boo
         if as_json:
             print_json({"bucket": bucket, "deleted": True})
         else:
-            results().print(f"deleted bucket {bucket}")
+            print_text(f"deleted bucket {bucket}")
         return
     with _opened(target, bucket) as found:
         sure(f"Delete {key} of {bucket}?", yes=yes)
@@ -184,7 +184,7 @@ def purge(
     if as_json:
         print_json({"bucket": bucket, "purged": count})
     else:
-        results().print(f"purged {counted(count, 'key')} of {bucket}")
+        print_text(f"purged {counted(count, 'key')} of {bucket}")
 
 
 @click.command(short_help="Show the revisions of a key.")

@@ -11,7 +11,7 @@ from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.kv.view import entry_as_json
 from twinstream.cli.message.message_view import printable
-from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.screen import notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -80,4 +80,4 @@ def _show(entry: Entry[bytes], as_json: bool) -> None:
         return
     time = entry.created.astimezone(UTC).isoformat(" ", "seconds")
     value = "" if entry.value is None else f": {printable(entry.value)}"
-    results().print(f"{time} {entry.revision} {entry.operation.value} {entry.key}{value}")
+    print_text(f"{time} {entry.revision} {entry.operation.value} {entry.key}{value}")

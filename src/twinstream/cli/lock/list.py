@@ -8,7 +8,7 @@ import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import Failure
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
         for taken in found or ():
             print_json(_members(taken))
     elif found is None:
-        results().print(f"nothing is held: there is no stream {stream} yet")
+        print_text(f"nothing is held: there is no stream {stream} yet")
     elif not found:
-        results().print("nothing is held")
+        print_text("nothing is held")
     else:
         columns = ("kind", "name", "holder", "token", "renewed", "ttl", "note")
         table = plain_table(*columns, numbers=("token", "ttl"))
@@ -95,4 +95,4 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
     if as_json:
         print_json({"released": name})
     else:
-        results().print(f"{name} is free")
+        print_text(f"{name} is free")

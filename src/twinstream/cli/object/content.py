@@ -22,7 +22,7 @@ from twinstream.cli.object.view import (
     show_status,
     status_members,
 )
-from twinstream.cli.screen import notes, plain_table, print_json, results, transfer
+from twinstream.cli.screen import notes, plain_table, print_json, print_text, results, transfer
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import as_text, in_bytes
@@ -65,7 +65,8 @@ def put(
 ) -> None:
     """Store FILE in BUCKET. The FILE - is standard input, which needs a --name.
 
-    An existing object of this name is replaced once the new one is stored completely.
+    An existing object of this name is replaced once the new one is stored completely. With the
+    FILE -, this needs --yes.
 
     \b
     twinstream object put FILES report.pdf --yes
@@ -91,7 +92,7 @@ def put(
     ):
         store = target.jetstream(nc).get_object_store(bucket)
         if not yes:
-            _ask_to_replace(store, meta.name)
+            _ask_to_replace(store, meta.name, is_input=is_input)
         task = display.add_task(f"put {meta.name}", total=size)
 
         def show(step: ObjectProgress) -> None:
@@ -105,16 +106,22 @@ def put(
     if as_json:
         print_json(info_members(made))
     else:
-        results().print(f"{bucket}: {made.name}, {in_bytes(made.size or 0)}, {made.digest}")
+        print_text(f"{bucket}: {made.name}, {in_bytes(made.size or 0)}, {made.digest}")
 
 
-def _ask_to_replace(store: ObjectStore, name: str) -> None:
+def _ask_to_replace(store: ObjectStore, name: str, *, is_input: bool) -> None:
     from js_sync import ObjectNotFound
 
     try:
         info = store.info(name)
     except ObjectNotFound:
         return
+    if is_input:
+        # The answer would be read from the content.
+        raise Failure(
+            f"the object {name!r} exists, and standard input is the new content, so it cannot"
+            " answer whether to replace it; nothing was done; add --yes to replace it"
+        )
     sure(f"Replace {name} ({in_bytes(info.size or 0)}, {as_text(info.mtime)})?", yes=False)
 
 
@@ -160,7 +167,9 @@ def get(
     to_output = output == "-"
     if to_output and (resume or as_json):
         raise click.UsageError("standard output takes neither --resume nor --json")
-    path = Path(output) if output else Path(Path(name).name or name)
+    path = Path(output or Path(name).name)
+    if not output and path.name in {"", ".."}:
+        raise click.UsageError(f"{name!r} contains no name of a file; add --output FILE")
     if not to_output and path.exists():
         sure(f"Replace the file {path}?", yes=yes)
     with (
@@ -185,7 +194,7 @@ def get(
     if as_json:
         print_json({**info_members(info), "file": str(path)})
     else:
-        results().print(f"{path}: {in_bytes(info.size or 0)}, {info.digest}", soft_wrap=True)
+        print_text(f"{path}: {in_bytes(info.size or 0)}, {info.digest}")
 
 
 @click.command("del", short_help="Delete an object, or a whole store.")
@@ -209,7 +218,7 @@ def delete(target: Target, bucket: str, name: str | None, yes: bool, as_json: bo
     if as_json:
         print_json({"bucket": bucket, "name": name, "deleted": True})
     else:
-        results().print(f"deleted {name or bucket}")
+        print_text(f"deleted {name or bucket}")
 
 
 @click.command(short_help="Describe an object, or a store.")
@@ -251,11 +260,11 @@ def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: 
             print_json(info_members(each))
     elif names:
         for each in found:
-            results().print(each.name, soft_wrap=True)
+            print_text(each.name)
     elif found:
         show_infos(found)
     else:
-        results().print("no objects")
+        print_text("no objects")
 
 
 def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
@@ -270,7 +279,7 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
         return
     if names:
         for status in found:
-            results().print(status.bucket)
+            print_text(status.bucket)
     elif found:
         table = plain_table("bucket", "size", "description", "", numbers=("size",))
         for status in found:
@@ -281,7 +290,7 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
             table.add_row(status.bucket, size, status.config.description or "", special)
         results().print(table)
     elif not unknown:
-        results().print("no object stores")
+        print_text("no object stores")
     note_undescribed(listing)
 
 
@@ -320,5 +329,5 @@ def _show_next(changes: ObjectWatch, *, as_json: bool) -> int:
         line = (
             f"{as_text(found.mtime)}  {found.name}  {kind_of(found) or in_bytes(found.size or 0)}"
         )
-        results().print(line, soft_wrap=True)
+        print_text(line)
     return 1

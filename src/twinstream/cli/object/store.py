@@ -11,7 +11,7 @@ import click
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import length
 from twinstream.cli.object.view import show_status, status_members
-from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_bytes
 
@@ -145,7 +145,7 @@ def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"bucket": bucket, "sealed": True})
     else:
-        results().print(f"sealed {bucket}")
+        print_text(f"sealed {bucket}")
 
 
 @click.command(short_help="Remove the parts of failed uploads.")
@@ -167,4 +167,4 @@ def sweep(target: Target, bucket: str, older_than: float, dry_run: bool, as_json
         print_json({"bucket": bucket, **found})
         return
     what = f"{counted(swept.uploads, 'upload')} of {counted(swept.chunks, 'chunk')}"
-    results().print(f"{'would remove' if dry_run else 'removed'} {what} from {bucket}")
+    print_text(f"{'would remove' if dry_run else 'removed'} {what} from {bucket}")

@@ -10,7 +10,7 @@ from attrs import asdict
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.pipeline.options import config_options, pick, spark_of
-from twinstream.cli.screen import counted, notes, print_json, progress, results
+from twinstream.cli.screen import counted, notes, print_json, print_text, progress
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def replay(
         return
     messages = sum(each.messages for each in done)
     dead = sum(each.dead_letters for each in done)
-    results().print(
+    print_text(
         f"landed {counted(messages, 'message')} in {counted(len(done), 'batch')} again,"
         f" {counted(dead, 'dead letter')}"
     )

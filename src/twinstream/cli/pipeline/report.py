@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.pipeline.options import config_options
-from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"report": str(path), "batches": batches})
     else:
-        results().print(f"{path}: {counted(batches, 'batch')}", soft_wrap=True)
+        print_text(f"{path}: {counted(batches, 'batch')}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.pipeline.options import config_options
-from twinstream.cli.screen import print_json, results
+from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ def spec(config: PipelineConfig, output: Path, as_json: bool) -> None:
         print_json({"files": [str(file) for file in files]})
         return
     for file in files:
-        results().print(str(file), soft_wrap=True)
+        print_text(str(file))

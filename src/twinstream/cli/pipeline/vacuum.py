@@ -8,7 +8,7 @@ import click
 
 from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.pipeline.options import config_options, parse_seconds
-from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.screen import notes, print_json, print_text
 from twinstream.cli.target import json_option
 from twinstream.cli.values import in_bytes
 
@@ -42,7 +42,7 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
         sure("Remove them?", yes=yes)
         found = vacuum_tables(config, keep=seconds)
         if not as_json:
-            results().print(f"removed {in_bytes(sum(each.bytes for each in found))}")
+            print_text(f"removed {in_bytes(sum(each.bytes for each in found))}")
     if as_json:
         print_json(
             {
@@ -57,4 +57,4 @@ def _show(found: list[Leftover], config: PipelineConfig) -> None:
         path = each.path.relative_to(config.path)
         notes().print(f"{path} ({in_bytes(each.bytes)})", soft_wrap=True)
     if not found:
-        results().print("nothing is left over")
+        print_text("nothing is left over")

@@ -11,7 +11,7 @@ import click
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.message.payloads import argument, parse_headers
 from twinstream.cli.schedule.view import as_json_object, in_words
-from twinstream.cli.screen import print_json, results
+from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import NEVER, Ttl
 
@@ -104,7 +104,7 @@ def add(
             print_json({"seq": ack.seq, **as_json_object(schedules.get(subject))})
             return
     (first,) = schedule.next_times(datetime.now(UTC), 1)
-    results().print(f"stored in {ack.stream} at sequence {ack.seq}: {schedule}, {in_words(first)}")
+    print_text(f"stored in {ack.stream} at sequence {ack.seq}: {schedule}, {in_words(first)}")
 
 
 def _life(text: str | None, option: str) -> Ttl | None:

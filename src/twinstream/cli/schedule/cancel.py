@@ -6,7 +6,7 @@ import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.schedule.view import as_json_object
-from twinstream.cli.screen import print_json, results
+from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 
 
@@ -30,4 +30,4 @@ def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) 
     if as_json:
         print_json(as_json_object(removed))
     else:
-        results().print(f"cancelled {removed.subject}: {removed.schedule}")
+        print_text(f"cancelled {removed.subject}: {removed.schedule}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from twinstream.cli.schedule.view import as_json_object, in_words, next_of
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 
 
@@ -27,7 +27,7 @@ def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
             print_json(as_json_object(each))
         return
     if not found:
-        results().print("no schedules")
+        print_text("no schedules")
         return
     table = plain_table("subject", "schedule", "publishes to", "next (UTC)")
     for each in found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.interrupts import ended_as_by_ctrl_c
-from twinstream.cli.screen import counted, notes, print_json, results, transfer
+from twinstream.cli.screen import counted, notes, print_json, print_text, transfer
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_bytes
 
@@ -90,7 +90,7 @@ def backup(
         print_json({"stream": stream, **_counts(made.state), **summary})
         return
     size = in_bytes(made.size)
-    results().print(f"{stream}: {_words(made.state)}, in {folder} ({size})", soft_wrap=True)
+    print_text(f"{stream}: {_words(made.state)}, in {folder} ({size})")
 
 
 @click.command(short_help="Restore a stream from a folder.")
@@ -123,7 +123,7 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
     if as_json:
         print_json({"stream": made.name, **_counts(info.state), "folder": str(folder)})
         return
-    results().print(f"{made.name}: {_words(info.state)}, from {folder}", soft_wrap=True)
+    print_text(f"{made.name}: {_words(info.state)}, from {folder}")
 
 
 @contextmanager

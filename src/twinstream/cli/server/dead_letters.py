@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.text import Text
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE
@@ -17,7 +16,15 @@ from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.message.reconnects import LinkWatch, Patience
-from twinstream.cli.screen import counted, notes, plain_table, print_json, progress, results
+from twinstream.cli.screen import (
+    counted,
+    notes,
+    plain_table,
+    print_json,
+    print_text,
+    progress,
+    results,
+)
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.base.hooks import HOOKS, reached
 
@@ -119,7 +126,7 @@ def run(
         numbers = {"stored": dead.stored, "known": dead.known, "skipped": dead.skipped}
         print_json({"letters": dead.names.letters, **numbers})
         return
-    results().print(
+    print_text(
         f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
         f" {dead.known:,} already known, {dead.skipped:,} advisories skipped"
     )
@@ -190,7 +197,7 @@ def show(
     for name, value in found.headers.pairs:
         table.add_row("header", f"{name}: {value}")
     console.print(table, "")
-    console.print(Text(found.gone or printable(found.data)), soft_wrap=True)
+    print_text(found.gone or printable(found.data))
 
 
 @click.command(short_help="Publish the messages of dead letters again.")
@@ -236,7 +243,7 @@ def replay(
             if as_json:
                 print_json({"stream": stream, "consumer": reset, "first_seq": first})
             else:
-                results().print(f"{reset} restarts at sequence {first:,} of {stream}")
+                print_text(f"{reset} restarts at sequence {first:,} of {stream}")
             return
         found = _chosen(dead, numbers, target.timeout)
         gone = [letter for letter in found if letter.gone]
@@ -250,7 +257,7 @@ def replay(
         print_json({"stream": stream, "replayed": len(found), "gone": len(gone)})
         return
     left = f"; {len(gone):,} without a message stay" if gone else ""
-    results().print(f"{counted(len(found), 'message')} published again{left}")
+    print_text(f"{counted(len(found), 'message')} published again{left}")
 
 
 @click.command(short_help="Remove dead letters.")
@@ -280,7 +287,7 @@ def discard(
     if as_json:
         print_json({"stream": stream, "discarded": len(found)})
     else:
-        results().print(f"{counted(len(found), 'dead letter')} removed")
+        print_text(f"{counted(len(found), 'dead letter')} removed")
 
 
 def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list[DeadLetter]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import in_bytes
@@ -44,7 +44,7 @@ def ls(target: Target, subject: str | None, as_json: bool) -> None:
 
 def _show(found: list[StreamInfo]) -> None:
     if not found:
-        results().print("no streams")
+        print_text("no streams")
         return
     table = plain_table(
         "stream",

@@ -7,7 +7,7 @@ import click
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.escapes import harmless
-from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_bytes
 from twinstream.models import StreamInfo
@@ -27,7 +27,7 @@ def rm(target: Target, stream: str, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"stream": stream, "deleted": True})
     else:
-        results().print(f"deleted {stream}")
+        print_text(f"deleted {stream}")
 
 
 @click.command(short_help="Remove messages from a stream.")
@@ -66,7 +66,7 @@ def purge(
     if as_json:
         print_json({"stream": stream, "purged": count})
     else:
-        results().print(f"removed {counted(count, 'message')} from {stream}")
+        print_text(f"removed {counted(count, 'message')} from {stream}")
 
 
 @click.command(short_help="Remove one message from a stream.")
@@ -91,7 +91,7 @@ def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: 
     if as_json:
         print_json({"stream": stream, "removed": seq})
     else:
-        results().print(f"removed message {seq:,} from {stream}")
+        print_text(f"removed message {seq:,} from {stream}")
 
 
 @click.command(short_help="Make a stream permanently read-only.")
@@ -111,7 +111,7 @@ def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"stream": stream, "sealed": True})
     else:
-        results().print(f"sealed {stream}")
+        print_text(f"sealed {stream}")
 
 
 def _described(info: StreamInfo) -> str:

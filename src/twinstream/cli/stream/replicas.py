@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.screen import print_json, results
+from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 
 
@@ -24,7 +24,7 @@ def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) ->
     if as_json:
         print_json({"stream": stream, "stepped_down": True})
     else:
-        results().print(f"the leader of {stream} steps down")
+        print_text(f"the leader of {stream} steps down")
 
 
 @click.command("peer-remove", short_help="Remove a replica of a stream from a server.")
@@ -45,7 +45,7 @@ def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool
     if as_json:
         print_json({"stream": stream, "removed": peer})
     else:
-        results().print(
+        print_text(
             f"{peer} has no replica of {stream} now; `twinstream stream info {stream}` shows which"
             " servers have one"
         )

@@ -10,7 +10,7 @@ import click
 from rich.cells import cell_len
 
 from twinstream.cli.escapes import harmless
-from twinstream.cli.screen import notes, plain_table, print_json, results, write_lines
+from twinstream.cli.screen import notes, plain_table, print_json, print_text, results, write_lines
 from twinstream.cli.target import Target, json_option, server_options
 
 SHOWN: Final = 20
@@ -38,7 +38,7 @@ def subjects(
             return
         found = sorted(counted)
     if not found:
-        results().print("no subjects")
+        print_text("no subjects")
         return
     if everything:
         _print_all(found)
