@@ -440,6 +440,7 @@ class Messages(Iteration[Message]):
         channel, engine = self._channel, self._engine
         if channel is None or engine is None:
             channel, engine = self._open()
+        is_late = False
         while not self._closed:
             self._settle(engine)
             if engine.still_wanted == 0:
@@ -475,6 +476,10 @@ class Messages(Iteration[Message]):
             self._decisions.carry_out(channel, engine, self._waited)
             if self._ends(channel):
                 break
+            if is_late:
+                # Only statuses have arrived. A server that sends them without a pause must not
+                # delay the timeout.
+                raise RequestTimeout("no message in time")
             if HOOKS:
                 reached("messages: before wait", self)
             wake_at = deadline.earlier(engine.wake_at())
@@ -488,7 +493,8 @@ class Messages(Iteration[Message]):
                 self._held.taken_at = monotonic()
             if may_pass and (message := self._pass(channel, engine)) is not None:
                 return message
-            if not is_set and deadline.expired():
+            is_late = deadline.expired()
+            if is_late and not is_set:
                 raise RequestTimeout("no message in time")
         if self._closed:
             # Another caller closed the iterator. That call may have missed frames that this call
