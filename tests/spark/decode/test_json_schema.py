@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.huge import huge
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.json_schema import load_schema, schema_text, struct_of
 from twinstream.spark.errors import SchemaError
@@ -414,6 +415,8 @@ def test_schemas_come_as_text_or_file(tmp_path: Path) -> None:
     assert schema_text(text) == schema_text(str(file)) == text
     with pytest.raises(SchemaError, match="cannot be read"):
         schema_text(str(tmp_path / "none.json"))
+    with pytest.raises(SchemaError, match="cannot be read: it has more than 64 MiB"):
+        schema_text(str(huge(tmp_path / "huge.json")))
     with pytest.raises(SchemaError, match="is not JSON"):
         load_schema("{,}")
     file.write_text("[]")

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
 from pyspark.sql.types import DataType, DecimalType, StructField, StructType
 
 from twinstream.core.wire.response import read_json
+from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.schema_parts import (
     Parts,
@@ -81,7 +81,7 @@ def schema_text(text_or_path: str) -> str:
         return text_or_path
     where = f"the JSON Schema file {text_or_path!r}"
     try:
-        text = Path(text_or_path).read_text(encoding="utf-8")
+        text = read_small_text(text_or_path)
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"{where} cannot be read: {error}") from error
     load_schema(text, where)

@@ -11,6 +11,7 @@ from typing import Final, cast
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import BadArgument
+from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import schema_text
 from twinstream.spark.errors import ConfigError, OptionError, SchemaError
@@ -123,7 +124,7 @@ def read_config(
 
 def _load(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        return tomllib.loads(read_small_text(file))
     except OSError as error:
         raise ConfigError(file.name, f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:
