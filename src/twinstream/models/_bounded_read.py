@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from pathlib import Path
 from typing import BinaryIO, Final
 
 __all__ = ["LARGEST", "SMALL", "bounded", "read_small", "read_small_text"]
@@ -29,13 +29,13 @@ def bounded(file: BinaryIO, limit: int = LARGEST) -> bytes:
     return data
 
 
-def read_small(path: str | PathLike[str], limit: int = LARGEST) -> bytes:
+def read_small(path: str | Path, limit: int = LARGEST) -> bytes:
     """Return the content of a file. Raises `OSError` also for more than `limit` bytes."""
     with open(path, "rb") as file:
         return bounded(file, limit)
 
 
-def read_small_text(path: str | PathLike[str], limit: int = LARGEST) -> str:
+def read_small_text(path: str | Path, limit: int = LARGEST) -> str:
     """Return the UTF-8 text of a file, with LF at the end of each line as in Python's text mode.
 
     Raises `OSError` also for more than `limit` bytes, and `UnicodeDecodeError` for other encodings.
