@@ -14,6 +14,7 @@ import js_sync as js
 from js_sync.backup.files import BackupWriter
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
+from tests.huge import huge
 from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -710,3 +711,14 @@ def digest(stream):
             found.update(repr(row).encode())
     assert read.report.complete
     return found.hexdigest()
+
+
+def test_a_huge_description_is_refused_before_it_is_read_whole(tmp_path):
+    (tmp_path / "stream.tar.s2").write_bytes(b"")
+    huge(tmp_path / "backup.json")
+    with pytest.raises(js.BadArgument, match="no backup of a stream: it has more than 64 MiB"):
+        js.read_backup(tmp_path)
+    (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
+    huge(tmp_path / "SHA256SUMS")
+    with pytest.raises(js.BadArgument, match="no backup of a stream: it has more than 64 MiB"):
+        js.read_backup(tmp_path)

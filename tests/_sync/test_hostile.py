@@ -235,6 +235,9 @@ def test_a_message_id_that_the_server_would_change_is_refused(server, name, id):
             lambda: jet.publish(subject, msg_id=id),
             lambda: jet.upsert(subject, msg_id=id),
             lambda: jet.publish(subject, expected_last_msg_id=id),
+            lambda: jet.publish(subject, headers={"Nats-Msg-Id": id}),
+            lambda: jet.publish(subject, headers={"Nats-Msg-Id": [id]}, expected_last_seq=0),
+            lambda: jet.publish(subject, headers={"Nats-Expected-Last-Msg-Id": id}),
         ):
             with pytest.raises(js.BadArgument, match="blank"):
                 publish()

@@ -14,6 +14,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
+from tests.huge import huge
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -170,6 +171,8 @@ def test_a_credentials_file_is_read_and_checked(server, tmp_path):
     broken.write_text("s3cret")
     with pytest.raises(js.BadArgument, match=r"broken\.creds") as caught:
         js.connect(server.url, credentials_file=str(broken))
+    with pytest.raises(js.BadArgument, match="it has more than 1 MiB"):
+        js.connect(server.url, credentials_file=str(huge(tmp_path / "huge.creds")))
     assert "s3cret" not in str(caught.value)
     with pytest.raises(js.BadArgument, match="not both"):
         js.connect(server.url, credentials_file=str(broken), token="x")

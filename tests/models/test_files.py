@@ -9,6 +9,7 @@ from typing import Any
 import goldens
 import pytest
 
+from tests.huge import huge
 from twinstream.models import FileConfigs, load_configs
 
 
@@ -352,3 +353,8 @@ def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
 def test_the_form_is_found_without_a_suffix() -> None:
     assert load('{"name": "S", "subjects": ["a"]}', "-").problems == []
     assert load("name: S\nsubjects: [a]\n", "-").problems == []
+
+
+def test_a_huge_file_is_refused_before_it_is_read_whole(tmp_path: Path) -> None:
+    (problem,) = load_configs(huge(tmp_path / "s.json")).problems
+    assert "cannot read the file: it has more than 64 MiB" in str(problem)

@@ -53,6 +53,16 @@ def test_two_lists(relation: Relation, ones: list[str], others: list[str]) -> No
 
 
 @RELATIONS
+@given(begins=st.lists(st.lists(TOKENS, max_size=9), min_size=1, max_size=3), ends=SUBJECTS)
+def test_subjects_that_begin_alike(
+    relation: Relation, begins: list[list[str]], ends: list[str]
+) -> None:
+    subjects = [".".join([*begins[number % len(begins)], end]) for number, end in enumerate(ends)]
+    found = first_related(subjects, subjects, relation, apart=True)
+    assert found == compared(subjects, subjects, relation, apart=True)
+
+
+@RELATIONS
 @given(subjects=SUBJECTS)
 def test_a_list_with_itself(relation: Relation, subjects: list[str]) -> None:
     found = first_related(subjects, subjects, relation, apart=True)

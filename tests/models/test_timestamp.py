@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -130,3 +130,25 @@ def test_zones_with_summer_time_convert() -> None:
     assert (local.nanosecond, local == moment) == (789, True)
     assert (local + timedelta(days=180)).rfc3339() == "2026-12-28T09:00:00.123456789+01:00"
     assert local.astimezone(UTC) == moment
+
+
+@pytest.mark.parametrize("year", [1, 1880, 2026])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        timezone(timedelta(hours=-2)),
+        timezone(timedelta(hours=1, seconds=28)),
+        timezone(timedelta(hours=-1, microseconds=5)),
+        ZoneInfo("Europe/Berlin"),
+    ],
+    ids=str,
+)
+def test_a_pickled_time_keeps_its_zone(zone: tzinfo, year: int) -> None:
+    moment = Timestamp(year, 10, 26, 2, 30, 1, 5, zone, fold=1, nanosecond=7)
+    again = pickle.loads(pickle.dumps(moment))
+    assert type(again) is Timestamp
+    assert (again, again.ns, again.fold) == (moment, moment.ns, 1)
+    assert again.tzinfo == zone
+    # The server's notation has no seconds in offsets.
+    assert Timestamp.parse(moment.rfc3339()).ns == moment.ns
+    assert eval(repr(moment)) == moment

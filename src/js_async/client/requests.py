@@ -252,6 +252,9 @@ class Replies:
             answer.signal.clear()
             if answer.is_here() or not await self._channel.wait(answer.signal, deadline):
                 return
+            if answer.stray is not None and deadline.expired():
+                # Otherwise a responder that sends without a pause would delay the timeout.
+                return
 
     async def _wait_and_repeat(
         self,

@@ -99,12 +99,12 @@ class FetchMessages(Iteration[Message]):
                 await self._leave()
                 return None
             wake_at = deadline.earlier(fetch.wake_at())
-            is_set = await self._transport.wait(channel.box.signal, wake_at)
+            await self._transport.wait(channel.box.signal, wake_at)
             if self._closed:
                 return None
             channel.look(fetch)
             arrived = fetch.is_over or self._given < len(fetch.frames)
-            if not (is_set or arrived) and deadline.expired():
+            if not arrived and deadline.expired():
                 raise RequestTimeout("no message in time")
         return self._hand_over(fetch)
 

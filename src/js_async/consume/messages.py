@@ -437,7 +437,7 @@ class Messages(Iteration[Message]):
             engine.still_wanted -= given
 
     async def _take_next(self, deadline: Deadline) -> Message | None:
-        self._reserved = _ALL
+        self._reserved, is_late = _ALL, False
         channel, engine = self._channel, self._engine
         if channel is None or engine is None:
             channel, engine = await self._open()
@@ -474,7 +474,7 @@ class Messages(Iteration[Message]):
             if self._ready:
                 continue
             await self._decisions.carry_out(channel, engine, self._waited)
-            if self._ends(channel):
+            if self._ends(channel, is_late):
                 break
             if HOOKS:
                 reached("messages: before wait", self)
@@ -489,21 +489,25 @@ class Messages(Iteration[Message]):
                 self._held.taken_at = monotonic()
             if may_pass and (message := self._pass(channel, engine)) is not None:
                 return message
-            if not is_set and deadline.expired():
+            is_late = deadline.expired()
+            if is_late and not is_set:
                 raise RequestTimeout("no message in time")
         if self._closed:
             # Another caller closed the iterator. That call may have missed frames that this call
-            # was moving into the buffer, or a mailbox that this call has opened since. So close the
-            # mailbox and return the messages to the server.
+            # was moving into the buffer, or a mailbox that this call has opened since.
             await self._leave(channel)
         return None
 
-    def _ends(self, channel: PullChannel) -> bool:
+    def _ends(self, channel: PullChannel, is_late: bool) -> bool:
         error = self._decisions.error or channel.box.error
         if error is None and not self._drained and self._transport.is_closed:
             error = self._transport.closed_error()
         if error is not None:
             raise error
+        if is_late and not self._drained:
+            # Only statuses have arrived. A server that sends them without a pause must not delay
+            # the timeout.
+            raise RequestTimeout("no message in time")
         return self._drained
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:

@@ -328,6 +328,8 @@ class OrderedMessages(Iteration[Message]):
                 if self._left is not None:
                     self._left -= 1
                 return message
+            elif deadline.expired():
+                raise RequestTimeout("no message in time")
         # Another caller may have closed the read while this call created a consumer. Delete that
         # consumer.
         await consumer.end()

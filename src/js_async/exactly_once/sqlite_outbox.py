@@ -12,9 +12,13 @@ from typing import Final
 
 from js_async.backup.disk import make_private
 from twinstream.core.exactly_once.outbox import OutboxEvent
-from twinstream.core.publish.request import check_data, check_message_id
-from twinstream.core.wire.header_names import MSG_ID
-from twinstream.core.wire.headers import HeaderValues, encode_headers, header_pairs
+from twinstream.core.publish.request import (
+    PublishRequest,
+    check_condition,
+    check_data,
+    publish_headers,
+)
+from twinstream.core.wire.headers import HeaderValues, header_pairs
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import BadArgument
 
@@ -101,12 +105,12 @@ class SqliteOutbox:
         """
         if id is None:
             id = str(db.execute("SELECT lower(hex(randomblob(16)))").fetchone()[0])
-        check_message_id(id, "id")
+        check_condition(id, "id")
         subject = subject.replace("{id}", id)
         check_subject(subject)
         check_data(subject, data)
         pairs = tuple(header_pairs(headers or {}))
-        encode_headers({MSG_ID: id, **dict(pairs)})
+        publish_headers(PublishRequest(subject, data, headers=headers, msg_id=id))
         row = (id, key, subject, json.dumps(pairs) if pairs else None, bytes(data))
         text = f"INSERT INTO {self._table} (id, key, subject, headers, data) VALUES (?, ?, ?, ?, ?)"
         number = db.execute(text, row).lastrowid

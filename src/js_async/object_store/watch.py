@@ -125,6 +125,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             info = self._read(message)
             if info is not None:
                 return info
+            if deadline.expired():
+                raise RequestTimeout("no description in time")
 
     async def _receive(self, deadline: Deadline) -> None:
         """Receive the next batch of initial metadata.

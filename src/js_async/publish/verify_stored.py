@@ -99,6 +99,8 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
             if not await api.transport.wait(answer.signal, deadline):
                 break
             answer.signal.clear()
+            if not answer.is_here() and deadline.expired():
+                break
         if unknown:
             await replies.wait(answer, deadline.earlier(monotonic() + SECOND_RESPONSE))
     finally:

@@ -391,6 +391,8 @@ class _Snapshot:
             while end is None:
                 await self._inbox.wait(box, epoch, self._deadline)
                 end = answer.take(box.take_all())
+                if end is None and self._deadline.expired():
+                    raise RequestTimeout("the response did not end in time")
         except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))
         if end.missing:

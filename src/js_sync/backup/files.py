@@ -21,6 +21,7 @@ from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.response import read_json
 from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, StreamConfig, StreamState, decode
+from twinstream.models._bounded_read import bounded
 
 __all__ = ["BackupWriter", "read_backup", "verify"]
 
@@ -173,7 +174,7 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
 
 def _content(path: Path) -> bytes:
     with open_regular(path) as file:
-        return file.read()
+        return bounded(file)
 
 
 def verify(backup: Backup) -> None:

@@ -24,8 +24,9 @@ def credentials_for(options: ConnectOptions, address: ServerAddress) -> Credenti
 
 
 def _read(name: str) -> Credentials:
+    from twinstream.models._bounded_read import SMALL, read_small_text
+
     try:
-        with open(name, encoding="utf-8") as file:
-            return Credentials.parse(file.read(), name)
+        return Credentials.parse(read_small_text(name, SMALL), name)
     except (OSError, UnicodeDecodeError) as error:
         raise BadArgument(f"credentials file {name}: {error}") from None

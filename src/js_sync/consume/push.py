@@ -139,7 +139,7 @@ class PushMessages(Iteration[Message]):
             return super()._take(deadline)
 
     def _take_next(self, deadline: Deadline) -> Message | None:
-        box = self._box
+        box, is_late = self._box, False
         while box is not None and not self._closed:
             if HOOKS:
                 reached("push: before clear", self)
@@ -160,13 +160,18 @@ class PushMessages(Iteration[Message]):
             if self._ends(box):
                 break
             self._watch(box)
+            if is_late:
+                # Only statuses have arrived. A server that sends them without a pause must not
+                # delay the timeout.
+                raise RequestTimeout("no message in time")
             wake_at = deadline.earlier(self._quiet_until())
             try:
                 is_set = self._api.transport.wait(box.signal, wake_at)
             finally:
                 # Frames that are in the mailbox now arrived during the wait.
                 self._looked_at = monotonic()
-            if not is_set and deadline.expired():
+            is_late = deadline.expired()
+            if is_late and not is_set:
                 raise RequestTimeout("no message in time")
         self._ready.clear()
         return None

@@ -252,6 +252,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                 message = messages._take(deadline) if state.is_live else self._initial(deadline)
                 if message is not None:
                     self._keep(message._frame, message._position)
+                    if not self.ready and deadline.expired():
+                        raise RequestTimeout("no entry in time")
                 elif state.is_live:
                     return None
                 elif not messages.is_ended:

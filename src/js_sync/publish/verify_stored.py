@@ -100,6 +100,8 @@ def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
             if not api.transport.wait(answer.signal, deadline):
                 break
             answer.signal.clear()
+            if not answer.is_here() and deadline.expired():
+                break
         if unknown:
             replies.wait(answer, deadline.earlier(monotonic() + SECOND_RESPONSE))
     finally:

@@ -29,7 +29,7 @@ _READ_SIZE: Final = 1 << 16
 _LAST_READS: Final = 256
 # Maximum time for the last reads (seconds). It limits the delay if the data takes long to process,
 # or if another thread is the reader but gets no CPU time.
-_LAST_WAIT: Final = 1.0
+_LAST_WAIT: Final = 0.1
 # Maximum time to wait until the reading thread has handled the end of the stream (seconds).
 _NOTICE_WAIT: Final = 0.1
 GLANCE: Final = 0.0005

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from twinstream.cli.durations import Finite
 from twinstream.cli.failures import JSON_ASKED, Failure
+from twinstream.models._bounded_read import SMALL, read_small_text
 from twinstream.models.records import evolve, field, frozen, members
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _seed(file: str | None) -> str | None:
     if file is None:
         return None
     try:
-        found = _SEED.search(Path(file).read_text("utf-8"))
+        found = _SEED.search(read_small_text(file, SMALL))
     except UnicodeDecodeError:
         # Omit the cause: it contains the text of the file, which may be a secret.
         raise Failure(f"{file} contains no nkey seed, because it is not text") from None

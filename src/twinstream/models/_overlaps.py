@@ -6,8 +6,8 @@ compared pair by pair with this function.
 For long lists, the second list is stored as bit sets. There is one set for each position and token;
 bit n of the set means that subject n of the list has this token at this position. Intersections of
 the sets for the tokens of a subject yield its related subjects. This takes a few operations on long
-integers per subject, independent of its wildcards. A search in a trie would branch at each
-wildcard.
+integers per token, independent of wildcards. A search in a trie would branch at each wildcard. The
+subjects are looked up in order, and share the operations of the tokens with which they begin.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from twinstream.models._subjects import is_contained, is_literal
 
 Relation: TypeAlias = Callable[[str, str], bool]
+_Step: TypeAlias = Callable[[dict[str, int], str, int, int], tuple[int, int]]
 
 _PAIRS: Final = 256
 """The number of pairs up to which a comparison of all pairs is faster than bit sets."""
@@ -63,20 +64,21 @@ def first_related(
     if len(ones) * len(others) <= _PAIRS:
         return _compared(ones, others, relation, apart, later)
     found: dict[int, int] = {}
+    order = sorted(range(len(ones)), key=ones.__getitem__)
     for start in range(0, len(others), _CHUNK):
         sets = _Sets(others[start : start + _CHUNK])
         related = sets.containing if relation is is_contained else sets.meeting
-        for index, one in enumerate(ones):
+        for index in order:
             if index in found:
                 continue
-            mask, own = related(one), max(index - start, -1)
+            mask, own = related(ones[index]), max(index - start, -1)
             if apart and own >= 0:
                 mask &= ~(1 << own)
             if later:
                 mask = mask >> (own + 1) << (own + 1)
             if mask:
                 found[index] = start + (mask & -mask).bit_length() - 1
-    return found
+    return dict(sorted(found.items()))
 
 
 def _compared(
@@ -99,6 +101,7 @@ class _Sets:
         self._equal: dict[str, int] = {}
         self._all = (1 << len(subjects)) - 1
         self._literal = 0
+        self._walks: dict[str, _Walk] = {}
         for at, subject in enumerate(subjects):
             self._add(subject, 1 << at)
 
@@ -133,48 +136,91 @@ class _Sets:
         return found | self._contained(tokens, self._literal) | self._crossing(tokens, wild)
 
     def _containing(self, tokens: list[str], left: int) -> int:
-        found = 0
-        for at, token in enumerate(tokens):
-            place = self._place(at)
-            found |= left & place.get(_REST, 0)
-            if token in ("", ">"):
-                return found
-            fits = place.get(_STAR, 0)
-            if token != "*":
-                fits |= place.get(_LIKE_STAR, 0) | place.get(token, 0)
-            left &= fits
-            if not left:
-                return found
+        found, left = self._walk(self._containing_step, tokens, left)
         return found | left & self._place(len(tokens)).get(_END, 0)
 
     def _contained(self, tokens: list[str], left: int) -> int:
         """Return the literal subjects of the set `left` that the subject with `tokens` matches."""
-        for at, token in enumerate(tokens):
-            place = self._place(at)
-            if token == ">":
-                return left & place.get(_HAS, 0)
-            if not token:
-                return 0
-            left &= place.get(_WORD if token[0] == "*" else token, 0)
-            if not left:
-                return 0
-        return left & self._place(len(tokens)).get(_END, 0)
+        found, left = self._walk(self._contained_step, tokens, left)
+        return found | left & self._place(len(tokens)).get(_END, 0)
 
     def _crossing(self, tokens: list[str], left: int) -> int:
         """Return the wildcard subjects of the set `left` that meet the subject with `tokens`."""
-        found = 0
-        for at, token in enumerate(tokens):
-            place = self._place(at)
-            found |= left & place.get(_OPEN_END, 0)
-            if not token:
-                return found
-            if token[0] in "*>":
-                left &= place.get(_WORD, 0)
-            else:
-                left &= place.get(_WILD, 0) | place.get(token, 0)
-            if not left:
-                return found
+        found, left = self._walk(self._crossing_step, tokens, left)
         return found | (left if ">" in tokens else left & self._place(len(tokens)).get(_END, 0))
+
+    def _walk(self, step: _Step, tokens: list[str], left: int) -> tuple[int, int]:
+        """Take a step for each token, until no candidate is left; return the last state.
+
+        A state is the set of the related subjects, and the set of the candidates that are left. The
+        steps of the tokens that the previous walk began with are not repeated. The callers look up
+        sorted subjects, so that long subjects that begin alike take few steps.
+        """
+        walk = self._walks.setdefault(step.__name__, _Walk([], [(0, left)]))
+        states = walk.states
+        same = min(_common(walk.tokens, tokens), len(states) - 1)
+        del states[same + 1 :]
+        found, left = states[-1]
+        for at in range(same, len(tokens)):
+            if not left:
+                break
+            found, left = step(self._place(at), tokens[at], found, left)
+            states.append((found, left))
+        walk.tokens = tokens
+        return found, left
+
+    @staticmethod
+    def _containing_step(
+        place: dict[str, int], token: str, found: int, left: int
+    ) -> tuple[int, int]:
+        found |= left & place.get(_REST, 0)
+        if token in ("", ">"):
+            return found, 0
+        fits = place.get(_STAR, 0)
+        if token != "*":
+            fits |= place.get(_LIKE_STAR, 0) | place.get(token, 0)
+        return found, left & fits
+
+    @staticmethod
+    def _contained_step(
+        place: dict[str, int], token: str, found: int, left: int
+    ) -> tuple[int, int]:
+        if token == ">":
+            return left & place.get(_HAS, 0), 0
+        if not token:
+            return 0, 0
+        return found, left & place.get(_WORD if token[0] == "*" else token, 0)
+
+    @staticmethod
+    def _crossing_step(place: dict[str, int], token: str, found: int, left: int) -> tuple[int, int]:
+        found |= left & place.get(_OPEN_END, 0)
+        if not token:
+            return found, 0
+        if token[0] in "*>":
+            return found, left & place.get(_WORD, 0)
+        return found, left & (place.get(_WILD, 0) | place.get(token, 0))
+
+
+class _Walk:
+    """The tokens of the last walk, and its states: the first one, and one after each token."""
+
+    __slots__ = ("states", "tokens")
+
+    def __init__(self, tokens: list[str], states: list[tuple[int, int]]) -> None:
+        self.tokens = tokens
+        self.states = states
+
+
+def _common(ones: list[str], others: list[str]) -> int:
+    """Return the number of tokens with which both lists begin."""
+    length = min(len(ones), len(others))
+    # Most lists differ in their last token, if they begin alike.
+    if length and ones[: length - 1] == others[: length - 1]:
+        return length if ones[length - 1] == others[length - 1] else length - 1
+    for at in range(length):
+        if ones[at] != others[at]:
+            return at
+    return length
 
 
 def _labels(token: str) -> list[str]:

@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import Factory, evolve, field, frozen
 
+from twinstream.models._bounded_read import read_small
 from twinstream.models._document import Document, Fault, Place, TextError, member, parent
 from twinstream.models._json import JsonObject
 from twinstream.models._reading import Reader
@@ -274,7 +275,7 @@ class _Loader:
     def file(self, name: str, text: bytes | None) -> None:
         """Add the configs in the file `name`. Its contents are `text`; for None, read the file."""
         try:
-            data = Path(name).read_bytes() if text is None else text
+            data = read_small(name) if text is None else text
             documents = _parsed(name, data)
         except OSError as error:
             reason = error.strerror or str(error)

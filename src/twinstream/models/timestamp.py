@@ -17,6 +17,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
+def _restored(kind: type[Timestamp], plain: datetime, nanosecond: int) -> Timestamp:
+    """Return an unpickled timestamp."""
+    return kind.of(plain).replace(nanosecond=nanosecond)
+
+
 def _check_nanosecond(value: int) -> None:
     if not 0 <= value < 1_000:
         raise ValueError(f"nanosecond must be in 0..999, got {value}")
@@ -189,13 +194,20 @@ class Timestamp(datetime):
         fraction = f".{digits}" if digits else ""
         whole = datetime.isoformat(self, timespec="seconds")
         zone = whole[19:]
+        if len(zone) > len("+00:00"):
+            # The notation has no seconds in the offset of a zone.
+            return self.astimezone(UTC)._canonical()
         return f"{whole[:19]}{fraction}{'Z' if zone == '+00:00' else zone}"
 
     def __repr__(self) -> str:
         return f"Timestamp.parse({self.rfc3339()!r})"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
-        return (type(self).parse, (self.rfc3339(),))
+        if self._text is not None or self.tzinfo is UTC:
+            return (type(self).parse, (self.rfc3339(),))
+        # The text has the offset of the zone at this time, but not the zone itself.
+        plain = datetime.combine(self.date(), self.timetz())
+        return (_restored, (type(self), plain, self._nanosecond))
 
     def __copy__(self) -> Self:
         return self

@@ -249,3 +249,34 @@ def test_a_copied_failure_is_as_its_original() -> None:
         assert type(made.error) is NoStream
         assert str(made.error) == "s0"
     assert repr(given) == f"PublishFailure(request={given.request!r}, error=NoStream('s0'))"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Nats-Msg-Id",
+        "Nats-Expected-Stream",
+        "Nats-Expected-Last-Sequence",
+        "Nats-Expected-Last-Msg-Id",
+        "Nats-Expected-Last-Subject-Sequence",
+        "Nats-Expected-Last-Subject-Sequence-Subject",
+        "Nats-Rollup",
+        "Nats-TTL",
+    ],
+)
+def test_headers_of_conditions_are_checked_as_the_arguments_are(name: str) -> None:
+    for value in ("", " ", " 1", "1 ", "1\t"):
+        for headers in ({name: value}, {name: [value]}, Headers([(name, value)])):
+            with pytest.raises(BadArgument, match=f"header {name} must not be"):
+                pairs(headers=headers)
+            with pytest.raises(BadArgument, match=f"header {name} must not be"):
+                pairs(headers={"A": "1", **headers}, expected_last_seq=1, msg_id="1")
+    for values in ([], ["1", "2"]):
+        with pytest.raises(BadArgument, match=f"header {name} must have a single value"):
+            pairs(headers={name: values})
+    assert pairs(headers={name: ["1"]}) == pairs(headers={name: "1"}) == [(name, "1")]
+
+
+def test_an_empty_stream_is_no_expectation() -> None:
+    with pytest.raises(BadArgument, match="expected_stream must not be empty"):
+        pairs(expected_stream="")

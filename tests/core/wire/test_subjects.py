@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.wire.subject_match import crossing, matcher, widest
+from tests.tuned import tuner
+from twinstream.core.wire.subject_match import covers, crossing, matcher, widest
 from twinstream.core.wire.subjects import (
     ApiSubjects,
     check_filter,
@@ -281,6 +282,51 @@ def test_filters_that_another_one_covers_are_left_out(
 )
 def test_filters_cross_when_a_subject_may_match_two(filters: list[str], expected: bool) -> None:
     assert crossing(filters) is expected
+
+
+TOKENS = st.sampled_from(["a", "b", "*", "*x", "=*x", ">y", "=", "=a"])
+FILTERS = st.lists(
+    st.tuples(st.lists(TOKENS, max_size=3), st.sampled_from(["a", "*", ">", "*x"])).map(
+        lambda parts: ".".join([*parts[0], parts[1]])
+    ),
+    max_size=8,
+)
+
+
+def meet(one: list[str], other: list[str]) -> bool:
+    """Return whether a subject may match both filters, each of which is a list of tokens."""
+    for token, test in zip(one, other, strict=False):
+        if ">" in {token, test}:
+            return True
+        if token != test and "*" not in {token, test}:
+            return False
+    return len(one) == len(other)
+
+
+@pytest.mark.parametrize("pairs", [256, -1])
+@given(filters=FILTERS)
+def test_relations_of_filters_are_those_of_their_pairs(pairs: int, filters: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        tuner(patch, __name__)("compared pairs", pairs)
+        kept, crosses = widest(filters), crossing(filters)
+    different = dict.fromkeys(filters)
+    assert kept == tuple(
+        each
+        for each in different
+        if not any(other != each and covers(other, each) for other in different)
+    )
+    assert crosses is any(
+        meet(one.split("."), other.split("."))
+        for index, one in enumerate(filters)
+        for other in filters[:index]
+    )
+
+
+def test_tens_of_thousands_of_wildcards_are_compared_within_seconds() -> None:
+    filters = [f"a.{number}.*" for number in range(20_000)]
+    assert widest(filters) == tuple(filters)
+    assert not crossing(filters)
+    assert widest([*filters, "a.>"]) == ("a.>",)
 
 
 @pytest.mark.parametrize(

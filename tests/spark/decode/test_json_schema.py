@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.huge import huge
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.json_schema import load_schema, schema_text, struct_of
 from twinstream.spark.errors import SchemaError
@@ -414,8 +415,38 @@ def test_schemas_come_as_text_or_file(tmp_path: Path) -> None:
     assert schema_text(text) == schema_text(str(file)) == text
     with pytest.raises(SchemaError, match="cannot be read"):
         schema_text(str(tmp_path / "none.json"))
+    with pytest.raises(SchemaError, match="cannot be read: it has more than 64 MiB"):
+        schema_text(str(huge(tmp_path / "huge.json")))
     with pytest.raises(SchemaError, match="is not JSON"):
         load_schema("{,}")
     file.write_text("[]")
     with pytest.raises(SchemaError, match=r"file '.*' must be an object"):
         schema_text(str(file))
+
+
+def test_a_member_that_no_message_may_have_has_no_column() -> None:
+    text = {"type": "string"}
+    for never in (False, {"allOf": [text, False]}, {"$ref": "#/$defs/never"}):
+        schema = {
+            "type": "object",
+            "properties": {"a": text, "b": never},
+            "$defs": {"never": False},
+        }
+        assert struct_of(schema).simpleString() == "struct<a:string>"
+        with pytest.raises(SchemaError, match="the schema: no value satisfies"):
+            struct_of({**schema, "required": ["b"]})
+        with pytest.raises(SchemaError, match="the root of the JSON Schema must be an object"):
+            struct_of({**schema, "properties": {"b": never}})
+    inner = {"type": "object", "properties": {"b": False}, "additionalProperties": text}
+    outer = {"type": "object", "properties": {"o": inner, "a": text}}
+    assert struct_of(outer).simpleString() == "struct<o:map<string,string>,a:string>"
+    with pytest.raises(SchemaError, match="the schema: no value satisfies"):
+        struct_of({**outer, "required": ["z"], "additionalProperties": False})
+
+
+def test_an_alternative_without_a_member_leaves_the_type_to_the_others() -> None:
+    number = {"type": "object", "properties": {"b": {"type": "integer"}}}
+    without = {"type": "object", "properties": {"a": {"type": "string"}, "b": False}}
+    assert struct_of({"anyOf": [without, number]}).simpleString() == "struct<a:string,b:bigint>"
+    needs = {"required": ["b"], "oneOf": [without, number]}
+    assert struct_of(needs).simpleString() == "struct<b:bigint>"

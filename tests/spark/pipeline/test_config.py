@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.huge import huge
 from twinstream.spark.errors import ConfigError
 from twinstream.spark.pipeline import PipelineConfig, read_config
 
@@ -284,3 +285,8 @@ def test_default_server_is_for_files_without_one(tmp_path: Path) -> None:
     assert named.sources[0].options["nats.servers"] == "nats://h"
     unnamed = read(tmp_path, 'path = "lake"\n' + SOURCE, default_server="nats://default")
     assert unnamed.sources[0].options["nats.servers"] == "nats://default"
+
+
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: it has more than 64 MiB"):
+        read_config(huge(tmp_path / "p.toml"))

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tests.huge import huge
 from tests.spark.crash_points import Writer
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.journal import Journal, Plan
@@ -121,6 +122,9 @@ def test_a_file_that_something_changed_is_named(tmp_path: Path, text: str) -> No
         journal.last()
     with pytest.raises(JournalError, match=r"batch_id=0\.json cannot be read"):
         journal.report(0)
+    huge(tmp_path / "journal" / "S" / "batch_id=0.json")
+    with pytest.raises(JournalError, match="more than 64 MiB"):
+        journal.last()
 
 
 @pytest.fixture

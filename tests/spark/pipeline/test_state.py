@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from tests.huge import huge
 from twinstream.spark.errors import (
     CheckpointError,
     DataLossError,
@@ -107,6 +108,12 @@ def test_the_bounds_of_batches_come_from_the_checkpoint(tmp_path: Path) -> None:
     assert checkpoint.bounds(1, 3) == Bounds(11, Position(21, "today"))
     with pytest.raises(CheckpointError, match=r"offsets/2 cannot be read"):
         checkpoint.bounds(2, 3)
+    for name in ("offsets/1", "metadata"):
+        huge(tmp_path / "c" / name)
+    with pytest.raises(CheckpointError, match="more than 64 MiB"):
+        checkpoint.bounds(1, 3)
+    with pytest.raises(CheckpointError, match="more than 64 MiB"):
+        checkpoint.query_id()
     (tmp_path / "c" / "offsets" / "1").write_text("v9\n{}\n{}")
     with pytest.raises(CheckpointError, match="does not support format 'v9'"):
         checkpoint.bounds(1, 3)

@@ -13,6 +13,7 @@ from twinstream.cli.deploy.folder import configs_below
 from twinstream.cli.problems import print_problems, print_warnings, problem_as_json
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import json_option
+from twinstream.models._bounded_read import bounded
 from twinstream.models.files import STDIN_NAME, FileConfigs, Kind, load_configs
 from twinstream.models.version import parse_version
 
@@ -87,7 +88,7 @@ def _load(
     files: tuple[str, ...], server: str | None, kind: Kind | None, pedantic: bool
 ) -> FileConfigs:
     if files == ("-",):
-        text = sys.stdin.buffer.read()
+        text = bounded(sys.stdin.buffer)
         return load_configs(STDIN_NAME, server=server, pedantic=pedantic, kind=kind, text=text)
     return load_configs(
         configs_below(map(Path, files)), server=server, pedantic=pedantic, kind=kind

@@ -159,12 +159,12 @@ def pub(
 
 
 def _check_ids(msg_id: str | None, last_msg_id: str | None) -> None:
-    from twinstream.core.publish.request import check_message_id
+    from twinstream.core.publish.request import check_condition
 
     for name, value in (("--msg-id", msg_id), ("--last-msg-id", last_msg_id)):
         if value is not None:
             with arguments_judged():
-                check_message_id(value, name)
+                check_condition(value, name)
 
 
 def _separator(*, lines: bool, nul: bool) -> Separator:

@@ -35,8 +35,8 @@ __all__ = [
     "Rollup",
     "UnreadFailures",
     "as_request",
+    "check_condition",
     "check_data",
-    "check_message_id",
     "check_size",
     "publish_headers",
     "several",
@@ -47,6 +47,18 @@ R = TypeVar("R")
 _BLANKS: Final = " \t"
 Rollup: TypeAlias = Literal["sub", "all"]
 _ROLLUPS: Final = get_args(Rollup)
+_CONDITIONS: Final = frozenset(
+    {
+        MSG_ID,
+        EXPECTED_STREAM,
+        EXPECTED_LAST_SEQ,
+        EXPECTED_LAST_MSG_ID,
+        EXPECTED_LAST_SUBJECT_SEQ,
+        EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
+        ROLLUP,
+        TTL,
+    }
+)
 
 
 class PublishRequest(NamedTuple):
@@ -277,13 +289,16 @@ def publish_headers(request: PublishRequest) -> bytes:
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
-    if request[3:] == _NO_CONDITIONS:
-        return encode_headers(request.headers) if request.headers else b""
-    conditions = _condition_headers(request)
-    if not request.headers:
-        return encode_headers(conditions)
     given = request.headers
-    check_mapping(given)
+    if given:
+        check_mapping(given)
+        if not _CONDITIONS.isdisjoint(given):
+            _check_conditions(given)
+    if request[3:] == _NO_CONDITIONS:
+        return encode_headers(given) if given else b""
+    conditions = _condition_headers(request)
+    if not given:
+        return encode_headers(conditions)
     doubled = conditions.keys() & set(given)
     if doubled:
         raise BadArgument(f"header {min(doubled)} is given twice: as an argument and in headers")
@@ -291,17 +306,31 @@ def publish_headers(request: PublishRequest) -> bytes:
     return encode_headers(both | conditions)
 
 
+def _check_conditions(headers: HeaderValues) -> None:
+    """Check the headers for which a publish has an argument, as that argument is checked.
+
+    The server ignores an empty condition and reads only the first value of a header. It would store
+    the message without the guarantee that the publisher has asked for.
+    """
+    for name in sorted(_CONDITIONS.intersection(headers)):
+        values = _values(headers, name)
+        found = [values] if isinstance(values, str) else list(values)
+        if len(found) != 1:
+            raise BadArgument(f"header {name} must have a single value, got {found!r}")
+        check_condition(found[0], f"header {name}")
+
+
 def _condition_headers(request: PublishRequest) -> dict[str, str]:
     msg_id, stream, last_seq, last_msg_id, subject_seq, subject, rollup, ttl = request[3:]
     found: dict[str, str] = {}
     if msg_id is not None:
-        found[MSG_ID] = check_message_id(msg_id)
+        found[MSG_ID] = check_condition(msg_id)
     if stream is not None:
-        found[EXPECTED_STREAM] = _text(stream, "expected_stream")
+        found[EXPECTED_STREAM] = check_condition(stream, "expected_stream")
     if last_seq is not None:
         found[EXPECTED_LAST_SEQ] = _sequence(last_seq, "expected_last_seq")
     if last_msg_id is not None:
-        found[EXPECTED_LAST_MSG_ID] = check_message_id(last_msg_id, "expected_last_msg_id")
+        found[EXPECTED_LAST_MSG_ID] = check_condition(last_msg_id, "expected_last_msg_id")
     if subject_seq is not None:
         found[EXPECTED_LAST_SUBJECT_SEQ] = _sequence(subject_seq, "expected_last_subject_seq")
     if subject is not None:
@@ -320,11 +349,12 @@ def _condition_headers(request: PublishRequest) -> dict[str, str]:
     return found
 
 
-def check_message_id(value: str, name: str = "msg_id") -> str:
-    """Return a message id; raises `BadArgument` if it is empty, or begins or ends with blanks.
+def check_condition(value: str, name: str = "msg_id") -> str:
+    """Return the text of a condition, such as a message id.
 
-    Servers (2.11 to 2.15) remove blanks before a header's value, and readers of headers also remove
-    blanks after it. Two different ids could become equal, and an id of blanks would become empty.
+    Raises `BadArgument` if the text is empty, or begins or ends with blanks. Servers (2.11 to 2.15)
+    remove blanks before a header's value, and readers of headers also remove blanks after it. Two
+    different ids could become equal, and a condition of blanks would become empty.
     """
     if _text(value, name).strip(_BLANKS) != value or not value:
         if not value.strip(_BLANKS):

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from twinstream.core.wire.subjects import check_filter
+from twinstream.models._overlaps import first_related
+from twinstream.models._subjects import can_meet, is_contained
 
 __all__ = ["covers", "crossing", "matcher", "pattern_of", "widest"]
+
+# The beginning of a token that gets a mark. The mark itself gets one, too, so that different tokens
+# stay different.
+_ODD_TOKEN: Final = re.compile(r"(?:^|(?<=\.))(?==|[*>][^.])")
 
 
 def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
@@ -61,11 +68,9 @@ def widest(filters: Iterable[str]) -> tuple[str, ...]:
     Servers reject a consumer or a source if one of its filters covers another.
     """
     given = tuple(dict.fromkeys(filters))
-    # Only filters with wildcards cover others. There may be many filters without wildcards.
-    wild = [each for each in given if "*" in each or ">" in each]
-    return tuple(
-        each for each in given if not any(other != each and covers(other, each) for other in wild)
-    )
+    plain = [_plain(each) for each in given]
+    covered = first_related(plain, plain, is_contained, apart=True)
+    return tuple(each for index, each in enumerate(given) if index not in covered)
 
 
 def crossing(filters: Sequence[str]) -> bool:
@@ -73,17 +78,14 @@ def crossing(filters: Sequence[str]) -> bool:
 
     For example, `a.b` matches both `a.*` and `*.b`.
     """
-    return any(
-        _meet(one.split("."), other.split("."))
-        for index, one in enumerate(filters)
-        for other in filters[:index]
-    )
+    plain = [_plain(each) for each in filters]
+    return bool(first_related(plain, plain, can_meet, later=True))
 
 
-def _meet(one: Sequence[str], other: Sequence[str]) -> bool:
-    for token, test in zip(one, other, strict=False):
-        if ">" in {token, test}:
-            return True
-        if token != test and "*" not in {token, test}:
-            return False
-    return len(one) == len(other)
+def _plain(subject: str) -> str:
+    """Return a filter for `first_related`, with a mark before tokens such as `*a`.
+
+    `first_related` compares the subjects of streams as the server does: there, each token that
+    begins with `*` is a wildcard. In a filter, only the token `*` is one.
+    """
+    return _ODD_TOKEN.sub("=", subject)

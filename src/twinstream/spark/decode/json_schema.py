@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
 from pyspark.sql.types import DataType, DecimalType, StructField, StructType
 
 from twinstream.core.wire.response import read_json
+from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.schema_parts import (
     Parts,
@@ -81,7 +81,7 @@ def schema_text(text_or_path: str) -> str:
         return text_or_path
     where = f"the JSON Schema file {text_or_path!r}"
     try:
-        text = Path(text_or_path).read_text(encoding="utf-8")
+        text = read_small_text(text_or_path)
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"{where} cannot be read: {error}") from error
     load_schema(text, where)
@@ -131,6 +131,8 @@ def _local(root: Schema) -> Resolver:
         found: object = root
         for part in unquote(ref[2:]).split("/"):
             found = _inner(found, part.replace("~1", "/").replace("~0", "~"))
+        if isinstance(found, bool):
+            return {"allOf": [found]}
         if not isinstance(found, Mapping):
             raise SchemaError(f"$ref {ref!r} names no schema in the document")
         return cast(Schema, found)
@@ -178,12 +180,16 @@ class _Reader:
         return self._described(schema, where)[0]
 
     def _described(self, schema: object, where: str) -> tuple[Typed, str]:
-        """Return the type of the values that a schema describes, and their column's comment."""
+        """Return the type of the values that a schema describes, and their column's comment.
+
+        The type is `NOTHING` for the schema ``false``. Raises `SchemaError` for another schema that
+        no value satisfies, because that is a mistake.
+        """
         found = self._parts(schema, where)
         if found is None:  # the type is recursive, so it has no finite set of columns
             return ANYTHING, ""
         typed = self._within(found, {}, (), where)
-        if typed == NOTHING:
+        if typed == NOTHING and not found.is_false:
             raise SchemaError(f"{where}: no value satisfies all parts of the schema")
         return typed, _comment(found.words)
 
@@ -199,6 +205,8 @@ class _Reader:
         lists of alternatives. During this call, `_open` contains the references of ``parts``, so
         that `_parts` detects a schema that contains itself.
         """
+        if parts.is_false:
+            return NOTHING
         self._open.extend(parts.refs)
         try:
             together = combined(words, parts.words, where)
@@ -213,9 +221,7 @@ class _Reader:
         self._alternatives += len(first)
         if self._alternatives > _MOST_ALTERNATIVES:
             raise SchemaError(f"{where}: more than {_MOST_ALTERNATIVES} alternatives")
-        found = common(
-            self._choice(each, words, tuple(others), where) for each in first if each is not False
-        )
+        found = common(self._choice(each, words, tuple(others), where) for each in first)
         _refuse_twins(found.kind, where)
         return found
 
@@ -289,7 +295,9 @@ class _Reader:
     def _object(self, words: Schema, where: str) -> Typed:
         members = words.get("properties")
         if isinstance(members, Mapping) and members:
-            return self._struct(cast(Schema, members), words, where)
+            found = self._struct(cast(Schema, members), words, where)
+            if found is not None:
+                return found
         patterns = members_in(words.get("patternProperties", {}), where)
         other = words.get("additionalProperties", True)
         schemas = [*patterns.values(), *([] if other is False else [other])]
@@ -298,25 +306,28 @@ class _Reader:
             return Typed(None)
         return Typed(fields.map_of(value.kind), exact=value.exact)
 
-    def _struct(self, members: Schema, words: Schema, where: str) -> Typed:
+    def _struct(self, members: Schema, words: Schema, where: str) -> Typed | None:
+        """Return the type of an object with named members.
+
+        A member whose schema is ``false`` has no column, because no message may have it. The result
+        is ``None`` if no column is left, and `NOTHING` if such a member is required.
+        """
         needed = names_in(words.get("required", []), where)
         # If a required member is not among the named members, the schema of additional members
         # applies to it.
         other = words.get("additionalProperties", True)
         schemas = {**dict.fromkeys(needed, other), **members}
         schemas = {name: schemas[name] for name in (*members, *schemas)}
-        found = fields.record(
-            *(
-                self._member(name, each, where, needed=name in needed)
-                for name, each in schemas.items()
-            )
-        )
-        _refuse_twins(found, where)
-        return Typed(found)
-
-    def _member(self, name: str, schema: object, where: str, *, needed: bool) -> StructField:
-        typed, comment = self._described(schema, f"{where}.{name}")
-        return member(name, typed, comment, needed=needed)
+        found: list[StructField] = []
+        for name, schema in schemas.items():
+            typed, comment = self._described(schema, f"{where}.{name}")
+            if typed != NOTHING:
+                found.append(member(name, typed, comment, needed=name in needed))
+            elif name in needed:
+                return NOTHING
+        record = fields.record(*found)
+        _refuse_twins(record, where)
+        return Typed(record) if found else None
 
 
 def _comment(words: Schema) -> str:

@@ -41,12 +41,14 @@ class Parts:
     """The merged parts of the schema of one value.
 
     ``words`` has the keywords, ``choices`` has the lists of alternatives, and ``refs`` has the
-    references that were resolved.
+    references that were resolved. ``is_false`` means that one of the parts is the schema ``false``,
+    which no value satisfies.
     """
 
     words: Schema
     choices: tuple[Sequence[object], ...]
     refs: tuple[str, ...]
+    is_false: bool
 
 
 def parts_of(
@@ -61,9 +63,11 @@ def parts_of(
     words: Schema = {}
     choices: list[Sequence[object]] = []
     refs: list[str] = []
+    is_false = False
     pending = [schema]
     while pending:
         node = pending.pop(0)
+        is_false |= node is False
         if not isinstance(node, Mapping):
             continue  # true, or another schema without constraints
         node = cast(Schema, node)
@@ -77,7 +81,7 @@ def parts_of(
         choices += [_list(node, word, where) for word in _ALTERNATIVES if word in node]
         words = combined(words, {key: node[key] for key in node if key not in _APART}, where)
         pending[:0] = after
-    return Parts(words, tuple(choices), tuple(refs))
+    return Parts(words, tuple(choices), tuple(refs), is_false)
 
 
 def _ref(node: Schema, where: str) -> str | None:

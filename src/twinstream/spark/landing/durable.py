@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from js_sync.backup.disk import make_folders, sync
 from twinstream.core.wire import response
+from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.errors import JournalError
 
 __all__ = ["read_json", "synced_below", "write_json"]
@@ -36,7 +37,7 @@ def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
     Raises `JournalError` if the file cannot be read or has other contents.
     """
     try:
-        return make(cast("dict[str, Any]", response.read_json(file.read_text(encoding="utf-8"))))
+        return make(cast("dict[str, Any]", response.read_json(read_small_text(file))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise JournalError(
             f"the file {file} cannot be read ({error}); it is written atomically, so another"

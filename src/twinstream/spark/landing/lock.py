@@ -27,7 +27,7 @@ def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            holder = file.read().strip() or "another process"
+            holder = file.read(1000).strip() or "another process"
             raise PipelineBusy(
                 f"{folder} is in use by {holder}; wait until it has ended, or stop it"
             ) from None

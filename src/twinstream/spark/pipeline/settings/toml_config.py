@@ -11,6 +11,7 @@ from typing import Final, cast
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import BadArgument
+from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.events import EVENT_COLUMNS
@@ -125,7 +126,7 @@ def read_config(
 
 def _load(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        return tomllib.loads(read_small_text(file))
     except OSError as error:
         raise ConfigError(file.name, f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from twinstream.core.wire.response import read_json
+from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.errors import CheckpointError
 from twinstream.spark.source.offsets import Offset, Position
 
@@ -49,7 +50,7 @@ class Checkpoint:
         if not file.exists():
             return None
         try:
-            members: Any = read_json(file.read_text("utf-8"))
+            members: Any = read_json(read_small_text(file))
             return str(members["id"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
@@ -93,7 +94,7 @@ class Checkpoint:
     def _position(self, batch: int) -> Position:
         file = self._folder / "offsets" / str(batch)
         try:
-            version, _, *sources = file.read_text("utf-8").splitlines()
+            version, _, *sources = read_small_text(file).splitlines()
             if version not in _FORMATS:
                 raise ValueError(f"this release does not support format {version!r}")
             (text,) = sources
