@@ -63,9 +63,10 @@ async def test_a_name_instead_of_a_configuration_is_shown_in_one(opened, name):
 
 
 def test_a_misspelt_setting_is_compared_with_the_known_ones():
-    with pytest.raises(TypeError, match="argument 'subject'; did you mean 'subjects'"):
+    with pytest.raises(TypeError, match=r"argument 'subject'.*id you mean 'subjects'") as caught:
         StreamConfig(name="A", subject=["a"])
-    with pytest.raises(TypeError, match="argument 'durable'; did you mean 'durable_name'"):
+    assert str(caught.value).lower().count("did you mean") == 1
+    with pytest.raises(TypeError, match=r"argument 'durable'.*id you mean 'durable_name'"):
         ConsumerConfig(durable="c")
     with pytest.raises(TypeError, match="were given; the fields are keyword arguments"):
         StreamConfig("A", ["a"])

@@ -48,11 +48,12 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
             init(self, *values, **named)
         except (TypeError, ValueError) as error:
             name = _refusing(cls, named)
-            advice = _advice(cls, values, named) if name is None else ""
-            if advice:
-                raise TypeError(f"{error}; {advice}") from None
             if name is None:
-                raise
+                # Python 3.13 suggests a name itself.
+                advice = "" if "Did you mean" in str(error) else _advice(cls, values, named)
+                if not advice:
+                    raise
+                raise TypeError(f"{error}; {advice}") from None
             raise type(error)(f"{cls.__name__}.{name}: {error}") from None
 
     return with_field_name
