@@ -9,7 +9,7 @@ import math
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.api.leader_info import confirmed_info
+from js_async.api.leader_info import has_message
 from js_async.api.write_attempt import write
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import sleep
@@ -203,9 +203,7 @@ class Slot:
         place = self._place
         if not self.engine.needs_proof(record) or not place.api.transport.server_info.cluster:
             return record
-        body = {"subjects_filter": self.subject}
-        info = await confirmed_info(place.api, place.stream, deadline, body)
-        has_record = self.subject in (info.state.subjects or {})
+        has_record = await has_message(place.api, place.stream, self.subject, deadline)
         if record is None and has_record:
             raise NoLeader(f"{self.subject}: a former leader replied, which lacks the record")
         # The record that the leader has may be the record of this tenure.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.api.leader_info import confirmed_info
+from js_async.api.leader_info import has_message
 from js_async.api.write_attempt import write
 from js_async.exactly_once.stream_guarantees import PromisedStreams
 from js_async.publish.verify_stored import prove
@@ -158,8 +158,7 @@ class SubjectWrites:
 
     async def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
         """Return whether the leader of a stream has a message of a subject."""
-        info = await confirmed_info(self._api, stream, deadline, {"subjects_filter": subject})
-        return subject in (info.state.subjects or {})
+        return await has_message(self._api, stream, subject, deadline)
 
     async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
@@ -309,8 +308,8 @@ class SubjectWrite:
         if self._stream.config.num_replicas == 1:
             return found
         subject, deadline = self._stored_subject, self._tries.deadline
-        has_message = await self._writes.has_message(self._stream.name, subject, deadline)
-        return await self._last() if has_message else None
+        is_there = await self._writes.has_message(self._stream.name, subject, deadline)
+        return await self._last() if is_there else None
 
     def _stored(self, seq: int, *, repeated: bool = False) -> Stored:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)

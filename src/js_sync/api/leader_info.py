@@ -18,7 +18,7 @@ from twinstream.errors import RequestTimeout
 if TYPE_CHECKING:
     from twinstream.models import StreamInfoResponse
 
-__all__ = ["confirmed_info"]
+__all__ = ["confirmed_info", "has_message"]
 
 # The pauses between two requests in seconds. An election takes from tenths of a second to seconds.
 _BACKOFF: Final = Backoff(0.01, 0.25)
@@ -49,3 +49,12 @@ def confirmed_info(
         if deadline.remaining() <= pause:
             raise RequestTimeout(f"stream {stream}: no answer of its leader in time; last: {doubt}")
         sleep(pause)
+
+
+def has_message(api: Api, stream: str, subject: str, deadline: Deadline) -> bool:
+    """Return whether the leader of a stream has a message of a subject without wildcards.
+
+    Raises as `confirmed_info` does.
+    """
+    info = confirmed_info(api, stream, deadline, {"subjects_filter": subject})
+    return subject in (info.state.subjects or {})

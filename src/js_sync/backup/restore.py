@@ -52,8 +52,9 @@ _LOG: Final = Log()
 #: send at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: How long the first chunk is sent again while there are no responders, and how long a request is
-#: sent again that got the failure of an earlier restore; the pause between attempts (seconds).
+#: How long the first chunk, or the end of a transfer without a chunk, is sent again while there are
+#: no responders, and how long a request is sent again that got the failure of an earlier restore;
+#: the pause between these requests (seconds).
 _PATIENCE: Final = 2.0
 _PAUSE: Final = 0.05
 
@@ -63,10 +64,10 @@ _FAILURES: Final = (STREAM_ASSIGNMENT, RESTORE_FAILED)
 #: The refusals that pass once the server has removed what it began.
 _PASSING: Final = (*_FAILURES, STREAM_NAME_EXISTS_RESTORE)
 
-
 #: The first server that creates the stream at the start of a restore.
 _CREATES_FIRST: Final = (2, 15, 0)
 
+#: What to do if the outcome is unknown, as the end of a message.
 _UNKNOWN: Final = "the stream's info tells whether the server completed it"
 
 
