@@ -38,7 +38,7 @@ SCENARIOS ?= tests/_async tests/_sync
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions fuzz fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions flaky fuzz fuzz-wire goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +131,9 @@ demo: setup ## the whole way from the spec to Parquet, on a server of its own
 
 bench: setup ## measure both twins beside nats-py, as ratios of one run
 	$(BIN)/python -m tests.bench $(ARGS)
+
+flaky: setup ## run all tests 15 times, 5 of them beside a load, and repeat what failed
+	$(BIN)/python -m tests.flaky --jobs $(JOBS) $(ARGS)
 
 # No test of it is taken for one that hangs: some run for half an hour.
 soak: setup ## the long forms of the trouble scenarios: many rounds, hours perhaps
