@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.property_examples import register_profiles
@@ -58,6 +59,16 @@ class ByFile(LoadScopeScheduling):
         if nodeid.startswith(SCRIPTED):
             return nodeid
         return "sources" if nodeid.startswith(USERS) else nodeid.partition("::")[0]
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Forget the scopes that the process has finished, before its pending tests are counted.
+
+        The base class counts those of all scopes, after each test.
+        """
+        work = self.assigned_work[node]
+        for scope in [scope for scope, tests in work.items() if all(tests.values())]:
+            del work[scope]
+        super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:

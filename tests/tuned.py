@@ -31,6 +31,7 @@ CONSTANTS: Final = {
     "fetch round": "twin.consume.fetch_rounds.ROUND",
     "held rows": "twinstream.spark.landing.table_files._HELD",
     "large plan": "twinstream.spark.source.plan.LARGE",
+    "learned names": "twinstream.spark.decode.decode._MOST_LEARNED",
     "least page": "twin.read.page_sources.LEAST",
     "outbox busy": "twin.exactly_once.sqlite_outbox._BUSY",
     "outbox page": "twin.exactly_once.outbox_relay._PAGE",

@@ -39,6 +39,9 @@ _BEGINS: Final = {
 """Regular expressions for the first character of a value, by the name of the value's kind in
 Arrow's errors."""
 
+_LINE_BREAK: Final = pa.scalar(b"\n", pa.binary())
+"""With its type, because pyarrow takes half a millisecond to infer the type of a value."""
+
 _FEW: Final = 64
 """`_unusual` considers a number of members usual if more than one in this many messages has that
 number of members."""
@@ -345,7 +348,7 @@ def _lines(payloads: pa.Array) -> pa.Buffer:
     """Return one text with a payload on each line."""
     offsets = pa.array([0, len(payloads)], pa.int32())
     whole = pa.ListArray.from_arrays(offsets, payloads, type=pa.list_(pa.binary()))
-    return pc.binary_join(whole, b"\n")[0].as_buffer()
+    return pc.binary_join(whole, _LINE_BREAK)[0].as_buffer()
 
 
 def _check_utf8(payloads: pa.Array, lines: pa.Buffer) -> None:
