@@ -12,8 +12,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from twinstream.cli.groups import LazyGroup
 from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c, handled_at_once
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -123,6 +126,22 @@ def test_second_ctrl_c_ends_a_wait_too() -> None:
         assert asked.is_set()
         with received_elsewhere(signal.SIGINT) as wait_for, pytest.raises(KeyboardInterrupt):
             wait_for(locked())
+
+
+class Waiting(LazyGroup):
+    """A group whose only command waits for a lock that no thread releases."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        def work() -> None:
+            with received_elsewhere(signal.SIGINT) as wait_for:
+                wait_for(locked())
+
+        return click.Command(cmd_name, callback=work)
+
+
+def test_every_command_handles_signals_at_once() -> None:
+    result = CliRunner().invoke(Waiting("outer", {}, ""), ["inner"])
+    assert (result.exit_code, result.stderr.strip()) == (1, "Aborted!")
 
 
 def test_nested_blocks_share_one_thread() -> None:
