@@ -117,6 +117,14 @@ def pytest_collection() -> Generator[None, object, object]:
     return result
 
 
+def pytest_unconfigure() -> None:
+    """Let the garbage collector delete the modules at exit. Otherwise DuckDB reports them as leaks.
+
+    It writes the report to the real standard error, one per process, after the summary of pytest.
+    """
+    gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Check that no test with the marker `fast` starts a server in this process."""

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -106,12 +107,24 @@ def test_a_failure_of_the_command_itself_has_no_kind(run: Run, stream: str) -> N
     assert failure["kind"] is failure["err_code"] is None
 
 
+def interrupt_the_process() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def interrupt_this_thread() -> None:
+    """The wait of the main thread continues, as if the signal had arrived just before it."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_for_machines_an_interrupt_is_a_json_document(run: Run) -> None:
+@pytest.mark.parametrize("interrupt", [interrupt_the_process, interrupt_this_thread])
+def test_for_machines_an_interrupt_is_a_json_document(
+    run: Run, interrupt: Callable[[], None]
+) -> None:
     def interrupting(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("STREAM.INFO.S")
-        os.kill(os.getpid(), signal.SIGINT)
+        interrupt()
         peer.until_left()
 
     with FakeServer(rest=interrupting) as server:
