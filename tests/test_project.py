@@ -276,6 +276,20 @@ def calls(tree: ast.AST, name: str) -> bool:
     return any(isinstance(each, ast.Name) and each.id == name for each in functions)
 
 
+def test_tests_assert_no_short_times() -> None:
+    """On a busy machine, whatever takes a second takes half a minute.
+
+    A call that should not wait for another timeout gets an hour as the other timeout.
+    """
+    short = re.compile(
+        r"(monotonic|perf_counter|time\.time)\(\) - \w+ <=? (\d{1,2}\b|\d*\.|[A-Z(])"
+    )
+    for path in tracked():
+        if path.suffix == ".py" and path.is_relative_to(ROOT / "tests"):
+            found = [line for line in text_of(path).splitlines() if "assert " in line]
+            assert not [line for line in found if short.search(line)], path.relative_to(ROOT)
+
+
 def test_tests_use_what_programs_use() -> None:
     """A test that uses private attributes fails when the implementation changes."""
     private, replaced = Counter[str](), Counter[str]()

@@ -13,7 +13,6 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually, together
 from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -217,7 +216,8 @@ async def test_disconnected_caller_gets_the_reason_within_its_timeout(server_fac
     server = server_factory()
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     async with js.connect(server.url, reconnect=policy) as connection:
-        jet = connection.jetstream(timeout=60)
+        # If a call waited for this timeout, the test would not end.
+        jet = connection.jetstream(timeout=3600)
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         server.stop()
@@ -228,7 +228,6 @@ async def test_disconnected_caller_gets_the_reason_within_its_timeout(server_fac
         await eventually(refused)
         # What the last server can do is what the next one is taken to.
         assert connection.server_info.version_numbers >= (2, 11)
-        began = monotonic()
         for work in (
             lambda: consumer.fetch(1, timeout=0.2),
             lambda: consumer.fetch(1, timeout=0.2, wait="none"),
@@ -239,7 +238,6 @@ async def test_disconnected_caller_gets_the_reason_within_its_timeout(server_fac
         ):
             with pytest.raises(js.RequestTimeout, match=r"in time; last: .* 127\.0\.0\.1:"):
                 await work()
-        assert monotonic() - began < 30
 
 
 async def test_without_reconnect_the_end_has_a_reason(server_factory):

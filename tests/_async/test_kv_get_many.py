@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from time import monotonic
 
 import pytest
 
@@ -222,12 +221,11 @@ async def test_times_are_exact(opened, name):
 async def test_silent_server_ends_the_call_at_its_timeout(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url) as connection:
-            made = await connection.jetstream(timeout=30).create_key_value(
+            # If the call waited for this timeout, the test would not end.
+            made = await connection.jetstream(timeout=3600).create_key_value(
                 KeyValueConfig(bucket=name)
             )
             proxy.mute = True
-            began = monotonic()
             with pytest.raises(js.RequestTimeout):
                 await made.get_many("a", timeout=0.3)
-            assert monotonic() - began < 4
             proxy.mute = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from contextlib import suppress
 
 import pytest
 
@@ -13,9 +12,8 @@ import js_sync as js
 from tests._sync.flow import eventually, together
 from tests.descriptors import socket_to
 from tests.inside import session_of
-from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer, ScriptError
+from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 LONG_STATUS = b"NATS/1.0 " + b"5" * 5000 + b"\r\n\r\n"
@@ -165,23 +163,6 @@ def test_the_answers_to_many_pings_are_written_together():
     # Linux counts the segments with data that it sent (`tcpi_data_segs_out`).
     [segments] = struct.unpack_from("I", info, 156)
     assert 0 < segments < 10
-
-
-def test_peer_that_never_pauses_does_not_delay_a_timeout():
-    def script(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.expect("^PUB question")
-        peer.stop_reading()
-        with suppress(ScriptError):
-            while True:
-                peer.send(b"PING\r\n" * 10_000)
-
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            began = monotonic()
-            with pytest.raises(js.RequestTimeout):
-                connection.request("question", timeout=0.3)
-            assert monotonic() - began < 10
 
 
 def test_a_refusal_that_quotes_the_login_shows_no_secret():

@@ -196,7 +196,7 @@ def test_a_snapshot_under_writes_is_one_moment(opened, name, allowed, keeps):
 
         def reader():
             try:
-                for _ in range(4):
+                for _ in range(2):
                     snapshots.append(stream.snapshot())
                     snapshots.append(stream.snapshot(f"{name}.*"))
             finally:

@@ -156,10 +156,10 @@ def test_thousands_of_digits_are_validated_like_any_number() -> None:
 
 @pytest.mark.parametrize("text", [HUGE, f"1h{HUGE}", f"{HUGE}h", f"1.{HUGE}", "--5", "+-5"])
 def test_long_durations_get_no_hint_and_take_no_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     [problem] = validate_stream({"name": "S", "max_age": text})
     assert problem.hint == ""
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 JSON = st.recursive(
