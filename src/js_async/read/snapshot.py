@@ -25,6 +25,7 @@ This needs a pause between writes that is at least as long as one request.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from js_async.api.api import Api
@@ -132,7 +133,7 @@ async def _collect(
         else:
             seq = await work.of_the_past(min(at_seq, last_seq))
         if not work.is_of_one_moment:
-            await work.check_same_stream()
+            await work.check_same_stream(Deadline.after(request.timeout))
         return seq
     finally:
         await work.close()
@@ -170,9 +171,8 @@ class _Snapshot:
         self.is_of_one_moment = False
         """Whether one response of one replica contains the whole state."""
 
-    async def check_same_stream(self) -> None:
+    async def check_same_stream(self, deadline: Deadline) -> None:
         """Raise `_Recreated` if the stream was re-created since the snapshot began."""
-        deadline = Deadline.after(self._timeout)
         if (await confirmed_info(self._api, self._stream, deadline)).created != self._created:
             raise _Recreated
 
@@ -243,8 +243,9 @@ class _Snapshot:
                 return None
             if end.failure or end.up_to < last_seq:
                 if not end.failure:
-                    # Usually the replica lags. A re-created stream never reaches this sequence.
-                    await self.check_same_stream()
+                    # Usually the replica lags. But a re-created stream may never reach `last_seq`.
+                    with suppress(*NO_RESPONSE):
+                        await self.check_same_stream(self._deadline)
                 reason = end.failure or f"a replica had sequence {end.up_to} of {last_seq}"
                 await self._wait(reason)
                 continue

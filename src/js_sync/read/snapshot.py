@@ -26,6 +26,7 @@ This needs a pause between writes that is at least as long as one request.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from js_sync.api.api import Api
@@ -129,7 +130,7 @@ def _collect(
         else:
             seq = work.of_the_past(min(at_seq, last_seq))
         if not work.is_of_one_moment:
-            work.check_same_stream()
+            work.check_same_stream(Deadline.after(request.timeout))
         return seq
     finally:
         work.close()
@@ -167,9 +168,8 @@ class _Snapshot:
         self.is_of_one_moment = False
         """Whether one response of one replica contains the whole state."""
 
-    def check_same_stream(self) -> None:
+    def check_same_stream(self, deadline: Deadline) -> None:
         """Raise `_Recreated` if the stream was re-created since the snapshot began."""
-        deadline = Deadline.after(self._timeout)
         if (confirmed_info(self._api, self._stream, deadline)).created != self._created:
             raise _Recreated
 
@@ -240,8 +240,9 @@ class _Snapshot:
                 return None
             if end.failure or end.up_to < last_seq:
                 if not end.failure:
-                    # Usually the replica lags. A re-created stream never reaches this sequence.
-                    self.check_same_stream()
+                    # Usually the replica lags. But a re-created stream may never reach `last_seq`.
+                    with suppress(*NO_RESPONSE):
+                        self.check_same_stream(self._deadline)
                 reason = end.failure or f"a replica had sequence {end.up_to} of {last_seq}"
                 self._wait(reason)
                 continue
