@@ -380,7 +380,8 @@ class Stream(StreamConsumers):
         """Return the last message of each subject, all as of one sequence.
 
         The snapshot includes every write that was acknowledged before the call. A message that is
-        deleted or expires during the call may or may not be included.
+        deleted or expires during the call may or may not be included. If the stream is deleted and
+        re-created during the call, the snapshot is that of the new stream.
 
         Args:
             subjects: Subject filters. The default matches all.

@@ -10,6 +10,7 @@ import js_async as js
 from js_async.api import api
 from tests._async.flow import pause, together
 from tests.fake.answers import CONSUMER
+from tests.fake.ordering import stream_info
 from tests.inside import session_of
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -129,6 +130,38 @@ async def test_missing_leader_is_reported_at_the_deadline():
             with pytest.raises(js.JetStreamError, match="no leader"):
                 await connection.jetstream(timeout=1.5).get_stream("S")
         assert len(server.operations("STREAM.INFO")) > 1
+
+
+async def test_a_missing_leader_is_the_cause_of_a_later_timeout():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), NO_LEADER)
+        # No response to the next attempt.
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            stream = connection.jetstream().bind_stream("S")
+            with pytest.raises(js.RequestTimeout) as caught:
+                await stream.info(timeout=0.5)
+            assert "no leader" in str(caught.value.__cause__)
+
+
+async def test_a_doubt_about_the_leader_is_part_of_a_later_timeout():
+    silent = {"name": "b", "current": False, "active": 0}
+    doubtful = {**stream_info(1), "cluster": {"name": "C", "leader": "", "replicas": [silent]}}
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), doubtful)
+        # No response to the next attempt.
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            stream = connection.jetstream().bind_stream("S")
+            with pytest.raises(js.RequestTimeout, match="no answer of its leader in time; last:"):
+                await stream.info(confirmed=True, timeout=0.5)
 
 
 async def test_a_missing_leader_is_reported_by_a_program_that_was_held_up(monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 
 import js_async as js
 from tests._async.buckets import bucket, listed, summary
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
-from tests.inside import session_of
+from tests.inside import api_of, session_of
 
 
 async def test_what_was_put_is_got(opened, name):
@@ -350,3 +351,30 @@ async def test_the_marker_of_a_purge_can_go_by_itself(opened, name):
             return await made.entry("a") is None
 
         await eventually(gone)
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+async def test_a_history_is_that_of_one_bucket(opened, name, at):
+    """The bucket is re-created before a request of the read."""
+    async with opened() as jet:
+        made = await bucket(jet, name, history=9)
+        for number in range(9):
+            await made.put("k", b"old %d" % number)
+
+        async def wait():
+            left.pop()
+            if left:
+                disturbed.expect(name, before=wait)
+                return
+            await jet.delete_key_value(name)
+            again = await bucket(jet, name, history=9)
+            for number in range(3):
+                await again.put("k", b"new %d" % number)
+
+        left = list(range(at))
+        disturbed = Disturbed(api_of(jet).transport)
+        far = await disturbed.jetstream(timeout=20).get_key_value(name)
+        disturbed.expect(name, before=wait)
+        values = [entry.value for entry in await far.history("k", timeout=20)]
+        old = [b"old %d" % number for number in range(9)]
+        assert values in (old, [b"new %d" % number for number in range(3)])

@@ -574,3 +574,79 @@ async def test_keys_of_a_bucket_that_is_recreated_during_the_read(opened, name):
         # What was there before comes once or never, and what is there now comes once.
         assert len(found) == len(set(found))
         assert {"k.0", "new"} <= set(found)
+
+
+async def recreated(jet, name, keys, **config):
+    """Delete a bucket, create it again with these keys, and return it."""
+    await jet.delete_key_value(name)
+    made = await bucket(jet, name, **config)
+    for key in keys:
+        await made.put(key, b"new")
+    return made
+
+
+@HISTORIES
+async def test_keys_of_a_bucket_that_is_recreated_before_the_end_is_decided(opened, name, history):
+    """All keys of the old bucket were received, and its revisions are above those of the new."""
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for number in range(5):
+            await made.put(f"k{number}", b"")
+        found, keys = [], made.keys()
+        async for key in keys:
+            found.append(key)
+            if len(found) == 5:
+                await recreated(jet, name, ["k0", "new"], history=history)
+        assert found == ["k0", "k1", "k2", "k3", "k4", "new"]
+
+
+@HISTORIES
+async def test_keys_that_were_written_to_a_bucket_that_is_gone_are_not_returned(
+    opened, name, history
+):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        await made.put("k0", b"")
+        found, keys = [], made.keys()
+        async for key in keys:
+            found.append(key)
+            if key == "k0":
+                await made.put("gone", b"")
+                await recreated(jet, name, [], history=history)
+        assert found == ["k0"]
+
+
+@HISTORIES
+async def test_a_mark_is_not_that_of_a_bucket_that_is_gone(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for number in range(5):
+            await made.put(f"k{number}", b"")
+        async with made.watch() as watch:
+            assert [(await watch.next(20)).revision for _ in range(5)] == [1, 2, 3, 4, 5]
+            await recreated(jet, name, ["k0", "new"], history=history)
+            assert await listed_until_mark(watch) == [("k0", 1), ("new", 2)]
+            assert (watch.generation, watch.is_current, watch.position) == (2, True, 2)
+
+
+@pytest.mark.parametrize("updates_only", [False, True])
+async def test_the_mark_of_a_recreated_bucket_does_not_wait_for_an_entry(
+    opened, name, updates_only
+):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        async with made.watch(updates_only=updates_only) as watch:
+            assert await watch.next(20) is None
+            again = await recreated(jet, name, [])
+            assert await watch.next(20) is None
+            assert (watch.generation, watch.is_current) == (2, True)
+            await again.put("k", b"")
+            assert (await watch.next(20)).key == "k"
+
+
+async def listed_until_mark(watch):
+    """Return the keys and revisions of a watch up to the next None."""
+    found = []
+    while (entry := await watch.next(20)) is not None:
+        found.append((entry.key, entry.revision))
+    return found

@@ -9,8 +9,10 @@ from contextlib import ExitStack
 import pytest
 
 import js_async as js
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
+from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -137,6 +139,43 @@ async def test_timeout_reports_the_last_trouble(server, name):
                 await place.semaphore("a", 1).acquire(timeout=1)
             proxy.black_hole = False
             proxy.cut()
+            await lease.release()
+
+
+async def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+            place = await near.jetstream(timeout=20).coordination(name, create=True)
+            lease = await place.lock("a", ttl=60).acquire()
+
+            async def silence():
+                proxy.black_hole = True
+
+            # The server's time is requested after an attempt that the holder blocked.
+            disturbed = Disturbed(api_of(connection.jetstream()).transport)
+            locks = await disturbed.jetstream(timeout=20).coordination(name)
+            disturbed.expect(r"STREAM\.INFO", after=silence)
+            with pytest.raises(js.RequestTimeout, match="lock a: not free in time: held by"):
+                await locks.lock("a").acquire(timeout=2)
+            assert proxy.black_hole
+            await lease.release()
+
+
+async def test_a_request_without_time_does_not_hide_that_work_is_running(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+            place = await near.jetstream(timeout=20).coordination(name, create=True)
+            lease = await place.lock("a", ttl=60).acquire()
+
+            async def silence():
+                proxy.black_hole = True
+
+            disturbed = Disturbed(api_of(connection.jetstream()).transport)
+            far = await disturbed.jetstream(timeout=20).coordination(name)
+            disturbed.expect(r"\.GET\.", after=silence)
+            with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
+                await far.once("a").wait(timeout=2)
+            assert proxy.black_hole
             await lease.release()
 
 

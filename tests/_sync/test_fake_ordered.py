@@ -470,6 +470,36 @@ def test_attempts_to_replace_a_lost_consumer_may_be_limited():
                 assert taken(messages, 1) == [12]
 
 
+def test_an_attempt_without_time_does_not_hide_why_the_one_before_failed():
+    """The server refuses a consumer. It does not respond to the next attempts."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        create(peer)
+        deliver(peer, peer.expect_pull(), 2, 11)
+        error = {"code": 400, "err_code": 10026, "description": "maximum consumers limit reached"}
+        peer.answer(peer.expect(r"STREAM\.INFO\.S"), stream_info(9))
+        peer.answer(peer.expect(r"CONSUMER\.CREATE\.S"), {"error": error})
+        peer.expect(r"STREAM\.INFO\.S")
+        peer.wait_for("given up")
+        config = create(peer)
+        deliver(peer, peer.expect_pull(), 1, 11)
+        leave(peer, config["name"])
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            reports = []
+            stream = connection.jetstream(timeout=20).bind_stream("S")
+            with stream.ordered(**SLOW, on_report=reports.append) as messages:
+                for timeout in (1, 0):
+                    with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
+                        messages.next(timeout)
+                    assert "maximum consumers limit reached" in str(caught.value.__cause__)
+                    assert "maximum consumers limit reached" in reports[-1].text
+                server.tell("given up")
+                assert taken(messages, 1) == [11]
+
+
 def test_callers_take_turns():
     """Four callers wait at once. One consumer is created, and each caller gets one message."""
 

@@ -9,9 +9,10 @@ import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket, listed, summary
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
-from tests.inside import session_of
+from tests.inside import api_of, session_of
 
 
 def test_what_was_put_is_got(opened, name):
@@ -351,3 +352,30 @@ def test_the_marker_of_a_purge_can_go_by_itself(opened, name):
             return made.entry("a") is None
 
         eventually(gone)
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+def test_a_history_is_that_of_one_bucket(opened, name, at):
+    """The bucket is re-created before a request of the read."""
+    with opened() as jet:
+        made = bucket(jet, name, history=9)
+        for number in range(9):
+            made.put("k", b"old %d" % number)
+
+        def wait():
+            left.pop()
+            if left:
+                disturbed.expect(name, before=wait)
+                return
+            jet.delete_key_value(name)
+            again = bucket(jet, name, history=9)
+            for number in range(3):
+                again.put("k", b"new %d" % number)
+
+        left = list(range(at))
+        disturbed = Disturbed(api_of(jet).transport)
+        far = disturbed.jetstream(timeout=20).get_key_value(name)
+        disturbed.expect(name, before=wait)
+        values = [entry.value for entry in far.history("k", timeout=20)]
+        old = [b"old %d" % number for number in range(9)]
+        assert values in (old, [b"new %d" % number for number in range(3)])

@@ -10,8 +10,10 @@ from contextlib import ExitStack
 import pytest
 
 import js_sync as js
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, pause, together
 from tests._sync.leaders import step_down
+from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -138,6 +140,43 @@ def test_timeout_reports_the_last_trouble(server, name):
                 place.semaphore("a", 1).acquire(timeout=1)
             proxy.black_hole = False
             proxy.cut()
+            lease.release()
+
+
+def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
+    with Proxy(server.url) as proxy:
+        with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+            place = near.jetstream(timeout=20).coordination(name, create=True)
+            lease = place.lock("a", ttl=60).acquire()
+
+            def silence():
+                proxy.black_hole = True
+
+            # The server's time is requested after an attempt that the holder blocked.
+            disturbed = Disturbed(api_of(connection.jetstream()).transport)
+            locks = disturbed.jetstream(timeout=20).coordination(name)
+            disturbed.expect(r"STREAM\.INFO", after=silence)
+            with pytest.raises(js.RequestTimeout, match="lock a: not free in time: held by"):
+                locks.lock("a").acquire(timeout=2)
+            assert proxy.black_hole
+            lease.release()
+
+
+def test_a_request_without_time_does_not_hide_that_work_is_running(server, name):
+    with Proxy(server.url) as proxy:
+        with js.connect(server.url) as near, js.connect(proxy.url) as connection:
+            place = near.jetstream(timeout=20).coordination(name, create=True)
+            lease = place.lock("a", ttl=60).acquire()
+
+            def silence():
+                proxy.black_hole = True
+
+            disturbed = Disturbed(api_of(connection.jetstream()).transport)
+            far = disturbed.jetstream(timeout=20).coordination(name)
+            disturbed.expect(r"\.GET\.", after=silence)
+            with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
+                far.once("a").wait(timeout=2)
+            assert proxy.black_hole
             lease.release()
 
 

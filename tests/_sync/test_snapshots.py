@@ -269,3 +269,34 @@ def test_a_subject_is_kept_that_is_written_before_the_last_message_is_deleted(op
         snapshot = stream.snapshot()
         assert len(snapshot) == MANY
         assert snapshot[f"{name}.0"].data == b"new"
+
+
+@KINDS
+@pytest.mark.parametrize("at", [1, 2, 3, 5, 25])
+def test_a_snapshot_is_no_mixture_of_a_stream_and_the_one_that_replaces_it(
+    opened, name, options, at
+):
+    """The stream is re-created, with fewer messages, after the request with the number `at`."""
+    with opened() as jet:
+        stored(jet, name, FEW, 2, **options)
+
+        def recreate():
+            jet.delete_stream(name)
+            stored(jet, name, FEW + 1, 1, **options)
+
+        def wait():
+            left.pop()
+            if left:
+                disturbed.expect("", after=wait)
+            else:
+                recreate()
+
+        left = list(range(at))
+        disturbed = Disturbed(api_of(jet).transport, "", after=wait)
+        stream = disturbed.jetstream(timeout=20).bind_stream(name)
+        snapshot = stream.snapshot(timeout=20)
+        old = {f"{name}.{each}": b"1" for each in range(FEW)}
+        new = {f"{name}.{each}": b"0" for each in range(FEW + 1)}
+        found = {subject: message.data for subject, message in snapshot.items()}
+        assert found in (old, new)
+        assert snapshot.seq == (2 * FEW if found == old else FEW + 1)

@@ -30,6 +30,7 @@ from twinstream.errors import (
     JetStreamError,
     JetStreamOff,
     NoResponders,
+    RequestTimeout,
     TwinstreamError,
     Unsupported,
 )
@@ -233,15 +234,22 @@ class Api:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
         spreading = 0.0 if repeatable is False else SPREADING
+        trouble: TwinstreamError | None = None
         for attempts in count(1):
             if call is not None and attempts > 1:
                 call.attempts += 1
             try:
                 frame = await self._ask(subject, payload, deadline, again, spreading, call)
-            except ConnectionLost:
+            except RequestTimeout as error:
+                if trouble is not None:
+                    # The last attempt may have had too little time. Keep what is known.
+                    raise error from trouble
+                raise
+            except ConnectionLost as error:
                 if not again:
                     raise
                 # Send the request again. `_ask` waits for the reconnect first.
+                trouble = error
                 continue
             try:
                 return read_answer(frame[3][frame[2] : -2], subject)
@@ -255,6 +263,7 @@ class Api:
                 pause = pause_before_repeat(error, attempts, left)
                 if pause is None:
                     raise
+                trouble = error
                 await sleep(pause)
                 if deadline.expired():
                     # The program was held up. Another attempt would hide the reason.

@@ -38,16 +38,25 @@ async def confirmed_info(
     the stream does not exist, or another error as `Api.call` does.
     """
     deadline = deadline or api.deadline()
-    pauses = iter(_BACKOFF)
-    while True:
-        info = await api.stream_info(stream, deadline, body)
+    doubt = ""
+    for pause in _BACKOFF:
+        try:
+            info = await api.stream_info(stream, deadline, body)
+        except RequestTimeout as error:
+            if doubt:
+                raise _late(stream, doubt) from error
+            raise
         doubt = doubt_of_leader(info.cluster)
         if not doubt:
             return info
-        pause = next(pauses)
         if deadline.remaining() <= pause:
-            raise RequestTimeout(f"stream {stream}: no answer of its leader in time; last: {doubt}")
+            raise _late(stream, doubt)
         await sleep(pause)
+    raise AssertionError("the pauses have no end")
+
+
+def _late(stream: str, doubt: str) -> RequestTimeout:
+    return RequestTimeout(f"stream {stream}: no answer of its leader in time; last: {doubt}")
 
 
 async def has_message(api: Api, stream: str, subject: str, deadline: Deadline) -> bool:

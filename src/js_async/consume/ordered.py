@@ -20,7 +20,7 @@ from twinstream.core.consume.ordered import Mark, OrderedRead
 from twinstream.core.consume.probing import LIFE, Probing
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.deadline import Backoff, Deadline, Seconds, monotonic
+from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Status
@@ -37,7 +37,7 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
-from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy
+from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, StreamInfo
 from twinstream.models.records import evolve
 
 __all__ = ["OrderedMessages"]
@@ -121,8 +121,13 @@ class OrderedMessages(Iteration[Message]):
         # because it exceeds the remaining bytes of a fetch.
         self._kept: Message | None = None
         self._draining = self._closed = self._began = self._has_rested = False
+        # Whether taking a message returns None once after the stream was re-created, so that the
+        # owner need not wait for the first message of the new stream.
+        self._stops_at_new_stream = False
         self._pauses = 0
         self._failures = 0
+        # Why the last attempt to create a consumer failed, or None if it succeeded.
+        self._trouble: TwinstreamError | None = None
         # The number of consecutive consumers that were lost soon after their creation.
         self._short_lives = 0
         self._position_then = 0
@@ -216,6 +221,16 @@ class OrderedMessages(Iteration[Message]):
         finally:
             self._taking.release(held)
 
+    async def _leave_earlier_stream(self, stream: StreamInfo) -> bool:
+        """Leave the consumer if the stream was re-created since the consumer's creation.
+
+        Return whether it was. The next consumer then reads the new stream.
+        """
+        another = self._read.is_another(stream)
+        if another:
+            await self._renew("the stream was deleted and created again")
+        return another
+
     # ---- iterating
 
     async def _take_next(self, deadline: Deadline) -> Message | None:
@@ -289,6 +304,7 @@ class OrderedMessages(Iteration[Message]):
 
         None means that the read has ended, that the pending `_Question` is answered, or that the
         next message does not satisfy `fits`. A message that does not satisfy `fits` stays buffered.
+        With `_stops_at_new_stream`, None may also mean that the stream was re-created.
         """
         read, consumer = self._read, self._consumer
         while not (self._closed or self._left == 0):
@@ -296,7 +312,10 @@ class OrderedMessages(Iteration[Message]):
             if messages is None or read.is_outdated:
                 if self._draining:
                     break
+                recreations = read.recreations
                 await self._begin(deadline)
+                if self._stops_at_new_stream and read.recreations != recreations:
+                    return None
                 continue
             if self._draining:
                 await messages.drain()
@@ -524,6 +543,9 @@ class OrderedMessages(Iteration[Message]):
             except ConsumerExists:
                 continue
             except FAILED_REQUEST as error:
+                if self._is_explained(error, deadline):
+                    self._check_time(deadline)
+                    continue
                 self._failures += 1
                 first = not self._began and not isinstance(error, ConnectionLost)
                 if first or self._failures == self._attempts:
@@ -532,18 +554,31 @@ class OrderedMessages(Iteration[Message]):
                 await self._wait(error, deadline)
                 continue
             messages._on_heartbeat = self._heard
-            self._began, self._failures = True, 0
+            self._began, self._failures, self._trouble = True, 0, None
             self._position_then, self._made_at = self.position, monotonic()
             return
 
+    def _is_explained(self, error: TwinstreamError, deadline: Deadline) -> bool:
+        """Return whether an attempt had too little time, and an earlier one shows the reason."""
+        return (
+            self._trouble is not None
+            and self._api.transport.is_connected
+            and is_cut_short(error, deadline)
+        )
+
+    def _check_time(self, deadline: Deadline) -> None:
+        """Raise `RequestTimeout` at the deadline. Its cause is the last failure of an attempt."""
+        if deadline.expired() and not (self._closed or self._draining):
+            raise RequestTimeout("no message in time") from self._trouble
+
     async def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
+        self._trouble = error
         self._consumer.report(PullWarning(f"no consumer for the ordered read yet: {error}"))
         self._pauses += 1
         pause = Deadline.after(_BACKOFF.pause(self._pauses))
         await self._ended.sleep(pause.earlier(deadline.at))
-        # Check before the next attempt, which would time out and hide this error.
-        if deadline.expired() and not (self._closed or self._draining):
-            raise RequestTimeout("no message in time") from error
+        # Check before the next attempt, which would have no time.
+        self._check_time(deadline)
 
     async def _reset(self, reason: str) -> None:
         if not self._draining:

@@ -10,7 +10,7 @@ from js_async.coordination.slot import Place, Slot, Slots, may_pass
 from js_async.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
-from twinstream.core.deadline import Backoff, Deadline, Seconds
+from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short
 from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
 from twinstream.models.records import frozen
 
@@ -158,14 +158,18 @@ class Once:
         transport = self._place.api.transport
         box = await transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
         pauses = iter(_BACKOFF)
-        trouble = ""
+        # Why the result is not known, and whether any request has shown that.
+        trouble, known = "", False
         try:
             while not deadline.expired():
                 box.take_all()
                 found = await self._ended(deadline)
                 if isinstance(found, OnceResult):
                     return found
-                trouble = "" if found is None else f" ({found})"
+                if found is None:
+                    trouble, known = "", True
+                elif not (known and is_cut_short(found, deadline)):
+                    trouble, known = f" ({found})", True
                 pause = Deadline.after(next(pauses))
                 await transport.wait(box.signal, deadline.earlier(pause.at))
         finally:

@@ -353,8 +353,13 @@ class KeyValue(Generic[V]):
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
 
         Filters may contain wildcards. Each key is returned once, even if it is written during the
-        iteration. `timeout` is the maximum number of seconds without progress. Raises
-        `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
+        iteration. A key that is written before the iteration returned all keys that had a value at
+        its start is included. A key that is deleted during the iteration may or may not be
+        included. The same applies if the bucket is deleted and re-created meanwhile: the keys of
+        the new bucket are included, and those of the old one that were not returned yet may be.
+
+        `timeout` is the maximum number of seconds without progress. Raises `BucketNotFound`,
+        `InvalidKey` or `RequestTimeout`.
         """
         from js_async.kv.keys import keys_of
 
@@ -364,6 +369,7 @@ class KeyValue(Generic[V]):
     async def history(self, key: str, *, timeout: Seconds = _PATIENCE) -> list[Entry[V]]:
         """Return the stored revisions of a key, oldest first, including markers.
 
+        All revisions are of one bucket, even if it is deleted and re-created during the call.
         `timeout` is the maximum number of seconds without progress. Raises `KeyNotFound` if no
         revision of the key is stored.
         """
@@ -378,9 +384,10 @@ class KeyValue(Generic[V]):
         """Return the entries of the keys that have a value, as of one revision.
 
         Only keys that match one of `filters` are included, by default all keys. The result includes
-        every write that was acknowledged before the call. With `at_revision`, the result is the
-        state right after this revision, without values that the bucket no longer stores. `timeout`
-        is the maximum number of seconds without progress.
+        every write that was acknowledged before the call. All entries are of one bucket, even if it
+        is deleted and re-created during the call. With `at_revision`, the result is the state right
+        after this revision, without values that the bucket no longer stores. `timeout` is the
+        maximum number of seconds without progress.
         """
         from js_async.kv.keys import entries_of
 

@@ -293,10 +293,10 @@ class ObjectStore:
     ) -> Generated[ObjectInfo]:
         """Iterate over the metadata of all objects, as of one moment, oldest first.
 
-        With `deleted`, this includes deleted objects. All metadata is in memory at once. `timeout`
-        is the maximum number of seconds without progress. If the metadata of an object cannot be
-        read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
-        members.
+        With `deleted`, this includes deleted objects. All metadata is of one store, even if it is
+        deleted and re-created meanwhile, and in memory at once. `timeout` is the maximum number of
+        seconds without progress. If the metadata of an object cannot be read, its `ObjectInfo` only
+        has the name, and the reason as `error` in its `unknown` members.
         """
         place = await self._place()
         stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)

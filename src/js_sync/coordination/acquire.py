@@ -19,7 +19,7 @@ from js_sync.coordination.lease import Lease
 from js_sync.coordination.slot import Place, Slot, Slots, may_pass
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Backoff, Deadline, monotonic, unsleeping
+from twinstream.core.deadline import Backoff, Deadline, is_cut_short, monotonic, unsleeping
 from twinstream.errors import RequestTimeout, TwinstreamError
 
 __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
@@ -112,12 +112,15 @@ class Asking(ABC):
         ) from self._trouble
 
     def _try(self, deadline: Deadline) -> Slot | None:
+        is_short = deadline.remaining() < self.place.api.timeout
         try:
             given = self.attempt(deadline)
         except TwinstreamError as error:
             if not may_pass(error):
                 raise
-            self.holder, self._trouble = None, error
+            known = self.holder is not None or self._trouble is not None
+            if not (known and is_short and is_cut_short(error, deadline)):
+                self.holder, self._trouble = None, error
             return None
         self._trouble = None
         return given

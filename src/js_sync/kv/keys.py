@@ -38,7 +38,9 @@ def keys_of(
 
     Keys whose last entry was stored before the start are returned at once. Keys that are written
     during the iteration are returned at the end, unless they were returned before. To recognise
-    returned keys, the function keeps a hash of 8 bytes of each of them.
+    returned keys, the function keeps a hash of 8 bytes of each of them. The end is decided after
+    all keys of the first kind were returned. If the bucket was re-created by then, the keys of the
+    new bucket are returned like those that are written during the iteration.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
     # Maps each key written during the iteration to whether its last entry is a value.
@@ -49,12 +51,12 @@ def keys_of(
         watch.open()
         while True:
             step = watch.at_hand() or watch._take(Deadline.after(timeout))
-            if step is None or isinstance(step, CaughtUp):
-                break
             if watch.state.generation != generation:
                 # The bucket was re-created, so the watch delivers the whole state of the new one.
                 generation = watch.state.generation
                 written.clear()
+            if step is None or isinstance(step, CaughtUp):
+                break
             key, revision, is_value = step
             if generation > 1 or revision > watch.messages._last_at_start:
                 written[key] = is_value
@@ -75,17 +77,23 @@ def history_of(
     """Return the revisions of the stored key `key`, oldest first, including markers.
 
     Error messages show the key as `shown`. Raises `KeyNotFound` if no revision of the key is
-    stored.
+    stored. If the bucket is re-created meanwhile, the function starts over.
     """
     subject = place.subjects.stored + key
-    try:
+    while True:
         reading = place.stream.read(subjects=subject, timeout=timeout)
-        found = [maker.of_stored(message) for message in reading]
-    except TwinstreamError as error:
-        raise_for_bucket(place.bucket, error)
-    if not found:
-        raise KeyNotFound(place.bucket, shown)
-    return found
+        try:
+            found = [maker.of_stored(message) for message in reading]
+        except StreamNotFound as error:
+            if reading.via is None:
+                # The read did not begin, so the bucket does not exist.
+                raise_for_bucket(place.bucket, error)
+            continue
+        except TwinstreamError as error:
+            raise_for_bucket(place.bucket, error)
+        if not found:
+            raise KeyNotFound(place.bucket, shown)
+        return found
 
 
 def entries_of(

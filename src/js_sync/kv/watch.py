@@ -174,6 +174,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             max_messages=_WITHOUT_VALUES if options.meta_only else None,
             on_report=self._report,
         )
+        self.messages._stops_at_new_stream = True
 
     def _report(self, report: PullReport) -> None:
         if isinstance(report, Recreated) and report.name == self._place.stream.name:
@@ -254,9 +255,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                     self._keep(message._frame, message._position)
                     if not self.ready and deadline.expired():
                         raise RequestTimeout("no entry in time")
-                elif state.is_live:
-                    return None
-                elif not messages.is_ended:
+                elif not (state.is_live or messages.is_ended):
                     self._judge(deadline)
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
@@ -309,10 +308,13 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         """Check whether the initial values are complete, and if so, set `state.is_live`.
 
         If the watch has read up to the last sequence known so far, this requests the stream's
-        current last sequence.
+        current last sequence. If the bucket was re-created meanwhile, the last sequence is that of
+        the new bucket and shows nothing about this read, which then starts over.
         """
         place, messages, state = self._place, self.messages, self.state
-        if not (messages.is_current and state.reached(messages.scanned)):
+        # Without a consumer, the next one first has to show which bucket it reads.
+        is_due = messages.name is not None and messages.is_current
+        if not (is_due and state.reached(messages.scanned)):
             return
         within = place.api.deadline().earlier(deadline.at)
         try:
@@ -320,6 +322,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         except RequestTimeout:
             if deadline.expired():
                 raise
+            return
+        if messages._leave_earlier_stream(info):
             return
         before = state.target
         state.judge(info.state.last_seq, messages.scanned)

@@ -46,7 +46,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
     The watch returns the metadata of each existing object, then None once, then the new metadata
     after each change. It continues through reconnects and leader changes until it is closed. If
     metadata cannot be read, the returned `ObjectInfo` only has the name, and the reason as `error`
-    in its `unknown` members.
+    in its `unknown` members. If the store is deleted and re-created, the watch returns the metadata
+    of each object of the new store. It returns None only once.
 
     The iteration raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the
     connection was closed.

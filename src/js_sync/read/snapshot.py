@@ -26,6 +26,7 @@ This needs a pause between writes that is at least as long as one request.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from js_sync.api.api import Api
@@ -36,7 +37,7 @@ from js_sync.read.page_sources import ConsumerPages, DirectPages
 from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
 from js_sync.runtime.concurrency import sleep
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Deadline, is_cut_short
 from twinstream.core.error_details.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.core.read.direct_get import EVERYTHING, last_request
 from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
@@ -98,9 +99,23 @@ def collect(api: Api, stream: str, request: SnapshotRequest, latest: Latest | La
     """Add the last message of each subject to `latest`; return the sequence of the snapshot.
 
     `LastSeqs` keeps no messages. If `latest` is of this type, the server omits the payloads where
-    it can.
+    it can. If the stream is re-created meanwhile, the function starts over.
     """
-    info = confirmed_info(api, stream, Deadline.after(request.timeout))
+    while True:
+        info = confirmed_info(api, stream, Deadline.after(request.timeout))
+        try:
+            return _collect(api, stream, info, request, latest)
+        except _Recreated:
+            latest.clear()
+
+
+class _Recreated(Exception):
+    """The stream was deleted and re-created, so the collected messages are a mixture."""
+
+
+def _collect(
+    api: Api, stream: str, info: StreamInfo, request: SnapshotRequest, latest: Latest | LastSeqs
+) -> int:
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
         at_seq = first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
@@ -111,8 +126,12 @@ def collect(api: Api, stream: str, request: SnapshotRequest, latest: Latest | La
     work = _Snapshot(api, stream, info, request.subjects, request.timeout, latest)
     try:
         if at_seq is None:
-            return work.of_now(last_seq)
-        return work.of_the_past(min(at_seq, last_seq))
+            seq = work.of_now(last_seq)
+        else:
+            seq = work.of_the_past(min(at_seq, last_seq))
+        if not work.is_of_one_moment:
+            work.check_same_stream(Deadline.after(request.timeout))
+        return seq
     finally:
         work.close()
 
@@ -143,6 +162,16 @@ class _Snapshot:
         self._inbox: Final = Inbox(api)
         self._latest: Final = latest
         self._headers_only: Final = isinstance(latest, LastSeqs)
+        self._created: Final = info.created
+        # Why the snapshot is not complete yet.
+        self._trouble = ""
+        self.is_of_one_moment = False
+        """Whether one response of one replica contains the whole state."""
+
+    def check_same_stream(self, deadline: Deadline) -> None:
+        """Raise `_Recreated` if the stream was re-created since the snapshot began."""
+        if (confirmed_info(self._api, self._stream, deadline)).created != self._created:
+            raise _Recreated
 
     def close(self) -> None:
         self._inbox.close()
@@ -185,6 +214,7 @@ class _Snapshot:
                 return self._by_reading(last_seq)
             seqs += found
         if len(seqs) == 1:
+            self.is_of_one_moment = True
             return seqs[0]
         return self._catch_up(last_seq)
 
@@ -209,6 +239,10 @@ class _Snapshot:
                 # The response has no message and no last sequence, so it proves nothing.
                 return None
             if end.failure or end.up_to < last_seq:
+                if not end.failure:
+                    # Usually the replica lags. But a re-created stream may never reach `last_seq`.
+                    with suppress(*NO_RESPONSE):
+                        self.check_same_stream(self._deadline)
                 reason = end.failure or f"a replica had sequence {end.up_to} of {last_seq}"
                 self._wait(reason)
                 continue
@@ -391,7 +425,8 @@ class _Snapshot:
                 if end is None and self._deadline.expired():
                     raise RequestTimeout("the response did not end in time")
         except LOST_RESPONSE as error:
-            return MultiEnd(failure=str(error))
+            known = self._trouble if is_cut_short(error, self._deadline) else ""
+            return MultiEnd(failure=known or str(error))
         if end.missing:
             # There were no responders. If the stream was deleted, this request raises
             # `StreamNotFound`. If the stream is being moved, the request waits for its leader.
@@ -399,6 +434,7 @@ class _Snapshot:
         return end
 
     def _wait(self, reason: str) -> None:
+        self._trouble = reason
         if self._deadline.expired():
             raise RequestTimeout(
                 f"stream {self._stream}: no snapshot within {self._timeout:g} s;"

@@ -13,7 +13,7 @@ from itertools import count
 from time import monotonic
 from typing import Final
 
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 
 __all__ = [
     "LONGEST",
@@ -23,6 +23,7 @@ __all__ = [
     "Deadline",
     "Seconds",
     "finite_seconds",
+    "is_cut_short",
     "monotonic",
     "seconds",
     "unsleeping",
@@ -127,6 +128,14 @@ class Deadline:
 
 
 NEVER: Final = Deadline(math.inf)
+
+
+def is_cut_short(error: TwinstreamError, deadline: Deadline) -> bool:
+    """Return whether a request failed because the caller's time was over.
+
+    Such an error shows nothing about the server, so it does not replace an earlier explanation.
+    """
+    return isinstance(error, RequestTimeout) and deadline.expired()
 
 
 class Backoff:

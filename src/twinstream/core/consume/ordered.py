@@ -150,6 +150,8 @@ class OrderedRead:
         # Whether a consumer was created. Each later consumer starts after the position.
         self._began = False
         self._created: Timestamp | None = None
+        self.recreations = 0
+        """The number of times that the stream was re-created during the read."""
         self._keeps_one = False
         self.last_at_start = 0
         """The last sequence of the stream when the read began."""
@@ -200,18 +202,23 @@ class OrderedRead:
 
     # ---- consumers
 
+    def is_another(self, stream: StreamInfo) -> bool:
+        """Return whether the stream was re-created since the last call of `found_stream`."""
+        return self._created is not None and self._created != stream.created
+
     def found_stream(self, stream: StreamInfo) -> bool:
         """Record the state of the stream; return whether it was re-created since the last call.
 
         After a re-creation, a read of the last message of each subject takes a new snapshot. Other
         reads start again at the stream's beginning.
         """
-        another = self._created is not None and self._created != stream.created
+        another = self.is_another(stream)
         self._created = stream.created
         self._keeps_one = stream.config.max_msgs_per_subject == 1
         limits = stream.config.consumer_limits
         self._most_idle = limits.inactive_threshold if limits is not None else None
         if another:
+            self.recreations += 1
             self.position = self._scanned_seq = self._before = 0
             self._began = not self._is_snapshot
         if another or not self._began:

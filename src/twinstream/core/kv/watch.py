@@ -17,7 +17,9 @@ lost. `WatchState` decides when the initial values are complete.
   count as complete after ten requests for the last revision, and later revisions are delivered as
   updates.
 * After a bucket was deleted and re-created, the watch delivers new initial values, and announces
-  their end again.
+  their end again. The response with the last revision may come from the new bucket, whose revisions
+  start at 1 again, before the watch notices the loss of its consumer. So the owner compares the
+  creation times, and ignores a last revision of another bucket.
 """
 
 from __future__ import annotations

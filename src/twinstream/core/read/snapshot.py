@@ -51,6 +51,11 @@ class Latest:
         if page.seqs:
             self.last_seq = max(self.last_seq, page.seqs[-1])
 
+    def clear(self) -> None:
+        """Forget all pages."""
+        self._rows.clear()
+        self.last_seq = 0
+
     def snapshot(self, stream: str, seq: int) -> Snapshot:
         """Return the collected messages as a snapshot of `stream` as of the sequence `seq`."""
         found = sorted(self._rows.values(), key=lambda row: row[0])
@@ -87,3 +92,8 @@ class LastSeqs:
                 known[subject] = seq
         if page.seqs:
             self.last_seq = max(self.last_seq, page.seqs[-1])
+
+    def clear(self) -> None:
+        """Forget all pages."""
+        self.by_subject.clear()
+        self.last_seq = 0
