@@ -21,6 +21,7 @@ from tests._async.members import (
     publish,
     static,
 )
+from tests.hooked import hooked
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
 from twinstream.models import (
     ConsumerConfig,
@@ -327,6 +328,38 @@ async def test_members_change_by_any_number_of_clients_at_once(opened, name):
         before = (await group.info()).revision
         await group.add_members("m0")
         assert (await group.info()).revision == before
+
+
+async def test_changes_that_come_while_a_handler_runs_are_all_followed(server, name):
+    """The worker leaves its partitions, waits for the handler, and then finds two changes."""
+    begun, noted, may_end = [], [], []
+
+    async def handler(message):
+        begun.append(message.data)
+        while not may_end:
+            await pause(0.01)
+
+    async def has_begun():
+        return begun
+
+    async def all_noted():
+        return noted.count(worker) == 3
+
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        group = await elastic(jet, name, "m1", partitions=2)
+        worker = group.worker("m1", handler, config=QUICK)
+        async with worker:
+            await publish(jet, name, 0, 1)
+            await eventually(has_begun)
+            with hooked("group: change noted", noted.append):
+                await group.remove_members("m1")
+                # With the first of these, the member still has no partitions.
+                await group.add_members("m2")
+                await group.add_members("m1")
+                await eventually(all_noted)
+            may_end.append(True)
+            await eventually(has, worker, [0])
 
 
 async def test_partitions_may_be_mapped_by_hand(opened, name):

@@ -22,6 +22,7 @@ from tests._sync.members import (
     publish,
     static,
 )
+from tests.hooked import hooked
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
 from twinstream.models import (
     ConsumerConfig,
@@ -328,6 +329,38 @@ def test_members_change_by_any_number_of_clients_at_once(opened, name):
         before = (group.info()).revision
         group.add_members("m0")
         assert (group.info()).revision == before
+
+
+def test_changes_that_come_while_a_handler_runs_are_all_followed(server, name):
+    """The worker leaves its partitions, waits for the handler, and then finds two changes."""
+    begun, noted, may_end = [], [], []
+
+    def handler(message):
+        begun.append(message.data)
+        while not may_end:
+            pause(0.01)
+
+    def has_begun():
+        return begun
+
+    def all_noted():
+        return noted.count(worker) == 3
+
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        group = elastic(jet, name, "m1", partitions=2)
+        worker = group.worker("m1", handler, config=QUICK)
+        with worker:
+            publish(jet, name, 0, 1)
+            eventually(has_begun)
+            with hooked("group: change noted", noted.append):
+                group.remove_members("m1")
+                # With the first of these, the member still has no partitions.
+                group.add_members("m2")
+                group.add_members("m1")
+                eventually(all_noted)
+            may_end.append(True)
+            eventually(has, worker, [0])
 
 
 def test_partitions_may_be_mapped_by_hand(opened, name):

@@ -27,6 +27,7 @@ from js_sync.runtime.concurrency import (
     spawn,
 )
 from js_sync.workers.runnable import Runnable
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.errors import BadGroupConfig
@@ -280,6 +281,8 @@ class GroupWorker(Runnable):
     def _note_change(self, found: Found) -> None:
         self._changes.append(found)
         self._woken.set()
+        if HOOKS:
+            reached("group: change noted", self)
 
     # ---- the membership
 
@@ -317,8 +320,12 @@ class GroupWorker(Runnable):
     def _next_step(self, membership: Membership) -> Step:
         if self._watch_error is not None:
             raise self._watch_error
-        if self._changes:
-            return membership.heard(self._changes.popleft(), monotonic())
+        # The caller has cleared the signal of everything below. So do not wait before all of it was
+        # checked: several changes may have arrived, and the worker may have ended.
+        while self._changes:
+            step = membership.heard(self._changes.popleft(), monotonic())
+            if not isinstance(step, Wait):
+                return step
         worker = self._worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone
