@@ -194,9 +194,7 @@ class GroupWorker(Runnable):
             raise self._store.missing()
         if isinstance(config, BadGroupConfig):
             raise config
-        ack_wait = self._template.ack_wait
-        patience = 0.0 if ack_wait is None else ack_wait.total_seconds()
-        self._membership = Membership(self._names, self._member, config, patience)
+        self._membership = Membership(self._names, self._member, config)
         step = self._membership.due(monotonic())
         if isinstance(step, Join):
             self._join(self._membership, step, is_first=True)
