@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -17,7 +18,7 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["QUICK", "STRICT", "Member", "Seen", "consumed", "elastic", "has", "publish", "static"]
+__all__ = ["QUICK", "STRICT", "Members", "Seen", "consumed", "elastic", "has", "publish", "static"]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
@@ -152,31 +153,61 @@ async def has(worker, partitions):
     return sorted(worker.partitions) == sorted(partitions)
 
 
+class Members:
+    """Starts members, and stops those that still run when the test ends or has failed.
+
+    Their errors are ignored. A test that depends on how a member ends calls the member's `stop`.
+    """
+
+    def __init__(self):
+        self._started = []
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        for member in self._started:
+            member.seen.let_go()
+            with suppress(Exception):
+                await member.stop()
+
+    async def start(self, server, name, member, seen, config=QUICK, kind="elastic", **options):
+        """Return a new member, which works."""
+        connection = await js.connect(server.url, **options)
+        jet, reports = connection.jetstream(timeout=10), []
+        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        worker = kinds[kind](name, "g").worker(
+            member, seen.handler(member), config=config, on_report=reports.append
+        )
+        started = Member(connection, worker, seen, reports)
+        self._started.append(started)
+        await worker.start()
+        return started
+
+
 class Member:
     """A member process, simulated by its own connection, which can be cut."""
 
-    def __init__(self, server, name, member, seen, config=None, kind="elastic", **options):
-        self._connection = js.connect(server.url, **options)
-        self._rest = (name, member, seen, config or QUICK, kind)
-        self.reports = []
-
-    async def start(self):
-        name, member, seen, config, kind = self._rest
-        self.connection = await self._connection
-        jet = self.connection.jetstream(timeout=10)
-        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
-        self.worker = kinds[kind](name, "g").worker(
-            member, seen.handler(member), config=config, on_report=self.reports.append
-        )
-        await self.worker.start()
-        return self
+    def __init__(self, connection, worker, seen, reports):
+        self.connection = connection
+        self.worker = worker
+        self.reports = reports
+        self.seen = seen
+        self._is_over = False
 
     async def kill(self):
         """End the member as a crash does: without sending anything to the server."""
+        self._is_over = True
         await self.connection.close()
         with pytest.raises(js.TwinstreamError):
             await self.worker.wait(20)
 
     async def stop(self):
-        await self.worker.stop()
-        await self.connection.close()
+        """End the member, if it was not ended before."""
+        if self._is_over:
+            return
+        self._is_over = True
+        try:
+            await self.worker.stop()
+        finally:
+            await self.connection.close()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import nats
-import pytest
 
 import js_async as js
 from tests._async.flow import eventually
@@ -65,7 +64,18 @@ class ForeignMember:
         )
         return json.loads(answer.data)
 
-    async def work(self):
+    @asynccontextmanager
+    async def at_work(self):
+        """Work until the block ends. An error of the work is raised then."""
+        work = asyncio.create_task(self._work())
+        try:
+            yield
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+
+    async def _work(self):
         """Pull and acknowledge until cancelled."""
         inbox = self._client.new_inbox()
         subscription = await self._client.subscribe(inbox)
@@ -173,17 +183,14 @@ async def test_our_members_and_others_share_the_partitions(server, name):
                 return "error" not in await foreign.join()
 
             await eventually(joined)
-            work = asyncio.create_task(foreign.work())
-            await publish(jet, name, 0, 100)
-            await consumed(seen, 100)
-            seen.check(100)
-            assert set(seen.by.values()) == {"m1", "m2"}
-            assert worker.partitions == (0, 1)
-            assert sorted(await group.active_members()) == ["m1", "m2"]
+            async with foreign.at_work():
+                await publish(jet, name, 0, 100)
+                await consumed(seen, 100)
+                seen.check(100)
+                assert set(seen.by.values()) == {"m1", "m2"}
+                assert worker.partitions == (0, 1)
+                assert sorted(await group.active_members()) == ["m1", "m2"]
             # It goes, and we take its partitions when its consumer has vanished.
-            work.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await work
             await group.remove_members("m2")
             await publish(jet, name, 100, 200)
             await consumed(seen, 200)
@@ -201,17 +208,14 @@ async def test_an_instance_of_another_client_stands_by(server, name):
         assert "error" not in await foreign.join()
         await publish(jet, name, 0, 20)
         await consumed(seen, 20)
-        work = asyncio.create_task(foreign.work())
-        await publish(jet, name, 20, 40)
-        await consumed(seen, 40)
-        await worker.stop()
-        assert worker.handled == 40
-        await publish(jet, name, 40, 60)
-        await consumed(seen, 60)
-        assert worker.handled == 40
-        work.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await work
+        async with foreign.at_work():
+            await publish(jet, name, 20, 40)
+            await consumed(seen, 40)
+            await worker.stop()
+            assert worker.handled == 40
+            await publish(jet, name, 40, 60)
+            await consumed(seen, 60)
+            assert worker.handled == 40
         seen.check(60)
 
 

@@ -9,7 +9,7 @@ from tests._async.flow import eventually
 from tests._async.members import (
     QUICK,
     STRICT,
-    Member,
+    Members,
     Seen,
     consumed,
     elastic,
@@ -26,24 +26,24 @@ NAMES = ("m1", "m2", "m3")
 @pytest.mark.parametrize("config", [QUICK, STRICT], ids=["many at once", "strict"])
 async def test_keys_stay_in_order_while_members_come_go_and_die(server, name, config):
     seen, count = Seen(name), COUNT
-    async with js.connect(server.url) as connection:
+    async with js.connect(server.url) as connection, Members() as members:
         jet = connection.jetstream(timeout=10)
         group = await elastic(jet, name, "m1", "m2")
-        members = {each: await Member(server, name, each, seen, config).start() for each in NAMES}
+        m1, m2, m3 = [await members.start(server, name, each, seen, config) for each in NAMES]
         fifth = count // 5
         await publish(jet, name, 0, fifth)
         await consumed(seen, fifth // 2)
         # One more member.
         assert await group.add_members("m3") == ["m1", "m2", "m3"]
         await publish(jet, name, fifth, 2 * fifth)
-        await eventually(has, members["m3"].worker, [6, 7, 8])
+        await eventually(has, m3.worker, [6, 7, 8])
         # One of them goes.
         await group.remove_members("m1")
         await publish(jet, name, 2 * fifth, 3 * fifth)
-        await eventually(has, members["m2"].worker, range(5))
+        await eventually(has, m2.worker, range(5))
         await consumed(seen, 2 * fifth + fifth // 2, patience=60 + count / 20)
         # One dies; its consumer vanishes some time later.
-        await members["m3"].kill()
+        await m3.kill()
         await group.remove_members("m3")
         await publish(jet, name, 3 * fifth, 4 * fifth)
         await group.add_members("m1")
@@ -51,25 +51,27 @@ async def test_keys_stay_in_order_while_members_come_go_and_die(server, name, co
         await consumed(seen, count, patience=60 + count / 20)
         state(f"elastic group: {count} messages, {seen.again} handled again")
         seen.check(count, strict=config is STRICT)
-        for each in ("m1", "m2"):
-            await members[each].stop()
+        for each in (m1, m2):
+            await each.stop()
         assert set(seen.by.values()) == set(NAMES)
 
 
 async def test_a_static_group_keeps_keys_in_order(server, name):
     seen, count = Seen(name), COUNT
-    async with js.connect(server.url) as connection:
+    async with js.connect(server.url) as connection, Members() as members:
         jet = connection.jetstream(timeout=10)
         await static(jet, name, *NAMES)
-        members = [await Member(server, name, each, seen, kind="static").start() for each in NAMES]
+        m1, m2, m3 = [
+            await members.start(server, name, each, seen, kind="static") for each in NAMES
+        ]
         await publish(jet, name, 0, count // 2)
         await consumed(seen, count // 4, patience=60 + count / 20)
         # It comes back as the same member: what it had not finished comes again.
-        await members[0].kill()
-        again = await Member(server, name, "m1", seen, kind="static").start()
+        await m1.kill()
+        again = await members.start(server, name, "m1", seen, kind="static")
         await publish(jet, name, count // 2, count)
         await consumed(seen, count, patience=60 + count / 20)
         seen.check(count)
-        for each in (again, *members[1:]):
+        for each in (again, m2, m3):
             await each.stop()
         assert await jet.static_consumer_group(name, "g").active_members() == []

@@ -9,7 +9,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, pause, together
-from tests._async.members import QUICK, Member, Seen, consumed, elastic
+from tests._async.members import QUICK, Members, Seen, consumed, elastic
 from tests._async.trouble import PATIENT, Progress, is_passing, trouble
 from tests.conftest import VERSION
 from tests.soak import LONG, rounds, state
@@ -33,11 +33,11 @@ def own_cluster():
 @pytest.mark.skipif(not LONG, reason="only with `make soak`")
 async def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
     troubles, seen, progress = rounds(4, 63), Seen(name), Progress()
-    async with js.connect(own_cluster.url, reconnect=PATIENT) as connection:
+    async with js.connect(own_cluster.url, reconnect=PATIENT) as connection, Members() as members:
         jet = connection.jetstream(timeout=10)
         group = await elastic(jet, name, "m1", "m2", stream={"num_replicas": 3})
-        members = [
-            await Member(own_cluster, name, each, seen, QUICK, reconnect=PATIENT).start()
+        started = [
+            await members.start(own_cluster, name, each, seen, QUICK, reconnect=PATIENT)
             for each in ("m1", "m2", "m3")
         ]
         published, packed = 0, jet.bind_stream(group.source)
@@ -96,5 +96,5 @@ async def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
         await handled(published)
         state(f"group in trouble: {troubles} troubles, {published} messages, {seen.again} again")
         seen.check(published)
-        for each in members:
+        for each in started:
             await each.stop()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["QUICK", "STRICT", "Member", "Seen", "consumed", "elastic", "has", "publish", "static"]
+__all__ = ["QUICK", "STRICT", "Members", "Seen", "consumed", "elastic", "has", "publish", "static"]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
@@ -153,31 +154,61 @@ def has(worker, partitions):
     return sorted(worker.partitions) == sorted(partitions)
 
 
+class Members:
+    """Starts members, and stops those that still run when the test ends or has failed.
+
+    Their errors are ignored. A test that depends on how a member ends calls the member's `stop`.
+    """
+
+    def __init__(self):
+        self._started = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for member in self._started:
+            member.seen.let_go()
+            with suppress(Exception):
+                member.stop()
+
+    def start(self, server, name, member, seen, config=QUICK, kind="elastic", **options):
+        """Return a new member, which works."""
+        connection = js.connect(server.url, **options)
+        jet, reports = connection.jetstream(timeout=10), []
+        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        worker = kinds[kind](name, "g").worker(
+            member, seen.handler(member), config=config, on_report=reports.append
+        )
+        started = Member(connection, worker, seen, reports)
+        self._started.append(started)
+        worker.start()
+        return started
+
+
 class Member:
     """A member process, simulated by its own connection, which can be cut."""
 
-    def __init__(self, server, name, member, seen, config=None, kind="elastic", **options):
-        self._connection = js.connect(server.url, **options)
-        self._rest = (name, member, seen, config or QUICK, kind)
-        self.reports = []
-
-    def start(self):
-        name, member, seen, config, kind = self._rest
-        self.connection = self._connection
-        jet = self.connection.jetstream(timeout=10)
-        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
-        self.worker = kinds[kind](name, "g").worker(
-            member, seen.handler(member), config=config, on_report=self.reports.append
-        )
-        self.worker.start()
-        return self
+    def __init__(self, connection, worker, seen, reports):
+        self.connection = connection
+        self.worker = worker
+        self.reports = reports
+        self.seen = seen
+        self._is_over = False
 
     def kill(self):
         """End the member as a crash does: without sending anything to the server."""
+        self._is_over = True
         self.connection.close()
         with pytest.raises(js.TwinstreamError):
             self.worker.wait(20)
 
     def stop(self):
-        self.worker.stop()
-        self.connection.close()
+        """End the member, if it was not ended before."""
+        if self._is_over:
+            return
+        self._is_over = True
+        try:
+            self.worker.stop()
+        finally:
+            self.connection.close()

@@ -10,7 +10,7 @@ from tests._sync.flow import eventually
 from tests._sync.members import (
     QUICK,
     STRICT,
-    Member,
+    Members,
     Seen,
     consumed,
     elastic,
@@ -27,24 +27,24 @@ NAMES = ("m1", "m2", "m3")
 @pytest.mark.parametrize("config", [QUICK, STRICT], ids=["many at once", "strict"])
 def test_keys_stay_in_order_while_members_come_go_and_die(server, name, config):
     seen, count = Seen(name), COUNT
-    with js.connect(server.url) as connection:
+    with js.connect(server.url) as connection, Members() as members:
         jet = connection.jetstream(timeout=10)
         group = elastic(jet, name, "m1", "m2")
-        members = {each: Member(server, name, each, seen, config).start() for each in NAMES}
+        m1, m2, m3 = [members.start(server, name, each, seen, config) for each in NAMES]
         fifth = count // 5
         publish(jet, name, 0, fifth)
         consumed(seen, fifth // 2)
         # One more member.
         assert group.add_members("m3") == ["m1", "m2", "m3"]
         publish(jet, name, fifth, 2 * fifth)
-        eventually(has, members["m3"].worker, [6, 7, 8])
+        eventually(has, m3.worker, [6, 7, 8])
         # One of them goes.
         group.remove_members("m1")
         publish(jet, name, 2 * fifth, 3 * fifth)
-        eventually(has, members["m2"].worker, range(5))
+        eventually(has, m2.worker, range(5))
         consumed(seen, 2 * fifth + fifth // 2, patience=60 + count / 20)
         # One dies; its consumer vanishes some time later.
-        members["m3"].kill()
+        m3.kill()
         group.remove_members("m3")
         publish(jet, name, 3 * fifth, 4 * fifth)
         group.add_members("m1")
@@ -52,25 +52,25 @@ def test_keys_stay_in_order_while_members_come_go_and_die(server, name, config):
         consumed(seen, count, patience=60 + count / 20)
         state(f"elastic group: {count} messages, {seen.again} handled again")
         seen.check(count, strict=config is STRICT)
-        for each in ("m1", "m2"):
-            members[each].stop()
+        for each in (m1, m2):
+            each.stop()
         assert set(seen.by.values()) == set(NAMES)
 
 
 def test_a_static_group_keeps_keys_in_order(server, name):
     seen, count = Seen(name), COUNT
-    with js.connect(server.url) as connection:
+    with js.connect(server.url) as connection, Members() as members:
         jet = connection.jetstream(timeout=10)
         static(jet, name, *NAMES)
-        members = [Member(server, name, each, seen, kind="static").start() for each in NAMES]
+        m1, m2, m3 = [members.start(server, name, each, seen, kind="static") for each in NAMES]
         publish(jet, name, 0, count // 2)
         consumed(seen, count // 4, patience=60 + count / 20)
         # It comes back as the same member: what it had not finished comes again.
-        members[0].kill()
-        again = Member(server, name, "m1", seen, kind="static").start()
+        m1.kill()
+        again = members.start(server, name, "m1", seen, kind="static")
         publish(jet, name, count // 2, count)
         consumed(seen, count, patience=60 + count / 20)
         seen.check(count)
-        for each in (again, *members[1:]):
+        for each in (again, m2, m3):
             each.stop()
         assert jet.static_consumer_group(name, "g").active_members() == []

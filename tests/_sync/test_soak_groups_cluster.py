@@ -10,7 +10,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, pause, together
-from tests._sync.members import QUICK, Member, Seen, consumed, elastic
+from tests._sync.members import QUICK, Members, Seen, consumed, elastic
 from tests._sync.trouble import PATIENT, Progress, is_passing, trouble
 from tests.conftest import VERSION
 from tests.soak import LONG, rounds, state
@@ -34,11 +34,11 @@ def own_cluster():
 @pytest.mark.skipif(not LONG, reason="only with `make soak`")
 def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
     troubles, seen, progress = rounds(4, 63), Seen(name), Progress()
-    with js.connect(own_cluster.url, reconnect=PATIENT) as connection:
+    with js.connect(own_cluster.url, reconnect=PATIENT) as connection, Members() as members:
         jet = connection.jetstream(timeout=10)
         group = elastic(jet, name, "m1", "m2", stream={"num_replicas": 3})
-        members = [
-            Member(own_cluster, name, each, seen, QUICK, reconnect=PATIENT).start()
+        started = [
+            members.start(own_cluster, name, each, seen, QUICK, reconnect=PATIENT)
             for each in ("m1", "m2", "m3")
         ]
         published, packed = 0, jet.bind_stream(group.source)
@@ -97,5 +97,5 @@ def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
         handled(published)
         state(f"group in trouble: {troubles} troubles, {published} messages, {seen.again} again")
         seen.check(published)
-        for each in members:
+        for each in started:
             each.stop()

@@ -27,6 +27,7 @@ from js_sync.runtime.concurrency import (
     spawn,
 )
 from js_sync.workers.runnable import Runnable
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.errors import BadGroupConfig
@@ -193,9 +194,7 @@ class GroupWorker(Runnable):
             raise self._store.missing()
         if isinstance(config, BadGroupConfig):
             raise config
-        ack_wait = self._template.ack_wait
-        patience = 0.0 if ack_wait is None else ack_wait.total_seconds()
-        self._membership = Membership(self._names, self._member, config, patience)
+        self._membership = Membership(self._names, self._member, config)
         step = self._membership.due(monotonic())
         if isinstance(step, Join):
             self._join(self._membership, step, is_first=True)
@@ -280,6 +279,8 @@ class GroupWorker(Runnable):
     def _note_change(self, found: Found) -> None:
         self._changes.append(found)
         self._woken.set()
+        if HOOKS:
+            reached("group: change noted", self)
 
     # ---- the membership
 
@@ -317,8 +318,12 @@ class GroupWorker(Runnable):
     def _next_step(self, membership: Membership) -> Step:
         if self._watch_error is not None:
             raise self._watch_error
-        if self._changes:
-            return membership.heard(self._changes.popleft(), monotonic())
+        # The caller has cleared the signal of everything below. So do not wait before all of it was
+        # checked: several changes may have arrived, and the worker may have ended.
+        while self._changes:
+            step = membership.heard(self._changes.popleft(), monotonic())
+            if not isinstance(step, Wait):
+                return step
         worker = self._worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone

@@ -22,6 +22,7 @@ Point = Literal[
     "command: health shown",
     "command: message printed",
     "events: event taken",
+    "group: change noted",
     "journal: before commit",
     "link: before connect",
     "link: before keeper reads",

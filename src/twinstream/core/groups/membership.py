@@ -13,7 +13,7 @@ group, and computes from it the filters of the member's consumer. Its owner repo
   deletes it first. A member whose filters stay the same continues.
 * `Join` creates the consumer. The server refuses the consumer (10100) while another member still
   has one of the partitions. A consumer with older filters is not replaced while another instance is
-  pinned to it. In both cases the join is retried, after at most ack_wait + 0.5 s.
+  pinned to it. In both cases the join is retried, after at most `_LONGEST_RETRY` s.
 * If the consumer was deleted (by an instance of the member, or by the server because it was
   inactive), the owner reads the configuration again. An elastic member joins again after `DELETION`
   seconds. A static member ends with an error, because its consumer was durable and the
@@ -64,8 +64,10 @@ same name that is created before the removal may continue with the delivery stat
 consumer (server 2.15.1).
 """
 
-_REPAIR: Final = 0.5
 _FIRST_RETRY: Final = 0.05
+# The partitions of a killed member become free at any time from ack_wait on. So the interval does
+# not grow with ack_wait: the time in which no member has the partitions would be twice as long.
+_LONGEST_RETRY: Final = 1.0
 
 Found = GroupConfig | BadGroupConfig | None
 """The value of the key: a configuration, the error of an invalid one, or None without a value."""
@@ -107,12 +109,10 @@ Step = Join | Leave | Wait | End
 class Membership:
     """The state of one instance. Times are in seconds of the monotonic clock."""
 
-    def __init__(
-        self, names: GroupNames, member: str, config: GroupConfig, ack_wait: float
-    ) -> None:
+    def __init__(self, names: GroupNames, member: str, config: GroupConfig) -> None:
         self._names: Final = names
         self._member: Final = member
-        self._backoff: Final = Backoff(_FIRST_RETRY, ack_wait + _REPAIR)
+        self._backoff: Final = Backoff(_FIRST_RETRY, _LONGEST_RETRY)
         self._refusals = 0
         self._join_at = 0.0
         self.config = config
