@@ -1,7 +1,7 @@
 """Servers for all tests.
 
-``server`` is one real server for the whole run: tests use unique stream names, so that they do not
-affect each other. ``server_factory`` starts further servers, which end with the test.
+``server`` is one real server for the tests of a file: they use different stream names, so that they
+do not affect each other. ``server_factory`` starts further servers, which end with the test.
 ``TWINSTREAM_SERVER`` selects an older release for all of them (`make versions`).
 """
 
@@ -66,15 +66,17 @@ class ByFile(LoadScopeScheduling):
             return nodeid
         return "sources" if nodeid.startswith(USERS) else nodeid.partition("::")[0]
 
-    def _reschedule(self, node: WorkerController) -> None:
-        """Forget the scopes that the process has finished, before its pending tests are counted.
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """Forget the scopes that the process has finished, and note that a test is complete.
 
-        The base class counts those of all scopes, after each test.
+        After each test, the base class counts the pending tests of all scopes that it knows.
         """
         work = self.assigned_work[node]
         for scope in [scope for scope, tests in work.items() if all(tests.values())]:
             del work[scope]
-        super()._reschedule(node)
+        super().mark_test_complete(node, item_index, duration)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
@@ -146,9 +148,9 @@ def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Tu
     return tuner(monkeypatch, request.module.__name__)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server() -> Iterator[NatsServer]:
-    """One real server with JetStream, shared by the whole run."""
+    """One real server with JetStream, shared by the tests of a file."""
     with NatsServer(version=VERSION) as running:
         yield running
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,13 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
         PYSPARK_PYTHON=worker_python(),
     ) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[NatsServer]:
+    """One real server with JetStream, shared by all tests of the process, as the session is."""
+    with NatsServer(version=os.environ.get("TWINSTREAM_SERVER")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
