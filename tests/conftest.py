@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from typing import Any
@@ -25,6 +26,11 @@ from tests.tuned import Tuned, tuner
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
+
+# A shell that starts the tests in the background lets them ignore these signals. Tests send them.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # The servers of the tests collect garbage less often, which saves a quarter of their CPU time.
 os.environ.setdefault("GOGC", "400")
