@@ -99,8 +99,10 @@ class DeadLetters(Owned, WorksBeside):
         self.known = 0
         """Number of failures for which a dead letter already existed."""
         self.skipped = 0
-        """Number of advisories for which no dead letter is needed, for example if the message
-        expired.
+        """Number of advisories without a dead letter.
+
+        None is needed, for example if the message expired, or the advisory is not one that a server
+        publishes about this stream and consumer.
         """
 
     @property
@@ -169,7 +171,8 @@ class DeadLetters(Owned, WorksBeside):
 
         Returns when no advisory arrives for `timeout` seconds. If an advisory cannot be processed
         now, a warning is passed to `on_report`, and the server redelivers the advisory after a
-        second or later.
+        second or later. An advisory whose content contradicts its subject, or names another stream
+        or consumer than this object, is forged: it is skipped with a warning, and not redelivered.
         """
         keeper = await self._keeper()
         processed = 0
@@ -180,20 +183,26 @@ class DeadLetters(Owned, WorksBeside):
 
     async def _process(self, advisory: Message) -> bool:
         """Create a dead letter and acknowledge the advisory; return False if that failed."""
-        found = read_failure(advisory.data)
+        found = read_failure(self._names, advisory.subject, advisory.data)
         try:
             if isinstance(found, Skip):
-                self.skipped += 1
-                self._report.log(NoDeadLetter(found.reason))
+                self._skip(found)
             else:
                 await self._keep(found)
-        except FAILED_REQUEST as error:
+        except (*FAILED_REQUEST, BadArgument) as error:
             text = f"no dead letter yet for an advisory: {error}"
             self._report(PullWarning(text), kind=type(error).__name__)
             await self._later(advisory)
             return False
         await advisory.ack()
         return True
+
+    def _skip(self, found: Skip) -> None:
+        self.skipped += 1
+        if found.is_odd:
+            self._report(PullWarning(f"an advisory is skipped: {found.reason}"), kind="odd")
+        else:
+            self._report.log(NoDeadLetter(found.reason))
 
     async def _later(self, advisory: Message) -> None:
         try:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from attrs import evolve as changed
 
+from twinstream.core.publish.request import publish_headers
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers, encode_headers
+from twinstream.core.wire.subjects import check_subject
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
     Failure,
@@ -53,18 +55,26 @@ def advisory(kind: str, **members: Any) -> bytes:
     return json.dumps(common | members).encode()
 
 
+TERMINATED = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.c"
+DELIVERED = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.c"
+
+
+def found_in(data: bytes, subject: str = TERMINATED, names: Names = NAMES) -> Failure | Skip:
+    return read_failure(names, subject, data)
+
+
 def later(ns: int) -> Timestamp:
     return Timestamp.from_ns(AT.ns + ns)
 
 
 def test_the_two_ways_to_give_a_message_up() -> None:
-    given_up = read_failure(advisory("max_deliver"))
+    given_up = found_in(advisory("max_deliver"), DELIVERED)
     assert given_up == evolve_failure(
         cause="max_deliver", reason="delivered 3 times without an acknowledgement"
     )
-    terminated = read_failure(advisory("terminated", consumer_seq=9, reason="no such tea"))
+    terminated = found_in(advisory("terminated", consumer_seq=9, reason="no such tea"))
     assert terminated == evolve_failure(reason="no such tea")
-    assert read_failure(advisory("terminated", consumer_seq=9)) == evolve_failure(reason="")
+    assert found_in(advisory("terminated", consumer_seq=9)) == evolve_failure(reason="")
 
 
 def evolve_failure(**changes: Any) -> Failure:
@@ -85,9 +95,78 @@ def evolve_failure(**changes: Any) -> Failure:
     ],
 )  # fmt: skip
 def test_advisories_that_make_no_letter(data: bytes, said: str) -> None:
-    found = read_failure(data)
+    found = found_in(data)
     assert isinstance(found, Skip)
     assert said in found.reason
+    assert found.is_odd == (said.startswith("not a"))
+
+
+@pytest.mark.parametrize(
+    ("subject", "members", "said"),
+    [
+        (TERMINATED, {"stream": "SECRET"}, "MSG_TERMINATED.SECRET.c', not on"),
+        (TERMINATED, {"consumer": "d"}, "MSG_TERMINATED.S.d', not on"),
+        (DELIVERED, {}, "MSG_TERMINATED.S.c', not on"),
+        (f"x.{TERMINATED[4:]}", {}, "published on 'x."),
+        (TERMINATED.replace(".S.", ".T."), {"stream": "T"}, "about consumer 'c' of stream 'T'"),
+        (TERMINATED, {"id": "a\r\nb"}, r"the id 'a\r\nb' is not"),
+        (TERMINATED, {"id": "\ud800"}, "the id "),
+        (TERMINATED, {"id": "x" * 70_000}, "the id "),
+        (TERMINATED, {"id": ""}, "the id ''"),
+        (TERMINATED, {"stream_seq": 0}, "out of range"),
+        (TERMINATED, {"stream_seq": 2**63}, "out of range"),
+        (TERMINATED, {"consumer": "a\r\nb"}, "not on"),
+        (TERMINATED[:-1] + "\ud800", {"consumer": "\ud800"}, "not valid Unicode"),
+        (TERMINATED[:-1] + "\0", {"consumer": "\0"}, "contains NUL"),
+        (TERMINATED[:-1] + "y" * 300, {"consumer": "y" * 300}, "longer than 255"),
+    ],
+)
+def test_forged_advisories_make_no_letter(subject: str, members: dict[str, Any], said: str) -> None:
+    found = found_in(advisory("terminated", consumer_seq=9, **members), subject)
+    assert isinstance(found, Skip)
+    assert found.is_odd
+    assert said in found.reason
+    assert found.reason.isprintable()
+    assert len(found.reason) < 1000
+
+
+def test_an_advisory_about_another_consumer_makes_no_letter() -> None:
+    data = advisory("terminated", consumer_seq=9)
+    one, other = (Names.of("S", name, None, None, None) for name in ("c", "d"))
+    assert isinstance(found_in(data, names=one), Failure)
+    assert isinstance(found_in(data, names=other), Skip)
+
+
+_ODD_VALUES = [
+    '""', '"a\\r\\nb"', '"\\ud800"', '"\\u0000"', '"\\u202e"', '" "', '"a.b"', '"*"', '">"',
+    "null", "true", "5", "-1", "0", "1.5", "1e400", "9" * 400, "9" * 5000, "NaN", "Infinity",
+    "18446744073709551616", "[]", "{}", "[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000,
+    '"9999-12-31T23:59:59.999999999Z"', '"9999-12-31T23:59:59-23:59"', '"0000-01-01T00:00:00Z"',
+    f'"{"x" * 70_000}"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("member", ["type", "id", "timestamp", "stream", "consumer",
+    "consumer_seq", "stream_seq", "deliveries", "reason", "domain"])  # fmt: skip
+def test_any_value_of_a_member_makes_a_letter_or_is_skipped(member: str) -> None:
+    """No value ends the collector: what is no `Skip` is a letter that can be published."""
+    members = json.loads(advisory("terminated", consumer_seq=9, reason="r"))
+    for value in _ODD_VALUES:
+        text = json.dumps(members | {member: "HERE"}).replace('"HERE"', value)
+        found = found_in(text.encode("utf-8", "surrogatepass"))
+        if isinstance(found, Failure):
+            is_later_message(found, AT)
+            for created in (None, AT):
+                request = letter_of_failure(NAMES, found, created, ORIGINAL)
+                check_subject(request.subject)
+                publish_headers(request)
+
+
+@pytest.mark.parametrize("subject", ["s.\udcff", "s.\0"])
+def test_a_letter_omits_a_subject_that_no_header_can_have(subject: str) -> None:
+    request = letter_of_failure(NAMES, FAILURE, AT, evolve_message(subject=subject))
+    letter = read_letter(stored(request))
+    assert (letter.subject, letter.data, letter.gone) == ("", b"body", "")
 
 
 def test_names_of_a_stream_and_of_a_consumer() -> None:

@@ -9,12 +9,14 @@ limits, a purge or a delete while they are pending acknowledgement. These are no
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Final, Literal, cast
 
+from twinstream.core.api.advisories import contradiction, subject_of
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.header_text import one_line
+from twinstream.core.wire.header_text import one_line, valid
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_json
 from twinstream.core.wire.subjects import check_filter, check_name
@@ -63,6 +65,10 @@ _STORED: Final = "stored as a dead letter: "
 # and the server that created the advisory.
 _SKEW: Final = 1_000_000_000
 _TEXT: Final = 2000
+# The id of an advisory becomes a token of a subject and the value of a header.
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# Sequences and counts are below this number.
+_MAX_NUMBER: Final = 2**63
 
 
 @frozen(kw_only=True)
@@ -85,6 +91,8 @@ class Skip:
     """The reason why no dead letter is stored for an advisory."""
 
     reason: str
+    is_odd: bool = False
+    """Whether no server publishes such an advisory with this subject."""
 
 
 @frozen(kw_only=True)
@@ -212,23 +220,51 @@ def is_later_message(failure: Failure, stored: Timestamp) -> bool:
     return stored.ns > failure.time.ns + _SKEW
 
 
-def read_failure(data: bytes) -> Failure | Skip:
-    """Return the failure that an advisory reports, or a `Skip` if it needs no dead letter."""
+def read_failure(names: Names, subject: str, data: bytes) -> Failure | Skip:
+    """Return the failure that an advisory reports, or a `Skip` if it needs no dead letter.
+
+    Any client with the permission may publish an advisory. So an advisory counts only if its
+    content agrees with its subject, and if it is about the stream and the consumer of `names`.
+    """
     try:
         record = decode(data)
     except DecodeError as error:
-        return Skip(f"not an advisory: {error}")
+        return Skip(f"not an advisory: {str(error)!r:.400}", is_odd=True)
+    if not isinstance(record, MaxDeliver | Terminated):
+        return Skip(f"not a failure: {type(record).__name__}", is_odd=True)
+    fault = _fault(names, subject, record)
+    return Skip(fault, is_odd=True) if fault else _failure(record)
+
+
+def _fault(names: Names, subject: str, record: MaxDeliver | Terminated) -> str:
+    """Return why an advisory is not one of a server about `names`, empty if it is."""
+    if subject != subject_of(record):
+        return contradiction(subject, record) or f"published on {subject!r:.400}"
+    try:
+        check_name(record.consumer, "consumer")
+    except BadArgument as error:
+        return str(error)
+    if not _fits_header(record.consumer):
+        return f"the consumer name {record.consumer!r} contains NUL"
+    if record.stream != names.stream or names.consumer not in (None, record.consumer):
+        return f"about consumer {record.consumer!r} of stream {record.stream!r}"
+    if not _ID.fullmatch(record.id):
+        return f"the id {record.id!r:.60} is not one of a server"
+    if not 0 < record.stream_seq < _MAX_NUMBER or not 0 <= record.deliveries < _MAX_NUMBER:
+        return "its sequence or its number of deliveries is out of range"
+    return ""
+
+
+def _failure(record: MaxDeliver | Terminated) -> Failure | Skip:
     if isinstance(record, MaxDeliver):
         cause: Cause = "max_deliver"
         reason = f"delivered {record.deliveries} times without an acknowledgement"
-    elif isinstance(record, Terminated):
+    else:
         cause, reason = "terminated", record.reason or ""
         if reason in _SERVER_REASONS:
             return Skip(f"the server removed message {record.stream_seq}: {reason}")
         if reason.startswith(_STORED):
             return Skip(f"message {record.stream_seq} was stored by its worker")
-    else:
-        return Skip(f"not a failure: {type(record).__name__}")
     return Failure(
         stream=record.stream,
         consumer=record.consumer,
@@ -281,7 +317,10 @@ class DeadLetter:
     stream_seq: int
     """The sequence of the message in its stream."""
     subject: str
-    """The subject of the message, empty if the message no longer existed."""
+    """The subject of the message.
+
+    Empty if the message no longer existed, or if the subject contains NUL or is not UTF-8.
+    """
     stored_at: Timestamp | None
     """When the message was stored in its stream; None if the message no longer existed."""
     data: bytes
@@ -325,7 +364,8 @@ def letter_of_failure(
     if gone:
         headers[_GONE] = _line(gone)
     if original is not None:
-        headers[_SUBJECT] = original.subject
+        if _fits_header(original.subject):
+            headers[_SUBJECT] = original.subject
         headers[_STORED_AT] = original.time.rfc3339()
         if original.headers and "headers" not in without:
             headers[_HEADERS] = _as_text(original.headers)
@@ -335,6 +375,11 @@ def letter_of_failure(
         headers=headers,
         msg_id=failure.advisory or None,
     )
+
+
+def _fits_header(text: str) -> bool:
+    # A server accepts subjects and names with NUL, or with bytes that are not UTF-8.
+    return "\0" not in text and valid(text) == text
 
 
 def _as_text(headers: Headers) -> str:
