@@ -18,6 +18,9 @@ from twinstream.core.workers.dead_letter import (
     Names,
     Part,
     Skip,
+    check_complete,
+    foreign_names,
+    is_copy,
     is_later_message,
     letter_of_failure,
     read_failure,
@@ -255,7 +258,7 @@ def test_letter_contains_what_fits(without: set[Part], data: bytes, headers: Hea
     letter = read_letter(stored(request))
     assert (letter.data, letter.headers, letter.subject) == (data, headers, "s.a")
     with pytest.raises(BadArgument, match="too large"):
-        replay_request(letter)
+        check_complete(letter)
 
 
 def test_what_is_left_out_of_a_letter_that_is_too_large() -> None:
@@ -291,14 +294,18 @@ def test_a_reason_may_hold_anything(text: str) -> None:
 
 def test_a_replay_leaves_conditions_behind() -> None:
     letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
-    request = replay_request(letter)
-    assert (request.subject, request.data) == ("s.a", b"body")
+    request = replay_request(letter, "s.b", "S")
+    assert (request.subject, request.data, request.expected_stream) == ("s.b", b"body", "S")
     assert request.headers == {"A": ["1", "2"], "Grüße": ["ü"]}
-    assert request.msg_id == f"replay of {letter.place} 1"
-    assert replay_request(letter, "elsewhere").subject == "elsewhere"
+    assert request.msg_id is not None
+    assert request.msg_id.startswith(f"replay of {letter.place} 1 ")
+    assert replay_request(letter, "s.b", None).msg_id == request.msg_id
+    other = replay_request(changed(letter, failed_at=later(1)), "s.b", "S")
+    assert other.msg_id != request.msg_id
+    assert replay_request(letter, "elsewhere", None).expected_stream is None
     bare = letter_of_failure(NAMES, FAILURE, AT, evolve_message(headers=Headers()))
     plain = read_letter(stored(bare))
-    assert replay_request(plain).headers is None
+    assert replay_request(plain, "s.a", None).headers is None
 
 
 def evolve_message(**changes: Any) -> StreamMessage:
@@ -323,3 +330,58 @@ def test_a_letter_with_headers_of_another_form_is_none(text: str) -> None:
     assert ("Dead-Headers", text) in pairs
     with pytest.raises(BadArgument, match="not a dead letter"):
         read_letter(changed(written, headers=Headers(pairs)))
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ("Dead-Sequence", "0"),
+        ("Dead-Sequence", "-1"),
+        ("Dead-Sequence", "\u0663"),
+        ("Dead-Sequence", "1_0"),
+        ("Dead-Sequence", "9" * 19),
+        ("Dead-Sequence", "9" * 5000),
+        ("Dead-Deliveries", "-1"),
+        ("Dead-Failed-At", "yesterday"),
+        ("Dead-Failed-At", "\x1b[2J"),
+        ("Dead-Stored-At", "9999-99-99T00:00:00Z"),
+    ],
+)
+def test_a_letter_with_an_impossible_value_is_none(header: str, text: str) -> None:
+    written = stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL))
+    pairs = [(name, text if name == header else value) for name, value in written.headers.pairs]
+    with pytest.raises(BadArgument, match="not a dead letter") as caught:
+        read_letter(changed(written, headers=Headers(pairs)))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+def test_a_letter_is_a_copy_of_its_original_only() -> None:
+    letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
+    assert is_copy(letter, ORIGINAL)
+    # A delivery may add headers of the server.
+    pinned = [*ORIGINAL.headers.pairs, ("Nats-Pin-Id", "x")]
+    assert is_copy(letter, evolve_message(headers=Headers(pinned)))
+    for change in (
+        {"subject": "s.b"},
+        {"time": later(1)},
+        {"data": b"other"},
+        {"headers": Headers([("A", "1")])},
+    ):
+        assert not is_copy(letter, evolve_message(**change))
+    part = read_letter(
+        stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL, "large", frozenset({"data"})))
+    )
+    assert is_copy(part, ORIGINAL)
+    assert not is_copy(part, evolve_message(headers=Headers()))
+    bare = letter_of_failure(NAMES, FAILURE, AT, ORIGINAL, "large", frozenset({"headers"}))
+    assert is_copy(read_letter(stored(bare)), ORIGINAL)
+    assert not is_copy(read_letter(stored(bare)), evolve_message(data=b""))
+
+
+def test_names_in_a_letter_are_compared_with_those_of_the_caller() -> None:
+    letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
+    assert foreign_names(NAMES, letter) == ""
+    assert foreign_names(Names.of("S", "c", None, None, None), letter) == ""
+    assert foreign_names(Names.of("S", "d", None, None, None), letter) == "consumer 'c'"
+    assert foreign_names(Names.of("T", None, None, None, None), letter) == "stream 'S'"

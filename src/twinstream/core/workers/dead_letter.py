@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final, Literal, cast
 
 from twinstream.core.api.advisories import contradiction, subject_of
+from twinstream.core.base.digits import natural
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import one_line, valid
@@ -40,6 +42,9 @@ __all__ = [
     "Names",
     "Part",
     "Skip",
+    "check_complete",
+    "foreign_names",
+    "is_copy",
     "is_later_message",
     "is_of_earlier_stream",
     "letter_of_failure",
@@ -301,6 +306,9 @@ _ADVISORY: Final = "Dead-Advisory"
 _GONE: Final = "Dead-Gone"
 _HEADERS: Final = "Dead-Headers"
 
+# The names of headers that a server or a client of JetStream sets.
+_RESERVED: Final = "Nats-"
+
 # The part of a message to omit after an error: the message is too large, or its headers have more
 # than 64 KiB.
 _PART_OF: Final[dict[int | None, Part]] = {MESSAGE_TOO_LARGE: "data", HEADERS_TOO_LARGE: "headers"}
@@ -418,22 +426,29 @@ def read_letter(message: StreamMessage) -> DeadLetter:
             seq=message.seq,
             stream=headers[_STREAM],
             consumer=headers[_CONSUMER],
-            stream_seq=int(headers[_SEQUENCE]),
+            stream_seq=_number(headers[_SEQUENCE], 1),
             subject=headers.get(_SUBJECT, ""),
             stored_at=Timestamp.parse(stored_at) if stored_at is not None else None,
             data=message.data,
             headers=_original_headers(headers.get(_HEADERS)),
             cause=headers[_CAUSE],
             reason=headers[_REASON],
-            deliveries=int(headers[_DELIVERIES]),
+            deliveries=_number(headers[_DELIVERIES], 0),
             failed_at=Timestamp.parse(headers[_FAILED_AT]),
             gone=headers.get(_GONE, ""),
             place=message.subject,
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadArgument(
-            f"message {message.seq} of {message.stream} is not a dead letter: {error!r}"
+            f"message {message.seq} of {message.stream} is not a dead letter: {error!r:.400}"
         ) from error
+
+
+def _number(text: str, least: int) -> int:
+    number = natural(text)
+    if number is None or not least <= number < _MAX_NUMBER:
+        raise ValueError(f"{text!r:.60} is not a number from {least}")
+    return number
 
 
 def _original_headers(text: str | None) -> Headers:
@@ -455,23 +470,63 @@ def _listed(loaded: object) -> list[object]:
     return cast("list[object]", loaded)
 
 
-def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:
-    """Return a request to publish the message of a dead letter again.
+def replay_request(letter: DeadLetter, subject: str, stream: str | None) -> PublishRequest:
+    """Return a request to publish the message of a dead letter again on `subject`.
 
-    Its subject is the original subject, or `subject`. `Nats-…` headers of the original message are
-    omitted, because they applied to its first publication. The message id names the letter, so that
-    a replay that is repeated within the duplicate window is stored once. Raises `BadArgument` if
-    the letter lacks a part of the message.
+    Only `stream` stores it, if given. `Nats-…` headers of the original message are omitted, because
+    they applied to its first publication. The message id names the letter, so that a replay that is
+    repeated within the duplicate window is stored once. It contains a digest of the letter, so that
+    a client that does not read the letter cannot publish a message with this id before.
     """
-    if letter.gone:
-        raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {letter.gone}")
     kept: dict[str, list[str]] = {}
     for name, value in letter.headers.pairs:
-        if not name.startswith("Nats-"):
+        if not name.startswith(_RESERVED):
             kept.setdefault(name, []).append(value)
     return PublishRequest(
-        subject=subject or letter.subject,
+        subject=subject,
         data=letter.data,
         headers=kept or None,
-        msg_id=f"replay of {letter.place} {letter.seq}",
+        msg_id=f"replay of {letter.place} {letter.seq} {_digest(letter)}",
+        expected_stream=stream,
     )
+
+
+def _digest(letter: DeadLetter) -> str:
+    times = [time.ns for time in (letter.failed_at, letter.stored_at) if time is not None]
+    return sha256(f"{times} {letter.reason}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def check_complete(letter: DeadLetter) -> None:
+    """Raise `BadArgument` if a dead letter lacks a part of its message."""
+    if letter.gone:
+        raise BadArgument(
+            f"dead letter {letter.seq} cannot be replayed: {one_line(letter.gone)!r:.400}"
+        )
+
+
+def foreign_names(names: Names, letter: DeadLetter) -> str:
+    """Return the stream or consumer of a dead letter that is not one of `names`, else empty."""
+    if letter.stream != names.stream:
+        return f"stream {letter.stream!r:.200}"
+    if names.consumer not in (None, letter.consumer):
+        return f"consumer {letter.consumer!r:.200}"
+    return ""
+
+
+def is_copy(letter: DeadLetter, original: StreamMessage) -> bool:
+    """Return whether a message, read at the sequence of a dead letter, is its original.
+
+    Any client may write a letter, and a re-created stream may have another message with the same
+    sequence. `Nats-…` headers do not count, because a server adds some at a delivery.
+    """
+    if original.subject != letter.subject or original.time != letter.stored_at:
+        return False
+    # A letter with a `gone` reason may lack the data, the headers, or both.
+    lacks_data = letter.gone and not letter.data
+    lacks_headers = letter.gone and not letter.headers
+    same_data = lacks_data or letter.data == original.data
+    return same_data and (lacks_headers or _own(letter.headers) == _own(original.headers))
+
+
+def _own(headers: Headers) -> list[tuple[str, str]]:
+    return [pair for pair in headers.pairs if not pair[0].startswith(_RESERVED)]
