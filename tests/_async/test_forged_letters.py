@@ -213,3 +213,28 @@ async def test_damaged_letter_can_be_discarded(opened, name):
             await letters.get(1)
         with pytest.raises(js.BadArgument, match="whole number"):
             await letters.discard(0)
+
+
+@pytest.mark.parametrize("forged", ["no letter", "another message", "a copy"])
+async def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, name, forged):
+    """A client that knows the time of the stream's creation can tell the subjects of letters."""
+    async with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
+        stream = await jet.create_stream(config)
+        await jet.publish(f"{name}.a", b"mine", headers={"A": "1"})
+        letters = jet.dead_letters(name)
+        await letters.prepare()
+        place = f"dead.{name}.w.{(await stream.info()).created.ns:x}.1"
+        headers = {"Dead-Stream": name} | HEADERS | {"Dead-Subject": f"{name}.a"}
+        if forged == "a copy":
+            headers["Dead-Stored-At"] = (await stream.get_message(1)).time.rfc3339()
+            headers["Dead-Headers"] = '[["A","1"]]'
+        data = b"mine" if forged == "a copy" else b"forged"
+        await jet.publish(place, data, headers={} if forged == "no letter" else headers)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="w"))
+        [message] = await consumer.fetch(1, timeout=10)
+        await letters.store(message, "bad")
+        await letters.store(message, "bad")
+        found = [letter.data for letter in await all_of(letters) if letter.data == b"mine"]
+        assert found == [b"mine"]
+        assert (letters.stored, letters.known) == ((0, 2) if forged == "a copy" else (1, 1))

@@ -214,3 +214,28 @@ def test_damaged_letter_can_be_discarded(opened, name):
             letters.get(1)
         with pytest.raises(js.BadArgument, match="whole number"):
             letters.discard(0)
+
+
+@pytest.mark.parametrize("forged", ["no letter", "another message", "a copy"])
+def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, name, forged):
+    """A client that knows the time of the stream's creation can tell the subjects of letters."""
+    with opened() as jet:
+        config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
+        stream = jet.create_stream(config)
+        jet.publish(f"{name}.a", b"mine", headers={"A": "1"})
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        place = f"dead.{name}.w.{(stream.info()).created.ns:x}.1"
+        headers = {"Dead-Stream": name} | HEADERS | {"Dead-Subject": f"{name}.a"}
+        if forged == "a copy":
+            headers["Dead-Stored-At"] = (stream.get_message(1)).time.rfc3339()
+            headers["Dead-Headers"] = '[["A","1"]]'
+        data = b"mine" if forged == "a copy" else b"forged"
+        jet.publish(place, data, headers={} if forged == "no letter" else headers)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="w"))
+        [message] = consumer.fetch(1, timeout=10)
+        letters.store(message, "bad")
+        letters.store(message, "bad")
+        found = [letter.data for letter in all_of(letters) if letter.data == b"mine"]
+        assert found == [b"mine"]
+        assert (letters.stored, letters.known) == ((0, 2) if forged == "a copy" else (1, 1))

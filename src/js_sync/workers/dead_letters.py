@@ -46,11 +46,13 @@ from twinstream.core.workers.dead_letter import (
     foreign_names,
     is_copy,
     is_later_message,
+    is_letter_of,
     is_of_earlier_stream,
     letter_of_failure,
     read_failure,
     read_letter,
     replay_request,
+    second_subject,
     too_large,
 )
 from twinstream.core.workers.replay_subject import (
@@ -258,7 +260,7 @@ class DeadLetters(Owned, WorksBeside):
         while True:
             letter = letter_of_failure(self._names, failure, created, original, gone, without)
             try:
-                new = self._insert(letter)
+                new = self._insert(letter, failure, original)
                 break
             except (BadArgument, JetStreamError) as error:
                 part = too_large(error, without) if original is not None else None
@@ -286,13 +288,46 @@ class DeadLetters(Owned, WorksBeside):
         )
         self._report.log(event)
 
-    def _insert(self, letter: PublishRequest) -> bool:
-        """Store a dead letter. Return False if it already exists."""
+    def _insert(
+        self, letter: PublishRequest, failure: Failure, original: StreamMessage | None
+    ) -> bool:
+        """Store a dead letter. Return False if it already exists.
+
+        Any client may have stored another message on its subject before. Then the letter gets a
+        second subject. Raises `MessageExists` if another message occupies that one, too.
+        """
+        stored = None if original is None else original.time
+        second = second_subject(letter, failure, stored)
         try:
-            ack = publish(
-                self._api, letter._replace(expected_stream=self._names.letters), retry_policy()
-            )
+            return self._insert_at(letter.subject, letter, failure, original)
         except MessageExists:
+            self._report(
+                PullWarning(
+                    f"another message has the subject of a dead letter: {letter.subject!r:.400}"
+                ),
+                kind="occupied",
+            )
+        return self._insert_at(second, letter, failure, original)
+
+    def _insert_at(
+        self,
+        subject: str,
+        letter: PublishRequest,
+        failure: Failure,
+        original: StreamMessage | None,
+    ) -> bool:
+        names = self._names
+        request = letter._replace(subject=subject, expected_stream=names.letters)
+        try:
+            ack = publish(self._api, request, retry_policy())
+        except MessageExists:
+            try:
+                found = Stream(self._api, names.letters, None).get_last_message(subject)
+            except MessageNotFound:
+                # The letter was replayed or discarded meanwhile.
+                return False
+            if not is_letter_of(found, failure, original):
+                raise
             return False
         return not ack.duplicate
 

@@ -22,10 +22,12 @@ from twinstream.core.workers.dead_letter import (
     foreign_names,
     is_copy,
     is_later_message,
+    is_letter_of,
     letter_of_failure,
     read_failure,
     read_letter,
     replay_request,
+    second_subject,
     stored_reason,
     too_large,
 )
@@ -354,6 +356,21 @@ def test_a_letter_with_an_impossible_value_is_none(header: str, text: str) -> No
         read_letter(changed(written, headers=Headers(pairs)))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
+
+
+def test_a_stored_message_is_the_letter_of_one_failure() -> None:
+    request = letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)
+    there = stored(request)
+    assert is_letter_of(there, FAILURE, ORIGINAL)
+    assert is_letter_of(there, FAILURE, None)
+    assert not is_letter_of(there, FAILURE, evolve_message(data=b"other"))
+    for change in ({"stream": "T"}, {"consumer": "d"}, {"stream_seq": 8}):
+        assert not is_letter_of(there, evolve_failure(**change), None)
+    assert not is_letter_of(changed(there, headers=Headers()), FAILURE, ORIGINAL)
+    odd = evolve_message(subject="s.\0")
+    assert is_letter_of(stored(letter_of_failure(NAMES, FAILURE, AT, odd)), FAILURE, odd)
+    assert second_subject(request, FAILURE, None) == f"{request.subject}.ID"
+    assert second_subject(request, FAILURE, AT) == f"{request.subject}.{AT.ns:x}"
 
 
 def test_a_letter_is_a_copy_of_its_original_only() -> None:

@@ -46,11 +46,13 @@ __all__ = [
     "foreign_names",
     "is_copy",
     "is_later_message",
+    "is_letter_of",
     "is_of_earlier_stream",
     "letter_of_failure",
     "read_failure",
     "read_letter",
     "replay_request",
+    "second_subject",
     "stored_reason",
     "too_large",
 ]
@@ -210,6 +212,30 @@ class Names:
         if created is None or is_of_earlier_stream(failure, created):
             return f"{place}.earlier-{failure.advisory}.{failure.stream_seq}"
         return f"{place}.{created.ns:x}.{failure.stream_seq}"
+
+
+def second_subject(request: PublishRequest, failure: Failure, stored: Timestamp | None) -> str:
+    """Return where to store a dead letter if another message occupies its subject.
+
+    It is the same for the same failure. A client that knows neither the advisory nor the message
+    cannot guess it.
+    """
+    return f"{request.subject}.{failure.advisory if stored is None else f'{stored.ns:x}'}"
+
+
+def is_letter_of(found: StreamMessage, failure: Failure, original: StreamMessage | None) -> bool:
+    """Return whether a message in the stream of dead letters is the letter of a failure.
+
+    Any client may have stored it. If the original exists, the letter must be a copy of it.
+    """
+    try:
+        letter = read_letter(found)
+    except BadArgument:
+        return False
+    names = (letter.stream, letter.consumer, letter.stream_seq)
+    if names != (failure.stream, failure.consumer, failure.stream_seq):
+        return False
+    return original is None or is_copy(letter, original)
 
 
 def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
@@ -519,7 +545,8 @@ def is_copy(letter: DeadLetter, original: StreamMessage) -> bool:
     Any client may write a letter, and a re-created stream may have another message with the same
     sequence. `Nats-…` headers do not count, because a server adds some at a delivery.
     """
-    if original.subject != letter.subject or original.time != letter.stored_at:
+    subject = original.subject if _fits_header(original.subject) else ""
+    if subject != letter.subject or original.time != letter.stored_at:
         return False
     # A letter with a `gone` reason may lack the data, the headers, or both.
     lacks_data = letter.gone and not letter.data
