@@ -239,3 +239,39 @@ def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, name, 
         found = [letter.data for letter in all_of(letters) if letter.data == b"mine"]
         assert found == [b"mine"]
         assert (letters.stored, letters.known) == ((0, 2) if forged == "a copy" else (1, 1))
+
+
+def test_letter_with_headers_that_cannot_be_sent_is_refused(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        known = {"Subject": f"{name}.a"}
+        for number, pair in enumerate(('["A\\r\\nB","1"]', '["A","\\u0000"]', '["A:","\\ud800"]')):
+            forge(jet, name, number, Headers=f"[{pair}]", **known)
+        for letter in all_of(letters):
+            with pytest.raises(
+                js.BadArgument, match=f"dead letter {letter.seq} cannot be"
+            ) as caught:
+                letters.replay(letter)
+            assert str(caught.value).isprintable()
+        assert (letters.refused, count(stream)) == (3, 0)
+
+
+def test_log_escapes_names_of_publishers(server, name, caplog):
+    """No name of another client reaches a line of the log with control characters."""
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        stream = filled(jet, name, 0)
+        letters = jet.dead_letters(name)
+        letters.prepare()
+        jet.publish(f"{name}.\x1b[2J\u202e", b"x")
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="w"))
+        [message] = consumer.fetch(1, timeout=10)
+        caplog.set_level("INFO", "twinstream.dead_letters")
+        letters.store(message, "bad")
+        [record] = [each for each in caplog.records if each.name == "twinstream.dead_letters"]
+        assert record.getMessage() == (
+            f"{name}: message 1 ('{name}.\\x1b[2J\\u202e') was rejected and is stored as a dead"
+            " letter"
+        )

@@ -35,6 +35,7 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
     Failure,
@@ -283,9 +284,9 @@ class DeadLetters(Owned, WorksBeside):
     def _log(self, failure: Failure, subject: str) -> None:
         event = DeadLettered(
             failure.stream,
-            failure.consumer,
+            visible(failure.consumer),
             failure.stream_seq,
-            subject,
+            visible(subject),
             failure.cause,
             by_worker=failure.cause == "rejected",
         )
@@ -484,7 +485,7 @@ class DeadLetters(Owned, WorksBeside):
         """
         try:
             request = await self._request(letter, subject)
-            ack = await publish(self._api, request, retry_policy())
+            ack = await self._published(request, letter)
         except BadArgument as error:
             async with self._counting:
                 self.refused += 1
@@ -500,6 +501,13 @@ class DeadLetters(Owned, WorksBeside):
             return replay_request(letter, subject, None)
         place = await self._place(letter)
         return replay_request(letter, place.subject, place.stream)
+
+    async def _published(self, request: PublishRequest, letter: DeadLetter) -> PubAck:
+        try:
+            return await publish(self._api, request, retry_policy())
+        except BadArgument as error:
+            # For example, the message has a header that no client may send.
+            raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error
 
     async def _place(self, letter: DeadLetter) -> Place:
         """Return the stream that stores the replayed message, and the subject to publish on."""

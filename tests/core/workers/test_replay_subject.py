@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinstream.core.wire.subject_match import covers
+from twinstream.core.wire.subjects import check_subject
 from twinstream.core.workers.replay_subject import Place, PlaceSearch, is_reserved
 from twinstream.core.workers.undo_transform import before_transform, transformed
 from twinstream.models import ExternalStream, StreamConfig, StreamSource, SubjectTransform
@@ -121,6 +123,15 @@ def test_places_where_a_message_was_published(
     stream: str, subject: str, found: list[tuple[str, str]]
 ) -> None:
     assert [(place.stream, place.subject) for place in places(stream, subject)] == found
+
+
+@given(st.sampled_from(sorted(CONFIGS)), st.text() | _SUBJECTS | st.lists(
+    st.sampled_from(["a", "b", "t", "x", "in", "out", "3", "new", "*", ">", "$JS", "API"])
+).map(".".join))  # fmt: skip
+def test_every_place_is_a_subject_of_a_known_stream(stream: str, subject: str) -> None:
+    for place in places(stream, subject):
+        assert any(covers(each, place.subject) for each in CONFIGS[place.stream].subjects or [])
+        check_subject(place.subject)
 
 
 @pytest.mark.parametrize(
