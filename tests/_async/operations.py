@@ -126,7 +126,10 @@ async def another_stream(jet, stage, _):
 
 
 async def one_failure(jet, stage, stream):
+    """Let a message fail; another client has stored a message on the subject of its letter."""
     await jet.dead_letters(stage.stream).prepare()
+    created = (await stream.info()).created
+    await jet.publish(f"dead.{stage.stream}.c.{created.ns:x}.1", b"no letter")
     consumer = await stream.get_consumer("c")
     await (await consumer.fetch(1))[0].term("bad")
 
@@ -335,6 +338,7 @@ async def dead_letters(jet, stage):
     letters = jet.dead_letters(stage.stream)
     # It returns when nothing has arrived for so long.
     assert await letters.collect(timeout=min(stage.short, 1)) == 1
+    assert (letters.stored, letters.skipped) == (1, 0)
     await letters.close()
 
 

@@ -127,7 +127,10 @@ def another_stream(jet, stage, _):
 
 
 def one_failure(jet, stage, stream):
+    """Let a message fail; another client has stored a message on the subject of its letter."""
     jet.dead_letters(stage.stream).prepare()
+    created = (stream.info()).created
+    jet.publish(f"dead.{stage.stream}.c.{created.ns:x}.1", b"no letter")
     consumer = stream.get_consumer("c")
     (consumer.fetch(1))[0].term("bad")
 
@@ -336,6 +339,7 @@ def dead_letters(jet, stage):
     letters = jet.dead_letters(stage.stream)
     # It returns when nothing has arrived for so long.
     assert letters.collect(timeout=min(stage.short, 1)) == 1
+    assert (letters.stored, letters.skipped) == (1, 0)
     letters.close()
 
 

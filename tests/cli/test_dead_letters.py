@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 
 import pytest
+from click.testing import Result
 
 import js_sync
 from tests.cli.output import Run, json_lines
 from tests.hooked import hooked
-from twinstream.models import ConsumerConfig, evolve
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import NatsServer
 
 
@@ -105,25 +106,88 @@ def test_each_command_speaks_json(run: Run, server: NatsServer, stream: str) -> 
     refused = run("dlq", "replay", stream, first, "--json", input="y\n")
     assert (refused.exit_code, refused.stdout) == (2, "")
     again = run("dlq", "replay", stream, first, first, "--json", "--yes")
-    assert json_lines(again) == [{"stream": stream, "replayed": 1, "gone": 0}]
+    assert json_lines(again) == [{"stream": stream, "replayed": 1, "gone": 0, "refused": 0}]
     gone = run("dlq", "discard", stream, second, second, "--json", "--yes")
     assert json_lines(gone) == [{"stream": stream, "discarded": 1}]
 
 
-def test_failure_in_the_middle_reports_the_progress(
+def test_failure_in_the_middle_reports_the_progress(run: Run, stream: str) -> None:
+    with NatsServer() as own:
+        with js_sync.connect(own.url) as nc:
+            nc.jetstream().create_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"]))
+
+        def at_own(*arguments: str) -> Result:
+            return run(*arguments, "--server", own.url)
+
+        at_own("dlq", "run", stream, "--once")
+        fail(own, stream, b"one", b"two", b"three")
+        collected(at_own, stream, 3)
+        steps: list[object] = []
+
+        def lost_at_the_second(letter: object) -> None:
+            steps.append(letter)
+            if len(steps) == 2:
+                own.kill()
+
+        with hooked("command: before step", lost_at_the_second):
+            failed = at_own("dlq", "replay", stream, "--all", "--yes", "--timeout", "0.5")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert "letter 2: " in failed.stderr
+    assert failed.stderr.endswith("\n1 of 3 dead letters published again\n")
+
+
+def test_a_letter_that_the_server_refuses_does_not_stop_the_rest(
     run: Run, server: NatsServer, jet: js_sync.JetStream, stream: str
 ) -> None:
     run("dlq", "run", stream, "--once")
-    fail(server, stream, b"one", b"two", b"three")
+    fail(server, stream, b"one", b"x" * 500, b"three")
     collected(run, stream, 3)
-    kept = evolve(jet.get_stream(stream).config, subjects=[f"{stream}.0", f"{stream}.2"])
-    jet.update_stream(kept)
+    jet.update_stream(evolve(jet.get_stream(stream).config, max_msg_size=300))
     failed = run("dlq", "replay", stream, "--all", "--yes")
-    assert (failed.exit_code, failed.stdout) == (1, "")
-    second, third = (one["letter"] for one in json_lines(run("dlq", "ls", stream, "--json")))
-    assert f"letter {second}: " in failed.stderr
-    assert failed.stderr.endswith("\n1 of 3 dead letters published again\n")
-    assert third == second + 1
+    assert (failed.exit_code, failed.stdout) == (1, "2 messages published again\n")
+    assert "message size exceeds maximum allowed" in failed.stderr
+    assert [one["seq"] for one in json_lines(run("dlq", "ls", stream, "--json"))] == [2]
+
+
+def test_refused_letters_do_not_stop_the_rest(
+    run: Run, server: NatsServer, jet: js_sync.JetStream, stream: str
+) -> None:
+    """A client that may publish dead letters wrote the subject of an API call into one."""
+    jet.create_stream(StreamConfig(name=f"{stream}-VICTIM"))
+    run("dlq", "run", stream, "--once")
+    forged = {
+        "Dead-Stream": stream,
+        "Dead-Consumer": "w",
+        "Dead-Sequence": "1",
+        "Dead-Subject": f"$JS.API.STREAM.DELETE.{stream}-VICTIM",
+        "Dead-Cause": "terminated",
+        "Dead-Reason": "r",
+        "Dead-Deliveries": "1",
+        "Dead-Failed-At": "2026-01-02T03:04:05Z",
+    }
+    jet.publish(f"dead.{stream}.w.x.1", b"", headers=forged)
+    jet.publish(f"dead.{stream}.w.x.2", b"no letter")
+    fail(server, stream, b"one")
+    collected(run, stream, 2)
+    replayed = run("dlq", "replay", stream, "--all", "--yes")
+    assert (replayed.exit_code, replayed.stdout) == (1, "1 message published again\n")
+    said = " ".join(replayed.stderr.split())
+    assert "dead letter 1 is not replayed: neither stream" in said
+    assert "give the subject as subject= (--subject of the command)" in said
+    assert "1 dead letter refused, and kept" in said
+    assert jet.get_stream(f"{stream}-VICTIM").name == f"{stream}-VICTIM"
+    assert [one["letter"] for one in json_lines(run("dlq", "ls", stream, "--json"))] == [1]
+
+    numbered = run("dlq", "replay", stream, "1", "2", "--yes", "--json")
+    assert numbered.exit_code == 1
+    assert json_lines(numbered) == [{"stream": stream, "replayed": 0, "gone": 0, "refused": 2}]
+    wrong = run("dlq", "replay", stream, "1", "--yes", "--subject", "a b")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    named = run("dlq", "replay", stream, "1", "--yes", "--subject", f"{stream}.x")
+    assert named.stdout == "1 message published again\n"
+    assert "not a dead letter" in run("dlq", "show", stream, "2").stderr
+    assert run("dlq", "discard", stream, "2", "--yes").stdout == "1 dead letter removed\n"
+    assert jet.get_stream(f"{stream}-dead").info().state.messages == 0
 
 
 def test_ctrl_c_in_the_middle_reports_the_progress(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,38 @@ def test_iteration_ends_without_new_messages(run: Run) -> None:
     result = run("events", "--stream", "NOBODY", "--wait", "0.1")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "0 events" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [("S-{}", "terminated message 7 of S-{}: ?"), ("OTHER", "(its content belongs on '$JS.EVENT")],
+)
+def test_forged_event_is_shown(run: Run, stream: str, named: str, said: str) -> None:
+    """A client may publish any content as an event, here a lone surrogate and another stream."""
+    about = f"S-{stream}"
+    members = {
+        "type": "io.nats.jetstream.advisory.v1.terminated",
+        "id": "I",
+        "timestamp": "2026-01-02T03:04:05Z",
+        "stream": named.format(stream),
+        "consumer": "w",
+        "consumer_seq": 7,
+        "stream_seq": 7,
+        "deliveries": 1,
+        "reason": "\ud800",
+    }
+    subject = f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{about}.w"
+    sent: list[bool] = []
+
+    def forge(connection: js_sync.Connection) -> None:
+        if not sent:
+            connection.publish(subject, json.dumps(members).encode())
+        sent.append(True)
+
+    with hooked("command: before event", forge):
+        result = run("events", "--stream", about, "-n", "1")
+    assert result.exit_code == 0, result.output
+    assert said.format(stream) in result.stdout
 
 
 def test_a_server_that_died_is_no_silence() -> None:

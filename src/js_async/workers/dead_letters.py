@@ -26,6 +26,7 @@ from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Lock, Task, spawn
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.stream import Stream
+from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.transient import FAILED_REQUEST, LOST_RESPONSE
@@ -34,19 +35,30 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
     Failure,
     Names,
     Part,
     Skip,
+    check_complete,
+    foreign_names,
+    is_copy,
     is_later_message,
+    is_letter_of,
     is_of_earlier_stream,
     letter_of_failure,
     read_failure,
     read_letter,
     replay_request,
+    second_subject,
     too_large,
+)
+from twinstream.core.workers.replay_subject import (
+    Place,
+    PlaceSearch,
+    is_reserved,
 )
 from twinstream.errors import (
     BadArgument,
@@ -99,9 +111,13 @@ class DeadLetters(Owned, WorksBeside):
         self.known = 0
         """Number of failures for which a dead letter already existed."""
         self.skipped = 0
-        """Number of advisories for which no dead letter is needed, for example if the message
-        expired.
+        """Number of advisories without a dead letter.
+
+        None is needed, for example if the message expired, or the advisory is not one that a server
+        publishes about this stream and consumer.
         """
+        self.refused = 0
+        """Number of dead letters that `replay` refused to publish."""
 
     @property
     def names(self) -> Names:
@@ -169,7 +185,8 @@ class DeadLetters(Owned, WorksBeside):
 
         Returns when no advisory arrives for `timeout` seconds. If an advisory cannot be processed
         now, a warning is passed to `on_report`, and the server redelivers the advisory after a
-        second or later.
+        second or later. An advisory whose content contradicts its subject, or names another stream
+        or consumer than this object, is forged: it is skipped with a warning, and not redelivered.
         """
         keeper = await self._keeper()
         processed = 0
@@ -180,20 +197,26 @@ class DeadLetters(Owned, WorksBeside):
 
     async def _process(self, advisory: Message) -> bool:
         """Create a dead letter and acknowledge the advisory; return False if that failed."""
-        found = read_failure(advisory.data)
+        found = read_failure(self._names, advisory.subject, advisory.data)
         try:
             if isinstance(found, Skip):
-                self.skipped += 1
-                self._report.log(NoDeadLetter(found.reason))
+                self._skip(found)
             else:
                 await self._keep(found)
-        except FAILED_REQUEST as error:
+        except (*FAILED_REQUEST, BadArgument) as error:
             text = f"no dead letter yet for an advisory: {error}"
             self._report(PullWarning(text), kind=type(error).__name__)
             await self._later(advisory)
             return False
         await advisory.ack()
         return True
+
+    def _skip(self, found: Skip) -> None:
+        self.skipped += 1
+        if found.is_odd:
+            self._report(PullWarning(f"an advisory is skipped: {found.reason}"), kind="odd")
+        else:
+            self._report.log(NoDeadLetter(found.reason))
 
     async def _later(self, advisory: Message) -> None:
         try:
@@ -241,7 +264,7 @@ class DeadLetters(Owned, WorksBeside):
         while True:
             letter = letter_of_failure(self._names, failure, created, original, gone, without)
             try:
-                new = await self._insert(letter)
+                new = await self._insert(letter, failure, original)
                 break
             except (BadArgument, JetStreamError) as error:
                 part = too_large(error, without) if original is not None else None
@@ -261,21 +284,54 @@ class DeadLetters(Owned, WorksBeside):
     def _log(self, failure: Failure, subject: str) -> None:
         event = DeadLettered(
             failure.stream,
-            failure.consumer,
+            visible(failure.consumer),
             failure.stream_seq,
-            subject,
+            visible(subject),
             failure.cause,
             by_worker=failure.cause == "rejected",
         )
         self._report.log(event)
 
-    async def _insert(self, letter: PublishRequest) -> bool:
-        """Store a dead letter. Return False if it already exists."""
+    async def _insert(
+        self, letter: PublishRequest, failure: Failure, original: StreamMessage | None
+    ) -> bool:
+        """Store a dead letter. Return False if it already exists.
+
+        Any client may have stored another message on its subject before. Then the letter gets a
+        second subject. Raises `MessageExists` if another message occupies that one, too.
+        """
+        stored = None if original is None else original.time
+        second = second_subject(letter, failure, stored)
         try:
-            ack = await publish(
-                self._api, letter._replace(expected_stream=self._names.letters), retry_policy()
-            )
+            return await self._insert_at(letter.subject, letter, failure, original)
         except MessageExists:
+            self._report(
+                PullWarning(
+                    f"another message has the subject of a dead letter: {letter.subject!r:.400}"
+                ),
+                kind="occupied",
+            )
+        return await self._insert_at(second, letter, failure, original)
+
+    async def _insert_at(
+        self,
+        subject: str,
+        letter: PublishRequest,
+        failure: Failure,
+        original: StreamMessage | None,
+    ) -> bool:
+        names = self._names
+        request = letter._replace(subject=subject, expected_stream=names.letters)
+        try:
+            ack = await publish(self._api, request, retry_policy())
+        except MessageExists:
+            try:
+                found = await Stream(self._api, names.letters, None).get_last_message(subject)
+            except MessageNotFound:
+                # The letter was replayed or discarded meanwhile.
+                return False
+            if not is_letter_of(found, failure, original):
+                raise
             return False
         return not ack.duplicate
 
@@ -416,25 +472,94 @@ class DeadLetters(Owned, WorksBeside):
         of the stream, the stream stores the message once. If the original message is still in a
         work-queue stream, it is removed, because the stream will not deliver it any more.
 
-        Raises `BadArgument` for a dead letter without its message, and `NoResponders`,
-        `JetStreamError` or another error as `JetStream.publish` does.
+        Any client that may publish dead letters can write a subject into one. So without `subject`,
+        the message is published only if the stream, or one that it copies from, stores messages
+        under the subject of the letter. Subject transforms are undone. With `subject`, the message
+        is published there, whatever the letter contains.
+
+        Raises:
+            BadArgument: The letter lacks its message, or names another stream or consumer, or its
+                subject is refused. `refused` counts it.
+            StreamNotFound: The stream does not exist, and `subject` is not given.
+            NoResponders, JetStreamError: The message was not stored; see `JetStream.publish`.
         """
-        request = replay_request(letter, subject)
-        ack = await publish(self._api, request, retry_policy())
+        try:
+            request = await self._request(letter, subject)
+            ack = await self._published(request, letter)
+        except BadArgument as error:
+            async with self._counting:
+                self.refused += 1
+            self._report(PullWarning(str(error)), kind="refused")
+            raise
         await self._remove_original(letter)
         await self.discard(letter)
         return ack
+
+    async def _request(self, letter: DeadLetter, subject: str | None) -> PublishRequest:
+        check_complete(letter)
+        if subject is not None:
+            return replay_request(letter, subject, None)
+        place = await self._place(letter)
+        return replay_request(letter, place.subject, place.stream)
+
+    async def _published(self, request: PublishRequest, letter: DeadLetter) -> PubAck:
+        try:
+            return await publish(self._api, request, retry_policy())
+        except BadArgument as error:
+            # For example, the message has a header that no client may send.
+            raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error
+
+    async def _place(self, letter: DeadLetter) -> Place:
+        """Return the stream that stores the replayed message, and the subject to publish on."""
+        fault = foreign_names(self._names, letter)
+        if fault:
+            raise self._refusal(letter, f"it names {fault}")
+        found = await self._places(letter.subject)
+        if not found:
+            raise self._refusal(
+                letter,
+                f"neither stream {self._names.stream} nor a stream that it copies from stores"
+                f" messages under the subject {letter.subject!r:.400}",
+            )
+        if len(found) > 1:
+            known = " or ".join(f"{each.subject!r:.400}" for each in found[:2])
+            raise self._refusal(letter, f"its message may have been published on {known}")
+        [place] = found
+        prefixes = (self._api.subjects.prefix, self._api.transport.tokens.inbox_prefix)
+        if is_reserved(place.subject, prefixes):
+            raise self._refusal(letter, f"its subject {place.subject!r:.400} is reserved")
+        return place
+
+    async def _places(self, subject: str) -> list[Place]:
+        search = PlaceSearch(self._names.stream, subject)
+        while (place := search.next()) is not None:
+            try:
+                info = await self._api.stream_info(place.stream)
+            except StreamNotFound:
+                if place.stream == self._names.stream:
+                    raise
+                # The stream was deleted after its messages were copied.
+                continue
+            search.enter(place, info.config)
+        return search.found
+
+    @staticmethod
+    def _refusal(letter: DeadLetter, why: str) -> BadArgument:
+        return BadArgument(
+            f"dead letter {letter.seq} is not replayed: {why}; to publish it anyway, give the"
+            " subject as subject= (--subject of the command)"
+        )
 
     async def _remove_original(self, letter: DeadLetter) -> None:
         """Remove the original message if its stream is a work queue, or else do nothing.
 
         The work queue will not deliver the message again.
         """
-        if letter.cause != "max_deliver":
-            # The termination has already removed the message.
+        if letter.cause != "max_deliver" or foreign_names(self._names, letter):
+            # A termination has already removed the message.
             return
         try:
-            stream = Stream(self._api, letter.stream, None)
+            stream = Stream(self._api, self._names.stream, None)
             if (await stream.info()).config.retention != RetentionPolicy.WORKQUEUE:
                 return
             if await self._has_original(letter):
@@ -443,18 +568,25 @@ class DeadLetters(Owned, WorksBeside):
             return
 
     async def _has_original(self, letter: DeadLetter) -> bool:
-        """Return whether the message of a dead letter is still in its stream."""
+        """Return whether the message of a dead letter is still in the stream of this object."""
+        if foreign_names(self._names, letter):
+            return False
+        stream = Stream(self._api, self._names.stream, None)
         try:
-            found = await Stream(self._api, letter.stream, None).get_message(letter.stream_seq)
+            found = await stream.get_message(letter.stream_seq)
         except (StreamNotFound, MessageNotFound):
             return False
-        # A stream that was re-created may have another message with this sequence.
-        return found.subject == letter.subject and found.time == letter.stored_at
+        return is_copy(letter, found)
 
-    async def discard(self, letter: DeadLetter) -> None:
-        """Remove a dead letter. Does nothing if it does not exist."""
+    async def discard(self, letter: DeadLetter | int) -> None:
+        """Remove a dead letter. Does nothing if it does not exist.
+
+        A number is the sequence in the stream of dead letters, also of a message that is none.
+        """
+        seq = letter.seq if isinstance(letter, DeadLetter) else letter
+        check_whole(seq, "letter")
         try:
-            await Stream(self._api, self._names.letters, None).delete_message(letter.seq)
+            await Stream(self._api, self._names.letters, None).delete_message(seq)
         except MessageNotFound:
             return
 
@@ -463,9 +595,9 @@ class DeadLetters(Owned, WorksBeside):
 
         The consumer receives all messages from this sequence on again, even if they were
         acknowledged. Deliveries are counted from 1. The call starts at the first dead letter whose
-        message is still in the stream. It removes the dead letters of the consumer whose message is
-        still in the stream. The other dead letters stay, because each is the only copy of its
-        message.
+        message is still in the stream, with the same subject, time and content. It removes the dead
+        letters of the consumer whose message is still in the stream. The other dead letters stay,
+        because each is the only copy of its message.
 
         Raises `BadArgument` if no dead letter of the consumer has its message in the stream.
         """

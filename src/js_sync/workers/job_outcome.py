@@ -12,6 +12,7 @@ from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkRepo
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.exactly_once.processing import Reject
 from twinstream.core.log.reporter import Reporter
+from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import stored_reason
 from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.errors import (
@@ -125,7 +126,7 @@ class Outcomes:
             self._nak(job, None)
 
     def _warn(self, job: Job, what: str, error: TwinstreamError) -> None:
-        warning = PullWarning(f"{job.message.subject}: could not be {what}: {error}")
+        warning = PullWarning(f"{visible(job.message.subject)}: could not be {what}: {error}")
         self.report(warning, kind=(what, type(error).__name__))
 
 

@@ -82,7 +82,11 @@ def test_known_event_is_typed_and_has_its_stream_and_consumer() -> None:
         "domain": "hub",
         "cluster": "C",
     }
-    event = read_event(frame(json.dumps(body).encode()), missed=3, reconnected=True)
+    event = read_event(
+        frame(json.dumps(body).encode(), "$JS.EVENT.METRIC.CONSUMER.ACK.S.c"),
+        missed=3,
+        reconnected=True,
+    )
     assert isinstance(event.record, ConsumerAck)
     assert (event.kind, event.type) == ("consumer_ack", body["type"])
     assert (event.stream, event.consumer, event.domain, event.cluster) == ("S", "c", "hub", "C")
@@ -109,3 +113,58 @@ def test_unknown_and_broken_events_are_kept() -> None:
         assert isinstance(event.record, UnknownEvent)
         assert (event.raw, event.kind) == (junk, "")
         assert event.problem
+
+
+V1 = "io.nats.jetstream.advisory.v1"
+
+
+@pytest.mark.parametrize(
+    ("subject", "members"),
+    [
+        (f"{A}.CONSUMER.MSG_TERMINATED.S.c", {"stream": "SECRET"}),
+        (f"{A}.CONSUMER.MSG_TERMINATED.S.c", {"consumer": "d"}),
+        (f"{A}.CONSUMER.MAX_DELIVERIES.S.c", {}),
+        (f"{A}.X", {}),
+        (f"{A}.STREAM.CREATED.S", {"type": f"{V1}.stream_action", "action": "delete"}),
+        (f"{A}.STREAM.CREATED.S", {"type": f"{V1}.stream_action", "action": "other"}),
+        (f"{A}.STREAM.NEW.S", {"type": "io.nats.v9.new", "stream": "SECRET"}),
+        (f"{A}.CONSUMER.NEW.S.c", {"type": "io.nats.v9.new", "consumer": "\n"}),
+    ],
+)
+def test_forged_event_has_a_problem(subject: str, members: dict[str, str]) -> None:
+    event = read_event(frame(json.dumps(TERMINATED | members).encode(), subject))
+    assert isinstance(event.record, UnknownEvent)
+    assert event.problem.startswith("its content ")
+    assert event.problem.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("subject", "members"),
+    [
+        (f"{A}.CONSUMER.MSG_TERMINATED.S.c", {}),
+        # An account may import the events of another one below a token of its own.
+        (f"{A}.ACC.other.CONSUMER.MSG_TERMINATED.S.c", {}),
+        (f"{A}.STREAM.CREATED.S", {"type": f"{V1}.stream_action", "action": "create"}),
+        (f"{A}.API", {"type": f"{V1}.api_audit", "server": "s", "client": {}, "subject": "x",
+                      "response": "", "request": ""}),
+        (f"{A}.CONSUMER.NEW.S.c", {"type": "io.nats.v9.new"}),
+        (f"{A}.NEW", {"type": "io.nats.v9.new"}),
+    ],
+)  # fmt: skip
+def test_event_that_agrees_with_its_subject_has_none(
+    subject: str, members: dict[str, object]
+) -> None:
+    event = read_event(frame(json.dumps(TERMINATED | members).encode(), subject))
+    assert event.problem == ""
+
+
+TERMINATED = {
+    "type": f"{V1}.terminated",
+    "id": "I",
+    "timestamp": "2026-01-02T03:04:05Z",
+    "stream": "S",
+    "consumer": "c",
+    "consumer_seq": 1,
+    "stream_seq": 2,
+    "deliveries": 3,
+}

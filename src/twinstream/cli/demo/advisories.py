@@ -11,7 +11,7 @@ from twinstream.cli.demo.orders import Expected
 from twinstream.cli.demo.scene import EVENTS, EventKind, Scene
 from twinstream.cli.screen import plain_table
 from twinstream.cli.server.event_view import describe
-from twinstream.models import ConsumerConfig, MaxDeliver, Model, decode
+from twinstream.models import ConsumerConfig, DecodeError, MaxDeliver, Model, UnknownEvent, decode
 
 _PATIENCE: Final = 10.0
 _POLL: Final = 0.1
@@ -53,12 +53,20 @@ def _read_all(stream: Stream) -> list[Model]:
     reader = stream.create_consumer(ConsumerConfig(ack_policy="none", mem_storage=True))
     events: list[Model] = []
     while len(events) < total:
-        batch = [decode(message.data) for message in reader.fetch(total - len(events), timeout=2)]
+        batch = reader.fetch(total - len(events), timeout=2)
         if not batch:
             break
-        events += batch
+        events += [_decoded(message.data) for message in batch]
     stream.delete_consumer(reader.name)
     return events
+
+
+def _decoded(data: bytes) -> Model:
+    """Return an event; one of an unknown type if another client published anything else."""
+    try:
+        return decode(data)
+    except DecodeError:
+        return UnknownEvent()
 
 
 def _kind(event: Model) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.escapes import harmless
-from twinstream.cli.failures import Failure
+from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.message.reconnects import LinkWatch, Patience
@@ -27,10 +27,14 @@ from twinstream.cli.screen import (
 )
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.error_details.transient import is_transient
+from twinstream.core.wire.subjects import check_subject
 
 if TYPE_CHECKING:
     from js_sync import Connection, DeadLetter, DeadLetters
     from js_sync import JetStream as Jet
+
+T = TypeVar("T", "DeadLetter", int)
 
 _TURN: Final = 0.5
 """The maximum seconds of a wait for failures, so that Ctrl-C takes effect soon."""
@@ -228,7 +232,10 @@ def replay(
 ) -> None:
     """Publish the messages of the dead letters NUMBERS again, and remove the letters.
 
-    The messages are published to their original subject as new messages, for all its consumers.
+    The messages are published to their original subject as new messages, for all its consumers. A
+    letter is refused, and the rest goes on, if neither STREAM nor a stream that it copies from
+    stores messages under the subject in the letter: anyone may have written it. --subject publishes
+    to a subject that you name.
 
     \b
     twinstream dlq replay ORDERS 3 4
@@ -236,6 +243,9 @@ def replay(
     """  # noqa: D301  # click needs the backspace character
     if bool(numbers) + everything + bool(reset) != 1:
         raise click.UsageError("name the letters by number, or give --all, or --by-reset")
+    if subject is not None:
+        with arguments_judged():
+            check_subject(subject)
     with opened(target, stream, consumer, letters, None) as (_, dead):
         if reset:
             sure(f"Reset {reset}? It also redelivers messages acknowledged since.", yes=yes)
@@ -245,19 +255,27 @@ def replay(
             else:
                 print_text(f"{reset} restarts at sequence {first:,} of {stream}")
             return
-        found = _chosen(dead, numbers, target.timeout)
+        found, damaged = _chosen(dead, numbers, target.timeout)
         gone = [letter for letter in found if letter.gone]
         if gone and not everything:
             raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
         found = [letter for letter in found if not letter.gone]
         sure(f"Publish {counted(len(found), 'message')} again?", yes=yes or not found)
         again = partial(dead.replay, subject=subject)
-        _each(found, again, "published again", shown=len(found) > 1 and not as_json)
+        refused = _each(found, again, "published again", shown=len(found) > 1 and not as_json)
+    refused += len(damaged)
+    done = len(found) + len(damaged) - refused
     if as_json:
-        print_json({"stream": stream, "replayed": len(found), "gone": len(gone)})
-        return
-    left = f"; {len(gone):,} without a message stay" if gone else ""
-    print_text(f"{counted(len(found), 'message')} published again{left}")
+        numbers_of = {"replayed": done, "gone": len(gone), "refused": refused}
+        print_json({"stream": stream, **numbers_of})
+    else:
+        left = f"; {len(gone):,} without a message stay" if gone else ""
+        print_text(f"{counted(done, 'message')} published again{left}")
+    if refused:
+        raise Failure(
+            f"{counted(refused, 'dead letter')} refused, and kept\n`twinstream dlq show` shows one,"
+            " `twinstream dlq discard` removes it"
+        )
 
 
 @click.command(short_help="Remove dead letters.")
@@ -281,7 +299,8 @@ def discard(
     if bool(numbers) == everything:
         raise click.UsageError("name the letters by number, or give --all")
     with opened(target, stream, consumer, letters, None) as (_, dead):
-        found = _chosen(dead, numbers, target.timeout)
+        letters_found, damaged = _chosen(dead, numbers, target.timeout)
+        found = [letter.seq for letter in letters_found] + damaged
         sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
         _each(found, dead.discard, "removed", shown=False)
     if as_json:
@@ -290,33 +309,54 @@ def discard(
         print_text(f"{counted(len(found), 'dead letter')} removed")
 
 
-def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list[DeadLetter]:
-    if numbers:
-        return [dead.get(number) for number in dict.fromkeys(numbers)]
-    return list(dead.letters(timeout=timeout))
+def _chosen(
+    dead: DeadLetters, numbers: tuple[int, ...], timeout: float
+) -> tuple[list[DeadLetter], list[int]]:
+    """Return dead letters, and which of ``numbers`` are messages that are no dead letters."""
+    from twinstream.errors import BadArgument
+
+    if not numbers:
+        return list(dead.letters(timeout=timeout)), []
+    found: list[DeadLetter] = []
+    damaged: list[int] = []
+    for number in dict.fromkeys(numbers):
+        try:
+            found.append(dead.get(number))
+        except BadArgument as error:
+            damaged.append(number)
+            notes().print(str(error))
+    return found, damaged
 
 
-def _each(
-    letters: list[DeadLetter], act: Callable[[DeadLetter], object], done: str, *, shown: bool
-) -> None:
-    """Call ``act`` for each letter.
+def _each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool) -> int:
+    """Call ``act`` for each letter, or for the number of each; return how many were refused.
 
-    After an error or Ctrl-C, raise a `Failure` with the number of processed letters.
+    ``dead`` has reported each letter that it refused. After an error that may concern all letters,
+    or Ctrl-C, raise a `Failure` with the number of processed letters.
     """
-    from twinstream.errors import TwinstreamError
+    from twinstream.errors import BadArgument, JetStreamError, StreamNotFound, TwinstreamError
 
+    refused = 0
     stopping = asked_to_stop("finishing the current dead letter")
     with stopping as stop, progress(notes(), shown=shown) as display:
-        for number, letter in enumerate(display.track(letters, description="letters")):
-            how_far = f"{number:,} of {counted(len(letters), 'dead letter')} {done}"
+        for number, item in enumerate(display.track(items, description="letters")):
+            how_far = f"{number - refused:,} of {counted(len(items), 'dead letter')} {done}"
             if stop.is_set():
                 raise Failure(f"interrupted\n{how_far}")
             if HOOKS:
-                reached("command: before step", letter)
+                reached("command: before step", item)
             try:
-                act(letter)
+                act(item)
+            except BadArgument:
+                refused += 1
             except TwinstreamError as error:
-                raise Failure(f"letter {letter.seq}: {error}\n{how_far}") from error
+                seq = item if isinstance(item, int) else item.seq
+                of_all = isinstance(error, StreamNotFound) or is_transient(error)
+                if of_all or not isinstance(error, JetStreamError):
+                    raise Failure(f"letter {seq}: {error}\n{how_far}") from error
+                notes().print(f"letter {seq}: {error}")
+                refused += 1
+    return refused
 
 
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:

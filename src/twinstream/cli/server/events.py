@@ -25,6 +25,7 @@ from twinstream.cli.server.event_view import as_json as event_as_json
 from twinstream.cli.server.event_view import describe
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.wire.header_text import valid
 
 if TYPE_CHECKING:
     from js_sync import Event, Events
@@ -160,7 +161,7 @@ def _gaps(event: Event) -> list[str]:
 def _sentence(event: Event) -> str:
     if event.problem:
         return f"{printable(event.raw)} ({event.problem})"
-    return printable(describe(event.record).encode())
+    return printable(valid(describe(event.record)).encode())
 
 
 def _clock(event: Event) -> str:

@@ -19,7 +19,7 @@ from twinstream.models import DecodeError, Model, Timestamp, UnknownEvent, decod
 from twinstream.models.event_subjects import EVENT_SUBJECTS
 from twinstream.models.records import frozen
 
-__all__ = ["Event", "EventKind", "event_subjects", "read_event"]
+__all__ = ["Event", "EventKind", "contradiction", "event_subjects", "read_event", "subject_of"]
 
 EventKind = type[Model] | str
 """A kind of event: its model class, such as `MaxDeliver`, or its name, such as `max_deliver`."""
@@ -29,6 +29,13 @@ _ACTIONS: Final = ("CREATED", "UPDATED", "DELETED")
 _KINDS: Final = {name.rpartition(".")[2]: name for name in EVENT_SUBJECTS}
 _CLASSES: Final = {cls: name for name, (cls, _) in EVENT_SUBJECTS.items()}
 _WORDS: Final = re.compile(r"\{(\w+)\}")
+# The word in the subject for each `action` of an event.
+_ACTION_WORDS: Final = {"create": "CREATED", "modify": "UPDATED", "delete": "DELETED"}
+# The names in the subject of any kind of event about a stream or a consumer.
+_STREAM_NAMES: Final = re.compile(r".*\.STREAM\.[^.]+\.(?P<stream>[^.]+)", re.DOTALL)
+_CONSUMER_NAMES: Final = re.compile(
+    r".*\.CONSUMER\.[^.]+\.(?P<stream>[^.]+)\.(?P<consumer>[^.]+)", re.DOTALL
+)
 
 
 @frozen
@@ -37,7 +44,7 @@ class Event:
 
     `record` is the event as a typed model. For a type that this release does not know, it is an
     `UnknownEvent` with all members. `raw` is the payload as received. If the payload cannot be
-    decoded, `problem` is the reason.
+    decoded, or contradicts the subject, `problem` is the reason, and `record` is an `UnknownEvent`.
     """
 
     subject: str
@@ -86,8 +93,7 @@ class Event:
         return found if isinstance(found, Timestamp) else None
 
     def _text(self, member: str) -> str:
-        found = getattr(self.record, member, None) or self.record.unknown.get(member)
-        return found if isinstance(found, str) else ""
+        return _member(self.record, member)
 
 
 def event_subjects(
@@ -146,20 +152,64 @@ def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
     return [subject]
 
 
+def subject_of(record: Model) -> str | None:
+    """Return the subject on which a server publishes an event; None for an unknown type."""
+    _, template = EVENT_SUBJECTS.get(_member(record, "type"), ("", None))
+    if template is None:
+        return None
+    return _WORDS.sub(lambda found: _word(record, found[1]), template)
+
+
+def _word(record: Model, member: str) -> str:
+    value = _member(record, member)
+    return _ACTION_WORDS.get(value, "") if member == "action" else value
+
+
+def _member(record: Model, name: str) -> str:
+    found = getattr(record, name, None) or record.unknown.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def contradiction(subject: str, record: Model) -> str:
+    """Return how the content of an event contradicts its subject, empty if it does not.
+
+    A server writes the same names into both. The permissions of a client that publishes an event
+    limit the subject only. So an event of another kind, or about another stream or consumer, is
+    forged. An import of an account may add tokens after the third one of the subject.
+    """
+    expected = subject_of(record)
+    if expected is not None:
+        _, _, tail = expected.removeprefix("$JS.EVENT.").partition(".")
+        if subject == expected or subject.endswith(f".{tail}"):
+            return ""
+        return f"its content belongs on {expected!r:.400}, not on {subject!r:.400}"
+    found = _CONSUMER_NAMES.fullmatch(subject) or _STREAM_NAMES.fullmatch(subject)
+    for name, token in found.groupdict().items() if found else ():
+        value = _member(record, name)
+        if value not in ("", token):
+            return f"its content names the {name} {value!r:.400}, its subject {token!r:.400}"
+    return ""
+
+
 def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Event:
-    """Return the event in a message; its `problem` is set if the message cannot be decoded."""
+    """Return the event in a message.
+
+    Its `problem` is set if the message cannot be decoded, or if its content contradicts its
+    subject.
+    """
     subject, _, header_size, body = frame
     raw = bytes(body[header_size:-2])
+    name = subject.decode("utf-8", "surrogateescape")
     record: Model = UnknownEvent()
-    problem = ""
     try:
         record = decode(raw)
+        problem = contradiction(name, record)
     except DecodeError as error:
         problem = str(error)
+    if problem:
         try:
-            # If the type is known but a member is invalid, keep all members undecoded.
+            # Keep all members undecoded, so that no program takes the event for one of its kind.
             record = decode(raw, UnknownEvent)
         except DecodeError:
-            pass
-    name = subject.decode("utf-8", "surrogateescape")
+            record = UnknownEvent()
     return Event(name, record, raw, missed, reconnected, problem)

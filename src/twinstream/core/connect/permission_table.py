@@ -154,7 +154,7 @@ _TABLE: Final = (
     Pattern(
         "dead_letters",
         "stream",
-        "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream}"
+        "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream} P.STREAM.MSG.GET.{stream}-dead"
         " P.CONSUMER.CREATE.{stream}-failures.dead-letters-{stream}-all"
         " P.CONSUMER.MSG.NEXT.{stream}-failures.dead-letters-{stream}-all"
         " $JS.ACK.{stream}-failures.dead-letters-{stream}-all.> dead.{stream}.>",

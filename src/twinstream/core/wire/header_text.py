@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["go_unquoted", "one_line", "valid"]
+__all__ = ["go_unquoted", "one_line", "valid", "visible"]
 
 # The control characters C0, DEL and C1. They include NUL, CR and LF, which would end a header.
 _CONTROL: Final = r"[\0-\x1f\x7f-\x9f]+"
@@ -44,3 +44,11 @@ def valid(text: str) -> str:
 def one_line(text: str) -> str:
     """Return the result of `valid` with a blank in place of each run of control characters."""
     return re.sub(_CONTROL, " ", valid(text))
+
+
+def visible(text: str) -> str:
+    """Return the text for a line of the log, quoted and escaped if it has unprintable characters.
+
+    Names and subjects of other clients may have control characters and bidirectional controls.
+    """
+    return text if text.isprintable() else repr(text)

@@ -33,7 +33,7 @@ class Tokens:
 
     def __init__(self, seed: bytes, inbox: str = INBOX) -> None:
         self._unique: Final = base62(int.from_bytes(seed, "big"))
-        self._inbox: Final = inbox
+        self.inbox_prefix: Final = inbox
         self._numbers = count(1)
 
     def next(self) -> str:
@@ -49,7 +49,7 @@ class Tokens:
 
         Callers subscribe to the subject itself, or to the subject followed by `.*`.
         """
-        return f"{self._inbox}.{self._unique}.{self.next()}"
+        return f"{self.inbox_prefix}.{self._unique}.{self.next()}"
 
     def name(self) -> str:
         """Return a unique name for a stream or consumer."""

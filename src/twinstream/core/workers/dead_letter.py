@@ -9,12 +9,16 @@ limits, a purge or a delete while they are pending acknowledgement. These are no
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Final, Literal, cast
 
+from twinstream.core.api.advisories import contradiction, subject_of
+from twinstream.core.base.digits import natural
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.header_text import one_line
+from twinstream.core.wire.header_text import one_line, valid
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_json
 from twinstream.core.wire.subjects import check_filter, check_name
@@ -38,12 +42,17 @@ __all__ = [
     "Names",
     "Part",
     "Skip",
+    "check_complete",
+    "foreign_names",
+    "is_copy",
     "is_later_message",
+    "is_letter_of",
     "is_of_earlier_stream",
     "letter_of_failure",
     "read_failure",
     "read_letter",
     "replay_request",
+    "second_subject",
     "stored_reason",
     "too_large",
 ]
@@ -63,6 +72,10 @@ _STORED: Final = "stored as a dead letter: "
 # and the server that created the advisory.
 _SKEW: Final = 1_000_000_000
 _TEXT: Final = 2000
+# The id of an advisory becomes a token of a subject and the value of a header.
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# Sequences and counts are below this number.
+_MAX_NUMBER: Final = 2**63
 
 
 @frozen(kw_only=True)
@@ -85,6 +98,8 @@ class Skip:
     """The reason why no dead letter is stored for an advisory."""
 
     reason: str
+    is_odd: bool = False
+    """Whether no server publishes such an advisory with this subject."""
 
 
 @frozen(kw_only=True)
@@ -199,6 +214,30 @@ class Names:
         return f"{place}.{created.ns:x}.{failure.stream_seq}"
 
 
+def second_subject(request: PublishRequest, failure: Failure, stored: Timestamp | None) -> str:
+    """Return where to store a dead letter if another message occupies its subject.
+
+    It is the same for the same failure. A client that knows neither the advisory nor the message
+    cannot guess it.
+    """
+    return f"{request.subject}.{failure.advisory if stored is None else f'{stored.ns:x}'}"
+
+
+def is_letter_of(found: StreamMessage, failure: Failure, original: StreamMessage | None) -> bool:
+    """Return whether a message in the stream of dead letters is the letter of a failure.
+
+    Any client may have stored it. If the original exists, the letter must be a copy of it.
+    """
+    try:
+        letter = read_letter(found)
+    except BadArgument:
+        return False
+    names = (letter.stream, letter.consumer, letter.stream_seq)
+    if names != (failure.stream, failure.consumer, failure.stream_seq):
+        return False
+    return original is None or is_copy(letter, original)
+
+
 def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
     """Return whether the stream was deleted and re-created since the failure."""
     return failure.time.ns + _SKEW < created.ns
@@ -212,23 +251,51 @@ def is_later_message(failure: Failure, stored: Timestamp) -> bool:
     return stored.ns > failure.time.ns + _SKEW
 
 
-def read_failure(data: bytes) -> Failure | Skip:
-    """Return the failure that an advisory reports, or a `Skip` if it needs no dead letter."""
+def read_failure(names: Names, subject: str, data: bytes) -> Failure | Skip:
+    """Return the failure that an advisory reports, or a `Skip` if it needs no dead letter.
+
+    Any client with the permission may publish an advisory. So an advisory counts only if its
+    content agrees with its subject, and if it is about the stream and the consumer of `names`.
+    """
     try:
         record = decode(data)
     except DecodeError as error:
-        return Skip(f"not an advisory: {error}")
+        return Skip(f"not an advisory: {str(error)!r:.400}", is_odd=True)
+    if not isinstance(record, MaxDeliver | Terminated):
+        return Skip(f"not a failure: {type(record).__name__}", is_odd=True)
+    fault = _fault(names, subject, record)
+    return Skip(fault, is_odd=True) if fault else _failure(record)
+
+
+def _fault(names: Names, subject: str, record: MaxDeliver | Terminated) -> str:
+    """Return why an advisory is not one of a server about `names`, empty if it is."""
+    if subject != subject_of(record):
+        return contradiction(subject, record) or f"published on {subject!r:.400}"
+    try:
+        check_name(record.consumer, "consumer")
+    except BadArgument as error:
+        return str(error)
+    if not _fits_header(record.consumer):
+        return f"the consumer name {record.consumer!r} contains NUL"
+    if record.stream != names.stream or names.consumer not in (None, record.consumer):
+        return f"about consumer {record.consumer!r} of stream {record.stream!r}"
+    if not _ID.fullmatch(record.id):
+        return f"the id {record.id!r:.60} is not one of a server"
+    if not 0 < record.stream_seq < _MAX_NUMBER or not 0 <= record.deliveries < _MAX_NUMBER:
+        return "its sequence or its number of deliveries is out of range"
+    return ""
+
+
+def _failure(record: MaxDeliver | Terminated) -> Failure | Skip:
     if isinstance(record, MaxDeliver):
         cause: Cause = "max_deliver"
         reason = f"delivered {record.deliveries} times without an acknowledgement"
-    elif isinstance(record, Terminated):
+    else:
         cause, reason = "terminated", record.reason or ""
         if reason in _SERVER_REASONS:
             return Skip(f"the server removed message {record.stream_seq}: {reason}")
         if reason.startswith(_STORED):
             return Skip(f"message {record.stream_seq} was stored by its worker")
-    else:
-        return Skip(f"not a failure: {type(record).__name__}")
     return Failure(
         stream=record.stream,
         consumer=record.consumer,
@@ -265,6 +332,9 @@ _ADVISORY: Final = "Dead-Advisory"
 _GONE: Final = "Dead-Gone"
 _HEADERS: Final = "Dead-Headers"
 
+# The names of headers that a server or a client of JetStream sets.
+_RESERVED: Final = "Nats-"
+
 # The part of a message to omit after an error: the message is too large, or its headers have more
 # than 64 KiB.
 _PART_OF: Final[dict[int | None, Part]] = {MESSAGE_TOO_LARGE: "data", HEADERS_TOO_LARGE: "headers"}
@@ -281,7 +351,10 @@ class DeadLetter:
     stream_seq: int
     """The sequence of the message in its stream."""
     subject: str
-    """The subject of the message, empty if the message no longer existed."""
+    """The subject of the message.
+
+    Empty if the message no longer existed, or if the subject contains NUL or is not UTF-8.
+    """
     stored_at: Timestamp | None
     """When the message was stored in its stream; None if the message no longer existed."""
     data: bytes
@@ -325,7 +398,8 @@ def letter_of_failure(
     if gone:
         headers[_GONE] = _line(gone)
     if original is not None:
-        headers[_SUBJECT] = original.subject
+        if _fits_header(original.subject):
+            headers[_SUBJECT] = original.subject
         headers[_STORED_AT] = original.time.rfc3339()
         if original.headers and "headers" not in without:
             headers[_HEADERS] = _as_text(original.headers)
@@ -335,6 +409,11 @@ def letter_of_failure(
         headers=headers,
         msg_id=failure.advisory or None,
     )
+
+
+def _fits_header(text: str) -> bool:
+    # A server accepts subjects and names with NUL, or with bytes that are not UTF-8.
+    return "\0" not in text and valid(text) == text
 
 
 def _as_text(headers: Headers) -> str:
@@ -373,22 +452,29 @@ def read_letter(message: StreamMessage) -> DeadLetter:
             seq=message.seq,
             stream=headers[_STREAM],
             consumer=headers[_CONSUMER],
-            stream_seq=int(headers[_SEQUENCE]),
+            stream_seq=_number(headers[_SEQUENCE], 1),
             subject=headers.get(_SUBJECT, ""),
             stored_at=Timestamp.parse(stored_at) if stored_at is not None else None,
             data=message.data,
             headers=_original_headers(headers.get(_HEADERS)),
             cause=headers[_CAUSE],
             reason=headers[_REASON],
-            deliveries=int(headers[_DELIVERIES]),
+            deliveries=_number(headers[_DELIVERIES], 0),
             failed_at=Timestamp.parse(headers[_FAILED_AT]),
             gone=headers.get(_GONE, ""),
             place=message.subject,
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadArgument(
-            f"message {message.seq} of {message.stream} is not a dead letter: {error!r}"
+            f"message {message.seq} of {message.stream} is not a dead letter: {error!r:.400}"
         ) from error
+
+
+def _number(text: str, least: int) -> int:
+    number = natural(text)
+    if number is None or not least <= number < _MAX_NUMBER:
+        raise ValueError(f"{text!r:.60} is not a number from {least}")
+    return number
 
 
 def _original_headers(text: str | None) -> Headers:
@@ -410,23 +496,64 @@ def _listed(loaded: object) -> list[object]:
     return cast("list[object]", loaded)
 
 
-def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:
-    """Return a request to publish the message of a dead letter again.
+def replay_request(letter: DeadLetter, subject: str, stream: str | None) -> PublishRequest:
+    """Return a request to publish the message of a dead letter again on `subject`.
 
-    Its subject is the original subject, or `subject`. `Nats-…` headers of the original message are
-    omitted, because they applied to its first publication. The message id names the letter, so that
-    a replay that is repeated within the duplicate window is stored once. Raises `BadArgument` if
-    the letter lacks a part of the message.
+    Only `stream` stores it, if given. `Nats-…` headers of the original message are omitted, because
+    they applied to its first publication. The message id names the letter, so that a replay that is
+    repeated within the duplicate window is stored once. It contains a digest of the letter, so that
+    a client that does not read the letter cannot publish a message with this id before.
     """
-    if letter.gone:
-        raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {letter.gone}")
     kept: dict[str, list[str]] = {}
     for name, value in letter.headers.pairs:
-        if not name.startswith("Nats-"):
+        if not name.startswith(_RESERVED):
             kept.setdefault(name, []).append(value)
     return PublishRequest(
-        subject=subject or letter.subject,
+        subject=subject,
         data=letter.data,
         headers=kept or None,
-        msg_id=f"replay of {letter.place} {letter.seq}",
+        msg_id=f"replay of {letter.place} {letter.seq} {_digest(letter)}",
+        expected_stream=stream,
     )
+
+
+def _digest(letter: DeadLetter) -> str:
+    times = [time.ns for time in (letter.failed_at, letter.stored_at) if time is not None]
+    return sha256(f"{times} {letter.reason}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def check_complete(letter: DeadLetter) -> None:
+    """Raise `BadArgument` if a dead letter lacks a part of its message."""
+    if letter.gone:
+        raise BadArgument(
+            f"dead letter {letter.seq} cannot be replayed: {one_line(letter.gone)!r:.400}"
+        )
+
+
+def foreign_names(names: Names, letter: DeadLetter) -> str:
+    """Return the stream or consumer of a dead letter that is not one of `names`, else empty."""
+    if letter.stream != names.stream:
+        return f"stream {letter.stream!r:.200}"
+    if names.consumer not in (None, letter.consumer):
+        return f"consumer {letter.consumer!r:.200}"
+    return ""
+
+
+def is_copy(letter: DeadLetter, original: StreamMessage) -> bool:
+    """Return whether a message, read at the sequence of a dead letter, is its original.
+
+    Any client may write a letter, and a re-created stream may have another message with the same
+    sequence. `Nats-…` headers do not count, because a server adds some at a delivery.
+    """
+    subject = original.subject if _fits_header(original.subject) else ""
+    if subject != letter.subject or original.time != letter.stored_at:
+        return False
+    # A letter with a `gone` reason may lack the data, the headers, or both.
+    lacks_data = letter.gone and not letter.data
+    lacks_headers = letter.gone and not letter.headers
+    same_data = lacks_data or letter.data == original.data
+    return same_data and (lacks_headers or _own(letter.headers) == _own(original.headers))
+
+
+def _own(headers: Headers) -> list[tuple[str, str]]:
+    return [pair for pair in headers.pairs if not pair[0].startswith(_RESERVED)]
