@@ -19,24 +19,28 @@ _SILENCE: Final = 5.0
 class Inbox:
     """A subscription for the responses to all requests of a reader.
 
-    Each request has a reply subject with its own token.
+    Each request has a reply subject with its own token. `owner` names the reader in the warning for
+    a program that drops the reader without closing it.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, owner: str) -> None:
         self._api: Final = api
+        self._owner: Final = owner
         self._prefix = ""
         self._box: Box | None = None
         self._patience = min(_SILENCE, api.timeout)
 
-    async def open(self, subject: bytes) -> tuple[Box, str]:
+    async def open(self, subject: bytes, farewell: bytes = b"") -> tuple[Box, str]:
         """Return the mailbox, and a new reply subject for a request to `subject`.
 
-        Subscribe to the inbox if that is not done yet.
+        Subscribe to the inbox if that is not done yet. `farewell` is the subject of an API request
+        that is sent if the reader is dropped without closing it.
         """
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = await self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
-        self._box.asks = subject
+            self._box.owner = self._owner
+        self._box.asks, self._box.farewell = subject, farewell
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     async def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:

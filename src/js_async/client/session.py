@@ -220,6 +220,7 @@ class Session:
     async def _close_all(self, cause: BaseException | None) -> None:
         self.is_connected = False
         self._mailboxes.pause()
+        self._mailboxes.is_ended = True
         self._end = cause
         await self._link.close()
         # End a handshake in progress.
@@ -345,7 +346,8 @@ class Session:
             now, boxes = monotonic(), self._boxes
             for sid in touched:
                 # This is None if the mailbox was just closed.
-                box = boxes.get(sid)
+                weak = boxes.get(sid)
+                box = weak() if weak is not None else None
                 if box is not None:
                     box.heard_at = now
                     box.signal.set()

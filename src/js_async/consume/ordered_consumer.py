@@ -11,6 +11,7 @@ from js_async.api.create_update import create_consumer
 from js_async.consume.consumer_recovery import Missing
 from js_async.consume.messages import Messages
 from js_async.consume.pull_subscription import PullChannels
+from js_async.runtime.concurrency import shielded
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -87,13 +88,17 @@ class OrderedConsumer:
             # same connection.
             self._unwanted = [name for name in self._unwanted if name not in unwanted]
         read.made(info)
-        channels = PullChannels(api, self._stream, info.name)
+        owner, farewell = f"{self._stream}: an ordered read", self._deletion(info.name)
+        channels = PullChannels(api, self._stream, info.name, owner, farewell)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = Messages(
             missing, limits, None, self._on_report, give_back=False, fragile=True
         )
         self._unsure = None
+        # Subscribe now: if the read is dropped before its first message, the end of the
+        # subscription deletes the consumer.
+        await self.messages._open()
         return self.messages
 
     def _limits_now(self, stop_after: int | None) -> PullLimits:
@@ -128,8 +133,13 @@ class OrderedConsumer:
         """Leave the current consumer and delete all consumers that may exist on the server.
 
         While disconnected, wait for the connection for at most one second. The server deletes the
-        remaining consumers after `inactive_threshold`.
+        remaining consumers after `inactive_threshold`. If the caller is cancelled, this continues
+        in the background.
         """
+        if self.messages is not None or self._unsure is not None or self._unwanted:
+            await shielded(self._end)
+
+    async def _end(self) -> None:
         await self.leave()
         if self._unsure is not None:
             self._unwanted.append(self._unsure)
@@ -160,5 +170,8 @@ class OrderedConsumer:
 
         The leader of the consumer may be down, so that no response comes.
         """
-        subject = self._api.subjects.consumer("DELETE", self._stream, name)
-        await self._api.transport.send(subject.encode(), b"", b"", b"")
+        await self._api.transport.send(self._deletion(name), b"", b"", b"")
+
+    def _deletion(self, name: str) -> bytes:
+        """Return the subject of the request that deletes a consumer."""
+        return self._api.subjects.consumer("DELETE", self._stream, name).encode()

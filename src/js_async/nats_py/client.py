@@ -10,14 +10,17 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from js_async.client.requests import Replies
+from js_async.client.subscriptions import warn_of_drop
 from js_async.client.transport import Box
 from js_async.jetstream import JetStream
 from js_async.nats_py.parser import OwnParser, take_over
-from js_async.runtime.concurrency import Forks, Signal, shielded, sleep
+from js_async.runtime.concurrency import Forks, Signal, here, shielded, sleep, soon, spawn
 from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.connect.handshake import ServerInfo, read_denied
 from twinstream.core.connect.mailbox import Mailbox
@@ -112,7 +115,9 @@ class NatsPyTransport:
         self._tokens: Final = Tokens(secrets.token_bytes(16), inbox)
         self._last_error: Exception | None = client.last_error
         self._subscriptions: dict[bytes, Subscription] = {}
-        self._boxes: dict[bytes, Box] = {}
+        # Weak references: a mailbox that its owner has dropped ends its subscription.
+        self._boxes: dict[bytes, ref[Box]] = {}
+        self._home: Final = here()
         self._numbers = 0
         self.parser: OwnParser | None = None
         self._replies: Final = Replies(self, on_call)
@@ -218,7 +223,8 @@ class NatsPyTransport:
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
         take = box.frames.append if sink is None else sink(box)
         callback = _receiver(box, take)
-        self._boxes[sid] = box
+        box.on_drop = self._dropped
+        self._boxes[sid] = ref(box)
         try:
             self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]
                 subject.decode(), queue.decode(), cb=callback
@@ -246,7 +252,33 @@ class NatsPyTransport:
             else:
                 await self._close(box, settle)
 
+    def _dropped(self, box: Box) -> None:
+        """End the subscription of a mailbox whose owner was dropped.
+
+        Called by the garbage collector, in any thread and at any point of the program.
+        """
+        subscription = self._subscriptions.pop(box.sid, None)
+        self._boxes.pop(box.sid, None)
+        if subscription is None or self._forks != Forks.count or self._client.is_closed:
+            return
+        work = partial(self._part, subscription, box.farewell)
+        soon(lambda: spawn(work, "twinstream-farewell"), self._home)
+        warn_of_drop(box)
+
+    async def _part(self, subscription: Subscription, farewell: bytes) -> None:
+        """End the subscription of a dropped mailbox, and send its farewell."""
+        from nats.errors import Error
+
+        if self.parser is not None:
+            self.parser.forget(subscription)
+        # If the client is closed or drains now, all its subscriptions end.
+        with suppress(Error):
+            await subscription.unsubscribe()
+            if farewell:
+                await self._client.publish(farewell.decode())
+
     async def _close(self, box: Box, settle: bool) -> None:
+        box.on_drop = None
         subscription = self._subscriptions.pop(box.sid, None)
         self._boxes.pop(box.sid, None)
         # A client that drains ends all its subscriptions.
@@ -298,7 +330,8 @@ class NatsPyTransport:
             return
         error = PermissionDenied(str(last))
         # nats-py converts the server's error text to lower case.
-        boxes = [box for box in self._boxes.values() if box.is_refused(denied, lower=True)]
+        found = [each() for each in list(self._boxes.values())]
+        boxes = [box for box in found if box is not None and box.is_refused(denied, lower=True)]
         for box in boxes:
             box.refuse(error)
         self._replies.deny(denied, boxes, error)
@@ -346,10 +379,14 @@ def _block(headers: dict[str, str]) -> bytes:
 
 
 def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
+    weak = ref(box)
+
     async def receive(message: Msg) -> None:
         take(_frame(message))
-        box.heard_at = monotonic()
-        box.signal.set()
+        box = weak()
+        if box is not None:
+            box.heard_at = monotonic()
+            box.signal.set()
 
     return receive
 

@@ -97,9 +97,13 @@ class Channel(Protocol):
     ) -> Box:
         """Subscribe, and return the mailbox that collects the arriving frames.
 
+        The subscription ends when the mailbox is closed, or dropped by the caller. For a mailbox
+        that is dropped, `Mailbox.owner` and `Mailbox.farewell` decide what happens then.
+
         If `sink` is given, it is called with the mailbox and returns a function. Arriving frames
         are passed to this function instead of the mailbox. They do not change the mailbox's
-        `signal` and `heard_at`.
+        `signal` and `heard_at`. The function must not refer to the mailbox or its owner, or the
+        garbage collector cannot end the subscription.
         """
         ...
 
