@@ -247,6 +247,14 @@ def on_the_server(server):
     return {each["cid"]: sorted(each.get("subscriptions_list", ())) for each in clients}
 
 
+async def left(connection, server):
+    """Return the number of subscriptions of a connection, after a garbage collection."""
+    gc.collect()
+    await connection.flush(20)
+    clients, number = on_the_server(server), connection.server_info.client_id
+    return max(connection.stats.subscriptions, len(clients[number]))
+
+
 async def used(server, name, use):
     """Repeat a use, and check that it leaves nothing behind. Return the texts of the warnings."""
     async with js.connect(server.url) as connection:
@@ -257,22 +265,16 @@ async def used(server, name, use):
             # The first use subscribes to inboxes that the connection keeps.
             await use(place)
 
-            async def left():
-                gc.collect()
-                await connection.flush(20)
-                clients, number = on_the_server(server), connection.server_info.client_id
-                return max(connection.stats.subscriptions, len(clients[number]))
-
             async def has_left(most):
-                return await left() <= most
+                return await left(connection, server) <= most
 
             await eventually(has_left, MOST_KEPT)
-            kept = await left()
+            kept = await left(connection, server)
             for _ in range(REPEATS):
                 await use(place)
 
             async def is_clean():
-                return await left() <= kept and await place.consumers() == ["c"]
+                return await left(connection, server) <= kept and await place.consumers() == ["c"]
 
             await eventually(is_clean)
         await place.remove()

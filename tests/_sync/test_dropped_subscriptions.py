@@ -248,6 +248,14 @@ def on_the_server(server):
     return {each["cid"]: sorted(each.get("subscriptions_list", ())) for each in clients}
 
 
+def left(connection, server):
+    """Return the number of subscriptions of a connection, after a garbage collection."""
+    gc.collect()
+    connection.flush(20)
+    clients, number = on_the_server(server), connection.server_info.client_id
+    return max(connection.stats.subscriptions, len(clients[number]))
+
+
 def used(server, name, use):
     """Repeat a use, and check that it leaves nothing behind. Return the texts of the warnings."""
     with js.connect(server.url) as connection:
@@ -258,22 +266,16 @@ def used(server, name, use):
             # The first use subscribes to inboxes that the connection keeps.
             use(place)
 
-            def left():
-                gc.collect()
-                connection.flush(20)
-                clients, number = on_the_server(server), connection.server_info.client_id
-                return max(connection.stats.subscriptions, len(clients[number]))
-
             def has_left(most):
-                return left() <= most
+                return left(connection, server) <= most
 
             eventually(has_left, MOST_KEPT)
-            kept = left()
+            kept = left(connection, server)
             for _ in range(REPEATS):
                 use(place)
 
             def is_clean():
-                return left() <= kept and place.consumers() == ["c"]
+                return left(connection, server) <= kept and place.consumers() == ["c"]
 
             eventually(is_clean)
         place.remove()

@@ -99,6 +99,7 @@ class Session:
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
+        self.part: Final = self._mailboxes.part
         self._boxes: Final = self._mailboxes.boxes
         self._parser = self._mailboxes.parser()
         self._info = ServerInfo({})

@@ -126,16 +126,17 @@ class Mailboxes:
         self.forget(box)
         if self.is_ended:
             return
-        commands = unsubscribe_command(box.sid)
-        if box.farewell:
-            commands += publish_command(box.farewell, b"", b"", b"")
-        soon(partial(self._say, commands), self._home)
+        soon(partial(self._leave, unsubscribe_command(box.sid)), self._home)
         warn_of_drop(box)
 
-    def _say(self, commands: bytes) -> None:
-        # While the client is disconnected, there is no subscription to end.
+    def part(self, subject: bytes) -> None:
+        """Publish an empty message, unless the client is disconnected; see `Channel.part`."""
+        if not (self.is_ended or self._link.is_inherited):
+            soon(partial(self._leave, publish_command(subject, b"", b"", b"")), self._home)
+
+    def _leave(self, command: bytes) -> None:
         if self.is_open:
-            self._link.leave(commands)
+            self._link.leave(command)
 
     def unsubscribe(self, box: Box) -> None:
         """Send the UNSUB of a removed mailbox."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -261,21 +261,26 @@ class NatsPyTransport:
         self._boxes.pop(box.sid, None)
         if subscription is None or self._forks != Forks.count or self._client.is_closed:
             return
-        work = partial(self._part, subscription, box.farewell)
-        soon(lambda: spawn(work, "twinstream-farewell"), self._home)
-        warn_of_drop(box)
-
-    async def _part(self, subscription: Subscription, farewell: bytes) -> None:
-        """End the subscription of a dropped mailbox, and send its farewell."""
-        from nats.errors import Error
-
         if self.parser is not None:
             self.parser.forget(subscription)
-        # If the client is closed or drains now, all its subscriptions end.
-        with suppress(Error):
-            await subscription.unsubscribe()
-            if farewell:
-                await self._client.publish(farewell.decode())
+        self._later(subscription.unsubscribe)
+        warn_of_drop(box)
+
+    def part(self, subject: bytes) -> None:
+        """Publish an empty message soon; see `Channel.part`."""
+        if self._forks == Forks.count and not self._client.is_closed:
+            self._later(partial(self._client.publish, subject.decode()))
+
+    def _later(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a call of the client in its event loop. Its errors are ignored."""
+        from nats.errors import Error
+
+        async def run() -> None:
+            # If the client is closed or drains, its subscriptions have ended.
+            with suppress(Error):
+                await work()
+
+        soon(lambda: spawn(run, "twinstream-farewell"), self._home)
 
     async def _close(self, box: Box, settle: bool) -> None:
         box.on_drop = None

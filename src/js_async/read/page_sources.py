@@ -194,6 +194,12 @@ class ConsumerPages:
         # Whether the next message exceeds the byte limit of a page.
         self._whole = False
 
+    def __del__(self) -> None:
+        # `close` clears the names. They are missing if `__init__` was interrupted.
+        name = getattr(self, "_name", "") or getattr(self, "_unsure", "")
+        if name:
+            self._api.transport.part(self._deletion(name).encode())
+
     async def open(self, seq: int) -> None:
         """Create the consumer, starting at `seq`, unless it exists."""
         await self._api.transport.ready(self._api.deadline())
@@ -205,7 +211,7 @@ class ConsumerPages:
         transport = self._api.transport
         await self.open(ask.seq)
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
-        box, reply = await self._inbox.open(subject, self._deletion(self._name).encode())
+        box, reply = await self._inbox.open(subject)
         body: dict[str, Any] = {"batch": ask.batch, "no_wait": True, "max_bytes": ask.max_bytes}
         if self._has_list:
             body = {"batch": min(ask.batch, self._few), "no_wait": True}

@@ -31,17 +31,16 @@ class Inbox:
         self._box: Box | None = None
         self._patience = min(_SILENCE, api.timeout)
 
-    def open(self, subject: bytes, farewell: bytes = b"") -> tuple[Box, str]:
+    def open(self, subject: bytes) -> tuple[Box, str]:
         """Return the mailbox, and a new reply subject for a request to `subject`.
 
-        Subscribe to the inbox if that is not done yet. `farewell` is the subject of an API request
-        that is sent if the reader is dropped without closing it.
+        Subscribe to the inbox if that is not done yet.
         """
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
             self._box.owner = self._owner
-        self._box.asks, self._box.farewell = subject, farewell
+        self._box.asks = subject
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:

@@ -58,6 +58,13 @@ class OrderedConsumer:
         self.messages: Messages | None = None
         """The iterator of the current consumer, or None if there is none."""
 
+    def __del__(self) -> None:
+        # If `__init__` was interrupted, attributes are missing, and there is no consumer.
+        names = list(getattr(self, "_unwanted", ()))
+        if names or getattr(self, "messages", None) or getattr(self, "_unsure", None):
+            for name in {*names, self._read.name}:
+                self._api.transport.part(self._deletion(name))
+
     def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
         """Delete earlier consumers, create the next consumer and return its iterator.
 
@@ -89,16 +96,15 @@ class OrderedConsumer:
             # same connection.
             self._unwanted = [name for name in self._unwanted if name not in unwanted]
         read.made(info)
-        owner, farewell = f"{self._stream}: an ordered read", self._deletion(info.name)
-        channels = PullChannels(api, self._stream, info.name, owner, farewell)
+        owner = f"{self._stream}: an ordered read"
+        channels = PullChannels(api, self._stream, info.name, owner)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = Messages(
             missing, limits, None, self._on_report, give_back=False, fragile=True
         )
         self._unsure = None
-        # Subscribe now: if the read is dropped before its first message, the end of the
-        # subscription deletes the consumer.
+        # Subscribe now, so that a read that is dropped before its first message causes a warning.
         self.messages._open()
         return self.messages
 

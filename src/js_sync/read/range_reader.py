@@ -142,6 +142,9 @@ class RangeReader:
                 if len(page):
                     self._finished = page
                     self._look_ahead()
+                    if isinstance(self._read.step, Finished):
+                        # The caller may not ask for another page.
+                        self._source.close(wait=False)
             elif isinstance(step, AskLeader):
                 seq = self._ask_leader(step.seq)
                 if seq is None and self._read.end > HIDDEN_FROM and not self._read.is_open:

@@ -47,7 +47,6 @@ class Mailbox(Generic[S]):
         "__weakref__",
         "asks",
         "error",
-        "farewell",
         "frames",
         "heard_at",
         "on_drop",
@@ -73,9 +72,6 @@ class Mailbox(Generic[S]):
         # What the program should have closed, for the warning if the mailbox is dropped while it is
         # open. Empty if its owner warns itself, or is always closed.
         self.owner = ""
-        # The subject of an API request that is sent if the mailbox is dropped while it is open,
-        # such as the deletion of the consumer that serves the owner; or empty.
-        self.farewell = b""
         # Called with the mailbox if it is dropped while it is open. None after it was closed.
         self.on_drop: Callable[[Self], None] | None = None
 
