@@ -97,10 +97,9 @@ async def everywhere(
 
             async def is_clean() -> bool:
                 gc.collect()
-                return (
-                    await left(connection, server) <= MOST_KEPT
-                    and await place.consumers() == ["c"]
-                )
+                return await left(connection, server) <= MOST_KEPT and await place.consumers() == [
+                    "c"
+                ]
 
             for stop_at in range(1, MANY):
                 reached, _ = await cancelled_at(use(place), stop_at, way)

@@ -29,9 +29,9 @@ _LOG: Final = Log("consumer")
 class PullChannel:
     """A subscription for the responses to pull requests.
 
-    One fetch or iterator uses it at a time. `owner` is that of the mailbox. Messages arrive with their stored subject, so only the
-    subscription shows to which request they belong. Statuses arrive with the reply subject of the
-    request that they answer.
+    One fetch or iterator uses it at a time. `owner` is that of the mailbox. Messages arrive with
+    their stored subject, so only the subscription shows to which request they belong. Statuses
+    arrive with the reply subject of the request that they answer.
     """
 
     def __init__(
