@@ -51,6 +51,7 @@ TREES = {
         "test_kv_nats_py.py": "asyncio only: buckets over nats-py",
         "test_groups_nats_py.py": "asyncio only: consumer groups over nats-py",
         "test_asyncio_only.py": "asyncio only: event loops and task cancellation",
+        "test_cancelled_subscriptions.py": "asyncio only: task cancellation",
     },
 }
 

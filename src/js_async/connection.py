@@ -192,7 +192,8 @@ class Connection(Owned, BlockHint):
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
         self._session: Final = Session(options, self._tell, on_call)
-        self._subscriptions: dict[int, Subscription] = {}
+        # Weak references: a subscription that the program has dropped ends.
+        self._subscriptions: dict[int, ref[Subscription]] = {}
         self._sweep_at = _FIRST_SWEEP
 
     async def _start(self) -> None:
@@ -286,7 +287,7 @@ class Connection(Owned, BlockHint):
         """
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
-        subscriptions = list(listed.values())
+        subscriptions = [each for weak in listed.values() if (each := weak()) is not None]
         boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
             # Close all mailboxes at once. Closing each by itself would take a round trip for each.
@@ -423,7 +424,7 @@ class Connection(Owned, BlockHint):
 
     async def _open(self, subscription: Subscription) -> Subscription:
         await subscription._open()
-        self._subscriptions[id(subscription)] = subscription
+        self._subscriptions[id(subscription)] = ref(subscription)
         if len(self._subscriptions) >= self._sweep_at:
             self._sweep()
         return subscription
@@ -435,8 +436,9 @@ class Connection(Owned, BlockHint):
         the whole table for each new subscription would take minutes with 100,000 subscriptions.
         """
         # Remove them one by one, because other callers may subscribe meanwhile.
-        for key, each in list(self._subscriptions.items()):
-            if each.is_closed:
+        for key, weak in list(self._subscriptions.items()):
+            each = weak()
+            if each is None or each.is_closed:
                 self._subscriptions.pop(key, None)
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._subscriptions))
 

@@ -99,9 +99,9 @@ async def test_draining_waits_for_the_server_once():
 
     with FakeServer(script) as server:
         connection = await js.connect(server.url)
-        for number in range(3):
-            await connection.subscribe(f"news.{number}")
+        subscriptions = [await connection.subscribe(f"news.{number}") for number in range(3)]
         await connection.drain(10)
+        assert all(each.is_ended for each in subscriptions)
         lines = [each.line for each in server.operations("^UNSUB|^PING")]
         assert lines[1:5] == ["UNSUB 1", "UNSUB 2", "UNSUB 3", "PING"]
 

@@ -153,7 +153,7 @@ async def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
     with FakeServer(deaf, welcome) as server:
         options = {"ping_interval": 0.3, "reconnect": QUICK}
         async with js.connect(server.url, **options) as connection:
-            await connection.subscribe("x")
+            subscription = await connection.subscribe("x")
 
             async def is_deaf():
                 return server.reached("deaf")
@@ -161,6 +161,7 @@ async def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
             async def publish():
                 await eventually(is_deaf)
                 await connection.publish("big", bytes(1 << 25))
+                assert not subscription.is_closed
 
             async def mended():
                 await eventually(second_link, connection)

@@ -80,8 +80,8 @@ def test_unusable_announced_address_does_not_delay_a_reconnect(announced):
     with FakeServer(first, welcome) as server:
         policy = js.ReconnectPolicy(attempts=3, wait=0.01, max_wait=0.05)
         with js.connect(server.url, reconnect=policy) as connection:
-            connection.subscribe("x")
-            eventually(second_link, connection)
+            with connection.subscribe("x"):
+                eventually(second_link, connection)
 
 
 @pytest.mark.parametrize("error", [UnicodeError("no label"), ValueError("odd"), OverflowError()])
@@ -112,8 +112,8 @@ def test_connection_that_breaks_at_once_is_not_retried_in_a_loop(server_factory)
     events = []
     with server_factory("max_control_line: 300", jetstream=False) as server:
         connection = js.connect(server.url, reconnect=policy, on_event=events.append)
-        connection.subscribe("x" * 1000)
-        eventually(closed_for_good, connection)
+        with connection.subscribe("x" * 1000):
+            eventually(closed_for_good, connection)
         assert connection.epoch == 5
     assert isinstance(events[-1], js.Closed)
     assert "gave up after 4 rounds" in events[-1].cause

@@ -154,7 +154,7 @@ def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
     with FakeServer(deaf, welcome) as server:
         options = {"ping_interval": 0.3, "reconnect": QUICK}
         with js.connect(server.url, **options) as connection:
-            connection.subscribe("x")
+            subscription = connection.subscribe("x")
 
             def is_deaf():
                 return server.reached("deaf")
@@ -162,6 +162,7 @@ def test_a_peer_that_reads_nothing_is_given_up_though_a_write_is_stuck():
             def publish():
                 eventually(is_deaf)
                 connection.publish("big", bytes(1 << 25))
+                assert not subscription.is_closed
 
             def mended():
                 eventually(second_link, connection)

@@ -454,9 +454,9 @@ def test_the_end_of_the_events_of_a_connection_stays_the_end():
     with FakeServer(script) as server:
         connection = js.connect(server.url)
         events = connection.events()
-        connection.subscribe("ready")
-        eventually(lambda: "1 unread" in repr(events))
-        connection.close()
+        with connection.subscribe("ready"):
+            eventually(lambda: "1 unread" in repr(events))
+            connection.close()
         with hooked("events: event taken", once(lambda: taken.append(events.next(10)))):
             assert isinstance(events.next(10), js.ServerReported)
         assert [type(event) for event in taken] == [js.Closed]

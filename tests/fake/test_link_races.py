@@ -75,8 +75,10 @@ def test_subscription_created_during_a_connect_is_sent():
         peer.reach("late")
         peer.until_left(timeout=30)
 
+    kept = []
+
     def meanwhile(connection, _):
-        connection.subscribe("late")
+        kept.append(connection.subscribe("late"))
 
     with reconnected(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("late"))

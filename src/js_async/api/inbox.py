@@ -19,11 +19,13 @@ _SILENCE: Final = 5.0
 class Inbox:
     """A subscription for the responses to all requests of a reader.
 
-    Each request has a reply subject with its own token.
+    Each request has a reply subject with its own token. `owner` names the reader in the warning for
+    a program that drops the reader without closing it.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, owner: str) -> None:
         self._api: Final = api
+        self._owner: Final = owner
         self._prefix = ""
         self._box: Box | None = None
         self._patience = min(_SILENCE, api.timeout)
@@ -36,6 +38,7 @@ class Inbox:
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = await self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
+            self._box.owner = self._owner
         self._box.asks = subject
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 

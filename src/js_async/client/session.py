@@ -99,6 +99,7 @@ class Session:
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
+        self.part: Final = self._mailboxes.part
         self._boxes: Final = self._mailboxes.boxes
         self._parser = self._mailboxes.parser()
         self._info = ServerInfo({})
@@ -220,6 +221,7 @@ class Session:
     async def _close_all(self, cause: BaseException | None) -> None:
         self.is_connected = False
         self._mailboxes.pause()
+        self._mailboxes.is_ended = True
         self._end = cause
         await self._link.close()
         # End a handshake in progress.
@@ -345,7 +347,8 @@ class Session:
             now, boxes = monotonic(), self._boxes
             for sid in touched:
                 # This is None if the mailbox was just closed.
-                box = boxes.get(sid)
+                weak = boxes.get(sid)
+                box = weak() if weak is not None else None
                 if box is not None:
                     box.heard_at = now
                     box.signal.set()

@@ -1,14 +1,22 @@
-"""The subscriptions of a connection. They are sent to the server again after each reconnect."""
+"""The subscriptions of a connection. They are sent to the server again after each reconnect.
+
+A subscription lives as long as its mailbox. The connection has only weak references to mailboxes:
+if the object that uses a mailbox is dropped, or interrupted before it has stored the mailbox, the
+garbage collector ends the subscription.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Final
+from weakref import ref
 
 from js_async.client.failed_messages import FailedMessages
 from js_async.client.transport import Box
-from js_async.runtime.concurrency import Signal
+from js_async.runtime.concurrency import Signal, here, soon
 from js_async.runtime.socket_link import Link
 from twinstream.core.connect.connection_events import MessagesDropped
 from twinstream.core.connect.handshake import Denied
@@ -18,12 +26,27 @@ from twinstream.core.wire.protocol import (
     ByteTaker,
     Parser,
     Sink,
+    publish_command,
     subscribe_command,
     unsubscribe_command,
 )
 from twinstream.errors import TwinstreamError
 
-__all__ = ["Mailboxes"]
+__all__ = ["Mailboxes", "warn_of_drop"]
+
+
+def warn_of_drop(box: Box) -> None:
+    """Warn that the program dropped the owner of an open mailbox without closing it.
+
+    Does nothing if the subscription was refused: the owner has then raised the error.
+    """
+    if box.owner and box.error is None:
+        warnings.warn(
+            f"{box.owner} was not closed, so the garbage collector has ended it. Use it in a `with`"
+            " block, or close it",
+            ResourceWarning,
+            stacklevel=3,
+        )
 
 
 class Mailboxes:
@@ -40,14 +63,24 @@ class Mailboxes:
         self._sids = count(1)
         self.is_open = False
         """Whether the server has authenticated the client. It accepts no commands before that."""
-        self.boxes: Final[dict[bytes, Box]] = {}
+        self.is_ended = False
+        """Whether the connection was closed. Then no subscription exists, and none is reported."""
+        self.boxes: Final[dict[bytes, ref[Box]]] = {}
+        self._home: Final = here()
+        self._parser: Parser | None = None
         self._sinks: Final[dict[bytes, Sink]] = {}
         self._cutters: Final[list[ByteTaker]] = []
         self._silent: Final[set[bytes]] = set()
 
     def parser(self) -> Parser:
         """Return the parser for the bytes of a new TCP connection."""
-        return Parser(self._sinks, self._cutters, self._silent, self._failed.note)
+        self._parser = Parser(self._sinks, self._cutters, self._silent, self._failed.note)
+        return self._parser
+
+    def all(self) -> list[Box]:
+        """Return the open mailboxes, in the order in which they were opened."""
+        found = [each() for each in list(self.boxes.values())]
+        return [box for box in found if box is not None]
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
         """Add a mailbox; subscribe now or after the next connect. See `Channel.open_mailbox`."""
@@ -60,7 +93,8 @@ class Mailboxes:
         else:
             self._sinks[sid] = sink(box)
             self._silent.add(sid)
-        self.boxes[sid] = box
+        box.on_drop = self._dropped
+        self.boxes[sid] = ref(box)
         if self.is_open:
             self._link.write(subscribe_command(subject, queue, sid))
         return box
@@ -77,7 +111,32 @@ class Mailboxes:
 
         The mailbox's sink receives messages until `forget`.
         """
-        return self.boxes.pop(box.sid, None) is not None
+        was_open = self.boxes.pop(box.sid, None) is not None
+        box.on_drop = None
+        return was_open
+
+    def _dropped(self, box: Box) -> None:
+        """End the subscription of a mailbox whose owner was dropped.
+
+        Called by the garbage collector, in any thread and at any point of the program. So this
+        takes no lock, and it does not wait.
+        """
+        if self._link.is_inherited or self.boxes.pop(box.sid, None) is None:
+            return
+        self.forget(box)
+        if self.is_ended:
+            return
+        soon(partial(self._leave, unsubscribe_command(box.sid)), self._home)
+        warn_of_drop(box)
+
+    def part(self, subject: bytes) -> None:
+        """Publish an empty message, unless the client is disconnected; see `Channel.part`."""
+        if not (self.is_ended or self._link.is_inherited):
+            soon(partial(self._leave, publish_command(subject, b"", b"", b"")), self._home)
+
+    def _leave(self, command: bytes) -> None:
+        if self.is_open:
+            self._link.leave(command)
 
     def unsubscribe(self, box: Box) -> None:
         """Send the UNSUB of a removed mailbox."""
@@ -89,13 +148,15 @@ class Mailboxes:
         self._sinks.pop(box.sid, None)
         self._silent.discard(box.sid)
         self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
+        if self._parser is not None:
+            self._parser.forget(box.sid)
         box.signal.set()
 
     def subscribe(self) -> None:
         """Subscribe all mailboxes after a connect."""
         # Set this before reading the table: `open` sends the SUB of any mailbox added afterwards.
         self.is_open = True
-        for box in list(self.boxes.values()):
+        for box in self.all():
             # This server may permit a subscription that an earlier server refused.
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
@@ -105,7 +166,7 @@ class Mailboxes:
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:
         """Record a refusal of the server; return the mailboxes whose subscription it refused."""
-        boxes = list(self.boxes.values())
+        boxes = self.all()
         if denied.subject:
             boxes = [box for box in boxes if box.is_refused(denied)]
         else:
@@ -122,5 +183,5 @@ class Mailboxes:
 
     def wake(self) -> None:
         """Set the signals of all mailboxes, because the connection state has changed."""
-        for box in list(self.boxes.values()):
+        for box in self.all():
             box.signal.set()

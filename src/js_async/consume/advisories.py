@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
+from weakref import ref
 
 from js_async.client.transport import Box, Transport
 from js_async.consume.iterator import Iteration
@@ -66,6 +67,9 @@ class Events(Iteration[Event]):
         try:
             for subject in self.subjects:
                 box = await self._transport.open_mailbox(subject.encode(), sink=self._sink)
+                if not self._boxes:
+                    # One warning is enough for all subjects.
+                    box.owner = f"the iterator over the events on {self._source}"
                 self._boxes.append(box)
         except BaseException:
             await self.close()
@@ -77,15 +81,22 @@ class Events(Iteration[Event]):
             # when the connection state changes.
             self._signal = box.signal
 
+        weak = ref(self)
+
         def take(frame: Frame) -> None:
-            if len(self._frames) < self._max_pending:
-                missed, self._missed = self._missed, 0
-                self._frames.append((frame, missed))
-            else:
-                self._drop(frame)
-            self._signal.set()
+            events = weak()
+            if events is not None:
+                events._add(frame)
 
         return take
+
+    def _add(self, frame: Frame) -> None:
+        if len(self._frames) < self._max_pending:
+            missed, self._missed = self._missed, 0
+            self._frames.append((frame, missed))
+        else:
+            self._drop(frame)
+        self._signal.set()
 
     def _drop(self, frame: Frame) -> None:
         self._missed += 1

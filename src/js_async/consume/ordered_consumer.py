@@ -11,6 +11,7 @@ from js_async.api.create_update import create_consumer
 from js_async.consume.consumer_recovery import Missing
 from js_async.consume.messages import Messages
 from js_async.consume.pull_subscription import PullChannels
+from js_async.runtime.concurrency import shielded
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -56,6 +57,13 @@ class OrderedConsumer:
         self.messages: Messages | None = None
         """The iterator of the current consumer, or None if there is none."""
 
+    def __del__(self) -> None:
+        # If `__init__` was interrupted, attributes are missing, and there is no consumer.
+        names = list(getattr(self, "_unwanted", ()))
+        if names or getattr(self, "messages", None) or getattr(self, "_unsure", None):
+            for name in {*names, self._read.name}:
+                self._api.transport.part(self._deletion(name))
+
     async def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
         """Delete earlier consumers, create the next consumer and return its iterator.
 
@@ -87,13 +95,16 @@ class OrderedConsumer:
             # same connection.
             self._unwanted = [name for name in self._unwanted if name not in unwanted]
         read.made(info)
-        channels = PullChannels(api, self._stream, info.name)
+        owner = f"{self._stream}: an ordered read"
+        channels = PullChannels(api, self._stream, info.name, owner)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = Messages(
             missing, limits, None, self._on_report, give_back=False, fragile=True
         )
         self._unsure = None
+        # Subscribe now, so that a read that is dropped before its first message causes a warning.
+        await self.messages._open()
         return self.messages
 
     def _limits_now(self, stop_after: int | None) -> PullLimits:
@@ -128,8 +139,13 @@ class OrderedConsumer:
         """Leave the current consumer and delete all consumers that may exist on the server.
 
         While disconnected, wait for the connection for at most one second. The server deletes the
-        remaining consumers after `inactive_threshold`.
+        remaining consumers after `inactive_threshold`. If the caller is cancelled, this continues
+        in the background.
         """
+        if self.messages is not None or self._unsure is not None or self._unwanted:
+            await shielded(self._end)
+
+    async def _end(self) -> None:
         await self.leave()
         if self._unsure is not None:
             self._unwanted.append(self._unsure)
@@ -160,5 +176,8 @@ class OrderedConsumer:
 
         The leader of the consumer may be down, so that no response comes.
         """
-        subject = self._api.subjects.consumer("DELETE", self._stream, name)
-        await self._api.transport.send(subject.encode(), b"", b"", b"")
+        await self._api.transport.send(self._deletion(name), b"", b"", b"")
+
+    def _deletion(self, name: str) -> bytes:
+        """Return the subject of the request that deletes a consumer."""
+        return self._api.subjects.consumer("DELETE", self._stream, name).encode()

@@ -29,12 +29,20 @@ _LOG: Final = Log("consumer")
 class PullChannel:
     """A subscription for the responses to pull requests.
 
-    One fetch or iterator uses it at a time. Messages arrive with their stored subject, so only the
-    subscription shows to which request they belong. Statuses arrive with the reply subject of the
-    request that they answer.
+    One fetch or iterator uses it at a time. `owner` is that of the mailbox. Messages arrive with
+    their stored subject, so only the subscription shows to which request they belong. Statuses
+    arrive with the reply subject of the request that they answer.
     """
 
-    def __init__(self, api: Api, subject: bytes, prefix: bytes, box: Box, pins: Pins) -> None:
+    def __init__(
+        self,
+        api: Api,
+        subject: bytes,
+        prefix: bytes,
+        box: Box,
+        pins: Pins,
+        owner: str = "",
+    ) -> None:
         self._api: Final = api
         self._pins: Final = pins
         self._subject: Final = subject
@@ -43,6 +51,7 @@ class PullChannel:
         # The `epoch` of the transport when the current fetch sent its request.
         self.epoch = 0
         box.asks = subject
+        box.owner = owner
 
     def token(self) -> bytes:
         """Return the token for a new request. It is the last token of the reply subject."""
@@ -158,8 +167,9 @@ class PullChannel:
 class PullChannels:
     """The pull channels of one consumer. They reuse the idle inboxes of the connection."""
 
-    def __init__(self, api: Api, stream: str, consumer: str) -> None:
+    def __init__(self, api: Api, stream: str, consumer: str, owner: str = "") -> None:
         self._api: Final = api
+        self._owner: Final = owner
         self._idle: Final = api.transport.replies.idle_inboxes
         self._subject: Final = api.subjects.next_message(stream, consumer).encode()
         self.pins: Final = Pins()
@@ -170,7 +180,7 @@ class PullChannels:
         if inbox is None:
             return None
         prefix, box = inbox
-        return PullChannel(self._api, self._subject, prefix, box, self.pins)
+        return PullChannel(self._api, self._subject, prefix, box, self.pins, self._owner)
 
     async def take(self) -> PullChannel:
         """Return a channel for exclusive use. Subscribe to a new inbox if there is no idle one."""
@@ -184,10 +194,11 @@ class PullChannels:
             await transport.close_mailbox(refused)
         prefix = transport.tokens.inbox().encode() + b"."
         box = await transport.open_mailbox(prefix + b"*")
-        return PullChannel(self._api, self._subject, prefix, box, self.pins)
+        return PullChannel(self._api, self._subject, prefix, box, self.pins, self._owner)
 
     def put(self, channel: PullChannel) -> None:
         """Make the inbox of a channel available for reuse. All its requests must have ended."""
+        channel.box.owner = ""
         self._idle.put(channel.prefix, channel.box)
 
     async def fetch(

@@ -99,6 +99,7 @@ class PushMessages(Iteration[Message]):
         subject = (self._config.deliver_subject or "").encode()
         queue = (self._config.deliver_group or "").encode()
         self._box = await transport.open_mailbox(subject, queue)
+        self._box.owner = f"{self._source}: an iterator over its pushed messages"
         self._heard_at = self._looked_at = monotonic()
         try:
             self._info = info or await create_consumer(

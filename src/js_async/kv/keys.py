@@ -82,7 +82,8 @@ async def history_of(
     while True:
         reading = place.stream.read(subjects=subject, timeout=timeout)
         try:
-            found = [maker.of_stored(message) async for message in reading]
+            async with reading:
+                found = [maker.of_stored(message) async for message in reading]
         except StreamNotFound as error:
             if reading.via is None:
                 # The read did not begin, so the bucket does not exist.

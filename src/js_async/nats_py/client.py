@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from js_async.client.requests import Replies
+from js_async.client.subscriptions import warn_of_drop
 from js_async.client.transport import Box
 from js_async.jetstream import JetStream
 from js_async.nats_py.parser import OwnParser, take_over
-from js_async.runtime.concurrency import Forks, Signal, shielded, sleep
+from js_async.runtime.concurrency import Forks, Signal, here, shielded, sleep, soon, spawn
 from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.connect.handshake import ServerInfo, read_denied
 from twinstream.core.connect.mailbox import Mailbox
@@ -112,7 +115,9 @@ class NatsPyTransport:
         self._tokens: Final = Tokens(secrets.token_bytes(16), inbox)
         self._last_error: Exception | None = client.last_error
         self._subscriptions: dict[bytes, Subscription] = {}
-        self._boxes: dict[bytes, Box] = {}
+        # Weak references: a mailbox that its owner has dropped ends its subscription.
+        self._boxes: dict[bytes, ref[Box]] = {}
+        self._home: Final = here()
         self._numbers = 0
         self.parser: OwnParser | None = None
         self._replies: Final = Replies(self, on_call)
@@ -218,7 +223,8 @@ class NatsPyTransport:
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
         take = box.frames.append if sink is None else sink(box)
         callback = _receiver(box, take)
-        self._boxes[sid] = box
+        box.on_drop = self._dropped
+        self._boxes[sid] = ref(box)
         try:
             self._subscriptions[sid] = await self._client.subscribe(  # pyright: ignore[reportUnknownMemberType]
                 subject.decode(), queue.decode(), cb=callback
@@ -246,7 +252,38 @@ class NatsPyTransport:
             else:
                 await self._close(box, settle)
 
+    def _dropped(self, box: Box) -> None:
+        """End the subscription of a mailbox whose owner was dropped.
+
+        Called by the garbage collector, in any thread and at any point of the program.
+        """
+        subscription = self._subscriptions.pop(box.sid, None)
+        self._boxes.pop(box.sid, None)
+        if subscription is None or self._forks != Forks.count or self._client.is_closed:
+            return
+        if self.parser is not None:
+            self.parser.forget(subscription)
+        self._later(subscription.unsubscribe)
+        warn_of_drop(box)
+
+    def part(self, subject: bytes) -> None:
+        """Publish an empty message soon; see `Channel.part`."""
+        if self._forks == Forks.count and not self._client.is_closed:
+            self._later(partial(self._client.publish, subject.decode()))
+
+    def _later(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a call of the client in its event loop. Its errors are ignored."""
+        from nats.errors import Error
+
+        async def run() -> None:
+            # If the client is closed or drains, its subscriptions have ended.
+            with suppress(Error):
+                await work()
+
+        soon(lambda: spawn(run, "twinstream-farewell"), self._home)
+
     async def _close(self, box: Box, settle: bool) -> None:
+        box.on_drop = None
         subscription = self._subscriptions.pop(box.sid, None)
         self._boxes.pop(box.sid, None)
         # A client that drains ends all its subscriptions.
@@ -298,7 +335,8 @@ class NatsPyTransport:
             return
         error = PermissionDenied(str(last))
         # nats-py converts the server's error text to lower case.
-        boxes = [box for box in self._boxes.values() if box.is_refused(denied, lower=True)]
+        found = [each() for each in list(self._boxes.values())]
+        boxes = [box for box in found if box is not None and box.is_refused(denied, lower=True)]
         for box in boxes:
             box.refuse(error)
         self._replies.deny(denied, boxes, error)
@@ -346,10 +384,14 @@ def _block(headers: dict[str, str]) -> bytes:
 
 
 def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
+    weak = ref(box)
+
     async def receive(message: Msg) -> None:
         take(_frame(message))
-        box.heard_at = monotonic()
-        box.signal.set()
+        box = weak()
+        if box is not None:
+            box.heard_at = monotonic()
+            box.signal.set()
 
     return receive
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from js_async.client.failed_messages import FailedMessages
 from js_async.client.transport import Box
@@ -85,7 +86,7 @@ class OwnParser:
         # The parser of nats-py, until it has finished its current message; then None.
         self._before: Any = before
         self._sinks: Final = _Sinks()
-        self._boxes: Final[dict[bytes, Box]] = {}
+        self._boxes: Final[dict[bytes, ref[Box]]] = {}
         self._failed: Final = FailedMessages()
         self._parser = self._new_parser()
 
@@ -102,7 +103,7 @@ class OwnParser:
         # nats-py calls its callbacks later, so a new message could overtake a received one.
         if not subscription.delivered:
             sid = _sid(subscription)
-            self._boxes[sid] = box
+            self._boxes[sid] = ref(box)
             self._sinks[sid] = take
 
     def forget(self, subscription: Subscription) -> None:
@@ -148,7 +149,8 @@ class OwnParser:
     def _wake(self, touched: list[bytes], size: int) -> None:
         now = monotonic()
         for sid in touched:
-            box = self._boxes.get(sid)
+            weak = self._boxes.get(sid)
+            box = weak() if weak is not None else None
             if box is not None:
                 box.heard_at = now
                 box.signal.set()

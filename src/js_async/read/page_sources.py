@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 from js_async.api.api import Api
 from js_async.api.inbox import Inbox
 from js_async.client.transport import Box
+from js_async.runtime.concurrency import shielded
 from twinstream.core.error_details.transient import FAILED_REQUEST, is_transient
 from twinstream.core.read.bulk_page import LEAST, BulkAnswer, DirectBulk, PullBulk
 from twinstream.core.read.direct_get import EVERYTHING, next_request
@@ -24,8 +26,10 @@ from twinstream.core.read.range_read import Page, RangeRead
 from twinstream.core.wire.subject_match import crossing, matcher, widest
 from twinstream.errors import (
     BadAnswer,
+    ConnectionClosed,
     JetStreamError,
     MessageNotFound,
+    PermissionDenied,
     RequestTimeout,
     TwinstreamError,
 )
@@ -49,6 +53,11 @@ _CROSSING_SINCE: Final = (2, 12, 5)
 _LEADER_PAGE: Final = 500
 # The value in `LeaderPages._next` for a filter before its first request.
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
+
+
+def _owner(stream: str) -> str:
+    """Return the name of a reader for the warning that the program did not close it."""
+    return f"{stream}: a read"
 
 
 @frozen
@@ -106,7 +115,7 @@ class DirectPages:
         self._filter: Final = filter_subjects[0] if single else None
         self._matches: Final = None if single else matcher(filter_subjects)
         self._bulk: Final = bulk and self._matches is None
-        self._inbox: Final = Inbox(api)
+        self._inbox: Final = Inbox(api, _owner(stream))
         self._pending: _PageRequest | None = None
 
     async def begin(self, ask: Page) -> None:
@@ -135,10 +144,11 @@ class DirectPages:
         answer = DirectAnswer(pending.token, self._stream, read, page, self._matches)
         return await pending.answer(self._inbox, answer)
 
-    async def close(self) -> None:
+    async def close(self, *, wait: bool = True) -> None:
         """Unsubscribe."""
         if self._pending is not None:
             self._pending.give_up()
+            self._pending = None
         await self._inbox.close()
 
 
@@ -175,11 +185,20 @@ class ConsumerPages:
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk
-        self._inbox: Final = Inbox(api)
+        self._inbox: Final = Inbox(api, _owner(stream))
         self._pending: _PageRequest | None = None
         self._name = ""
+        # The name of a consumer that may exist on the server, because the call that creates it
+        # failed or was interrupted. Otherwise empty.
+        self._unsure = ""
         # Whether the next message exceeds the byte limit of a page.
         self._whole = False
+
+    def __del__(self) -> None:
+        # `close` clears the names. They are missing if `__init__` was interrupted.
+        name = getattr(self, "_name", "") or getattr(self, "_unsure", "")
+        if name:
+            self._api.transport.part(self._deletion(name).encode())
 
     async def open(self, seq: int) -> None:
         """Create the consumer, starting at `seq`, unless it exists."""
@@ -244,15 +263,22 @@ class ConsumerPages:
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # The request may be repeated, because the name of the consumer is unique.
         body = {"stream_name": self._stream, "config": config}
+        if self._unsure:
+            await self._drop(wait=False)
+        self._unsure = name
         try:
-            await self._api.call_raw(target, body, repeatable=True)
-        except JetStreamError as error:
-            if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
-                raise
-            # The stream's limit is lower. Without a value, the server uses that limit.
-            del config["inactive_threshold"]
-            await self._api.call_raw(target, body, repeatable=True)
-        self._name = name
+            try:
+                await self._api.call_raw(target, body, repeatable=True)
+            except JetStreamError as error:
+                if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
+                    raise
+                # The stream's limit is lower. Without a value, the server uses that limit.
+                del config["inactive_threshold"]
+                await self._api.call_raw(target, body, repeatable=True)
+        except (JetStreamError, PermissionDenied):
+            self._unsure = ""
+            raise
+        self._name, self._unsure = name, ""
 
     def _config(self, name: str, seq: int) -> tuple[dict[str, Any], list[str]]:
         """Return the configuration of a consumer that starts at `seq`, and its filters."""
@@ -289,21 +315,29 @@ class ConsumerPages:
             self._pending.give_up()
         self._pending = None
         await self._inbox.close()
-        name, self._name = self._name, ""
+        name, self._name = self._name or self._unsure, ""
+        self._unsure = ""
         if not name:
             return
-        target = self._api.subjects.consumer("DELETE", self._stream, name)
+        target = self._deletion(name)
         if not wait:
-            self._api.transport.try_send(target.encode(), b"", b"", b"")
+            transport = self._api.transport
+            sent = transport.try_send(target.encode(), b"", b"", b"")
+            if not sent and transport.is_connected:
+                await transport.send(target.encode(), b"", b"", b"")
             return
         try:
             await self._api.call_raw(target, None)
-        except FAILED_REQUEST:
+        except (*FAILED_REQUEST, ConnectionClosed):
             pass  # already deleted, or the server deletes it when it is idle
 
-    async def close(self) -> None:
-        """Delete the consumer and unsubscribe."""
-        await self._drop()
+    def _deletion(self, name: str) -> str:
+        """Return the subject of the request that deletes a consumer."""
+        return self._api.subjects.consumer("DELETE", self._stream, name)
+
+    async def close(self, *, wait: bool = True) -> None:
+        """Delete the consumer and unsubscribe, even if the caller is cancelled meanwhile."""
+        await shielded(partial(self._drop, wait=wait))
 
 
 class LeaderPages:
@@ -362,7 +396,7 @@ class LeaderPages:
             raise BadAnswer(f"{self._target}: the response is not a stored message: {answer!r:.80}")
         return message
 
-    async def close(self) -> None:
+    async def close(self, *, wait: bool = True) -> None:
         """Do nothing: the server keeps no state for these requests."""
 
 

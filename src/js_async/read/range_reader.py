@@ -48,8 +48,11 @@ class PageSource(Protocol):
         """Read a page: add the messages that `read` accepts to `page`, and return how it ended."""
         ...
 
-    async def close(self) -> None:
-        """Release resources of the client and the server."""
+    async def close(self, *, wait: bool = True) -> None:
+        """Release resources of the client and the server. The next page opens them again.
+
+        If `wait` is false, do not wait for responses of the server.
+        """
         ...
 
 
@@ -110,6 +113,8 @@ class RangeReader:
     async def next_page(self) -> StoredPage | None:
         """Return the next page, with at least one message, or None if the range is complete.
 
+        An error releases the resources of the read. The next call then opens them again.
+
         Raises:
             StreamNotFound: The stream does not exist.
             JetStreamError: The server refused a request.
@@ -117,6 +122,14 @@ class RangeReader:
             NotPromised: The server may store messages that it does not return.
             RequestTimeout: There was no progress for the whole timeout.
         """
+        try:
+            return await self._next_page()
+        except TwinstreamError:
+            # Do not wait for the server, which may not respond.
+            await self._source.close(wait=False)
+            raise
+
+    async def _next_page(self) -> StoredPage | None:
         while self._finished is None:
             step = self._read.step
             if isinstance(step, Finished):
@@ -128,6 +141,9 @@ class RangeReader:
                 if len(page):
                     self._finished = page
                     await self._look_ahead()
+                    if isinstance(self._read.step, Finished):
+                        # The caller may not ask for another page.
+                        await self._source.close(wait=False)
             elif isinstance(step, AskLeader):
                 seq = await self._ask_leader(step.seq)
                 if seq is None and self._read.end > HIDDEN_FROM and not self._read.is_open:
@@ -181,16 +197,19 @@ class RangeReader:
         self._leader_filters = self._filters
 
     async def _own_pages(self) -> PageSource:
+        pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
         try:
             info = await self._api.stream_info(self._stream)
             # With another retention policy, a consumer could remove messages from the stream.
             if info.config.retention in (None, RetentionPolicy.LIMITS):
-                pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
                 await pages.open(self._read.next_seq)
                 return pages
         except TwinstreamError:
             # The consumer was refused, by permissions or by a limit. Read from the leader instead.
-            pass
+            await pages.close()
+        except BaseException:
+            await pages.close()
+            raise
         return LeaderPages(self._api, self._stream, self._filters)
 
     async def _require_direct(self) -> None:

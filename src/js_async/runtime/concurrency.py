@@ -58,6 +58,7 @@ __all__ = [
     "set_from_anywhere",
     "shielded",
     "sleep",
+    "soon",
     "spawn",
     "whole",
 ]
@@ -260,6 +261,16 @@ def set_from_anywhere(flag: Signal, home: Home) -> None:
         flag.set()
     else:
         home.call_soon_threadsafe(flag.set)
+
+
+def soon(work: Callable[[], object], home: Home) -> None:
+    """Call `work` in the event loop `home` soon. The garbage collector may call this anywhere.
+
+    Does nothing if the loop is closed.
+    """
+    if home is not None:
+        with suppress(RuntimeError):
+            home.call_soon_threadsafe(work)
 
 
 class Interrupts:

@@ -481,6 +481,10 @@ class Link:
         self._out.append(data)
         self.flush()
 
+    def leave(self, data: bytes) -> None:
+        """Buffer data without waiting. It is sent soon, even if the program does nothing more."""
+        self.write(data)
+
     def flush(self) -> None:
         """Pass the buffered data to the transport, which sends it."""
         self._flushing = False

@@ -97,9 +97,13 @@ class Channel(Protocol):
     ) -> Box:
         """Subscribe, and return the mailbox that collects the arriving frames.
 
+        The subscription ends when the mailbox is closed. If the caller drops it instead, the
+        garbage collector ends the subscription, with a warning if `Mailbox.owner` is set.
+
         If `sink` is given, it is called with the mailbox and returns a function. Arriving frames
         are passed to this function instead of the mailbox. They do not change the mailbox's
-        `signal` and `heard_at`.
+        `signal` and `heard_at`. The function must not refer to the mailbox or its owner, or the
+        garbage collector cannot end the subscription.
         """
         ...
 
@@ -108,6 +112,15 @@ class Channel(Protocol):
 
         With `settle`, wait until the server has processed the UNSUB (at most 1 s). The mailboxes
         then contain everything that the server sent.
+        """
+        ...
+
+    def part(self, subject: bytes) -> None:
+        """Publish an empty message soon, without waiting and without confirmation.
+
+        For an object that is dropped before it has deleted what it created on the server. The
+        garbage collector may call this in any thread and at any point of the program. Does nothing
+        in a forked child, or while the client is disconnected.
         """
         ...
 

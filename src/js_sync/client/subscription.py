@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, Self
+from weakref import ref
 
 from js_sync.client.core_message import CoreMessage
 from js_sync.client.owned import Owned
@@ -48,15 +49,18 @@ class Subscription(Owned, BlockHint, LoopHint):
     def _open(self) -> None:
         """Subscribe. `Connection.subscribe` calls this."""
         self._box = self._transport.open_mailbox(self._subject, self._queue, self._sink)
+        self._box.owner = f"the subscription to {self.subject}"
 
     def _sink(self, box: Box) -> Sink:
+        frames, signal, limit, weak = box.frames, box.signal, self._max_pending, ref(self)
+
         def take(frame: Frame) -> None:
-            if len(box.frames) < self._max_pending:
-                box.frames.append(frame)
-                if not box.signal.raised:
-                    box.signal.set()
-            else:
-                self._drop()
+            if len(frames) < limit:
+                frames.append(frame)
+                if not signal.raised:
+                    signal.set()
+            elif (subscription := weak()) is not None:
+                subscription._drop()
 
         return take
 

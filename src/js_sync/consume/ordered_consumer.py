@@ -12,6 +12,7 @@ from js_sync.api.create_update import create_consumer
 from js_sync.consume.consumer_recovery import Missing
 from js_sync.consume.messages import Messages
 from js_sync.consume.pull_subscription import PullChannels
+from js_sync.runtime.concurrency import shielded
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -57,6 +58,13 @@ class OrderedConsumer:
         self.messages: Messages | None = None
         """The iterator of the current consumer, or None if there is none."""
 
+    def __del__(self) -> None:
+        # If `__init__` was interrupted, attributes are missing, and there is no consumer.
+        names = list(getattr(self, "_unwanted", ()))
+        if names or getattr(self, "messages", None) or getattr(self, "_unsure", None):
+            for name in {*names, self._read.name}:
+                self._api.transport.part(self._deletion(name))
+
     def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
         """Delete earlier consumers, create the next consumer and return its iterator.
 
@@ -88,13 +96,16 @@ class OrderedConsumer:
             # same connection.
             self._unwanted = [name for name in self._unwanted if name not in unwanted]
         read.made(info)
-        channels = PullChannels(api, self._stream, info.name)
+        owner = f"{self._stream}: an ordered read"
+        channels = PullChannels(api, self._stream, info.name, owner)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = Messages(
             missing, limits, None, self._on_report, give_back=False, fragile=True
         )
         self._unsure = None
+        # Subscribe now, so that a read that is dropped before its first message causes a warning.
+        self.messages._open()
         return self.messages
 
     def _limits_now(self, stop_after: int | None) -> PullLimits:
@@ -129,8 +140,13 @@ class OrderedConsumer:
         """Leave the current consumer and delete all consumers that may exist on the server.
 
         While disconnected, wait for the connection for at most one second. The server deletes the
-        remaining consumers after `inactive_threshold`.
+        remaining consumers after `inactive_threshold`. If the caller is cancelled, this continues
+        in the background.
         """
+        if self.messages is not None or self._unsure is not None or self._unwanted:
+            shielded(self._end)
+
+    def _end(self) -> None:
         self.leave()
         if self._unsure is not None:
             self._unwanted.append(self._unsure)
@@ -161,5 +177,8 @@ class OrderedConsumer:
 
         The leader of the consumer may be down, so that no response comes.
         """
-        subject = self._api.subjects.consumer("DELETE", self._stream, name)
-        self._api.transport.send(subject.encode(), b"", b"", b"")
+        self._api.transport.send(self._deletion(name), b"", b"", b"")
+
+    def _deletion(self, name: str) -> bytes:
+        """Return the subject of the request that deletes a consumer."""
+        return self._api.subjects.consumer("DELETE", self._stream, name).encode()

@@ -83,7 +83,8 @@ def history_of(
     while True:
         reading = place.stream.read(subjects=subject, timeout=timeout)
         try:
-            found = [maker.of_stored(message) for message in reading]
+            with reading:
+                found = [maker.of_stored(message) for message in reading]
         except StreamNotFound as error:
             if reading.via is None:
                 # The read did not begin, so the bucket does not exist.

@@ -49,8 +49,11 @@ class PageSource(Protocol):
         """Read a page: add the messages that `read` accepts to `page`, and return how it ended."""
         ...
 
-    def close(self) -> None:
-        """Release resources of the client and the server."""
+    def close(self, *, wait: bool = True) -> None:
+        """Release resources of the client and the server. The next page opens them again.
+
+        If `wait` is false, do not wait for responses of the server.
+        """
         ...
 
 
@@ -111,6 +114,8 @@ class RangeReader:
     def next_page(self) -> StoredPage | None:
         """Return the next page, with at least one message, or None if the range is complete.
 
+        An error releases the resources of the read. The next call then opens them again.
+
         Raises:
             StreamNotFound: The stream does not exist.
             JetStreamError: The server refused a request.
@@ -118,6 +123,14 @@ class RangeReader:
             NotPromised: The server may store messages that it does not return.
             RequestTimeout: There was no progress for the whole timeout.
         """
+        try:
+            return self._next_page()
+        except TwinstreamError:
+            # Do not wait for the server, which may not respond.
+            self._source.close(wait=False)
+            raise
+
+    def _next_page(self) -> StoredPage | None:
         while self._finished is None:
             step = self._read.step
             if isinstance(step, Finished):
@@ -129,6 +142,9 @@ class RangeReader:
                 if len(page):
                     self._finished = page
                     self._look_ahead()
+                    if isinstance(self._read.step, Finished):
+                        # The caller may not ask for another page.
+                        self._source.close(wait=False)
             elif isinstance(step, AskLeader):
                 seq = self._ask_leader(step.seq)
                 if seq is None and self._read.end > HIDDEN_FROM and not self._read.is_open:
@@ -182,16 +198,19 @@ class RangeReader:
         self._leader_filters = self._filters
 
     def _own_pages(self) -> PageSource:
+        pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
         try:
             info = self._api.stream_info(self._stream)
             # With another retention policy, a consumer could remove messages from the stream.
             if info.config.retention in (None, RetentionPolicy.LIMITS):
-                pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
                 pages.open(self._read.next_seq)
                 return pages
         except TwinstreamError:
             # The consumer was refused, by permissions or by a limit. Read from the leader instead.
-            pass
+            pages.close()
+        except BaseException:
+            pages.close()
+            raise
         return LeaderPages(self._api, self._stream, self._filters)
 
     def _require_direct(self) -> None:

@@ -159,7 +159,7 @@ class _Snapshot:
         )
         self._deadline: Final = Deadline.after(timeout)
         self._pauses = 0
-        self._inbox: Final = Inbox(api)
+        self._inbox: Final = Inbox(api, f"{stream}: a snapshot")
         self._latest: Final = latest
         self._headers_only: Final = isinstance(latest, LastSeqs)
         self._created: Final = info.created
@@ -265,22 +265,10 @@ class _Snapshot:
                 last_per_subject=True,
                 headers_only=self._headers_only,
             )
-            refused = not self._opens(pages)
-            # Request the info after creating the consumer. If the consumer omits a message, a later
-            # message of the same subject is then at or below this last sequence.
-            info = confirmed_info(self._api, self._stream, self._deadline)
-            last_seq = info.state.last_seq
-            read = RangeRead(1, last_seq + 1)
-            reader = None
-            if refused:
-                reader = self._plain(read, "direct")
-            elif self._has_right_lists(info.state):
-                reader = RangeReader(
-                    *(self._api, self._stream, read, pages), filters=filters, timeout=self._timeout
-                )
-            else:
+            try:
+                last_seq = self._read_last(pages)
+            finally:
                 pages.close()
-            self._read(read, reader)
         else:
             self._read(RangeRead(1, last_seq + 1))
         if (config.max_msgs_per_subject or 0) <= 0:
@@ -289,6 +277,31 @@ class _Snapshot:
             return self._catch_up(last_seq)
         self._read(RangeRead(last_seq + 1, OPEN_END))
         return max(last_seq, self._latest.last_seq)
+
+    def _read_last(self, pages: ConsumerPages) -> int:
+        """Read the last message of each subject by a consumer; return the stream's last sequence.
+
+        If the server refuses the consumer, or its lists may be wrong, read all messages instead.
+        """
+        refused = not self._opens(pages)
+        # Request the info after creating the consumer. If the consumer omits a message, a later
+        # message of the same subject is then at or below this last sequence.
+        info = confirmed_info(self._api, self._stream, self._deadline)
+        last_seq = info.state.last_seq
+        read = RangeRead(1, last_seq + 1)
+        reader = None
+        if refused:
+            reader = self._plain(read, "direct")
+        elif self._has_right_lists(info.state):
+            reader = RangeReader(
+                *(self._api, self._stream, read, pages),
+                filters=self._filters,
+                timeout=self._timeout,
+            )
+        else:
+            pages.close()
+        self._read(read, reader)
+        return last_seq
 
     def _opens(self, pages: ConsumerPages) -> bool:
         """Create the consumer and return True.

@@ -19,7 +19,7 @@ from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_report import ReadEnd, ReadReport
 from twinstream.core.read.read_request import ReadRequest, Via, choose
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.errors import StreamNotFound
+from twinstream.errors import StreamNotFound, Unsupported
 from twinstream.models import StreamInfo, Timestamp
 from twinstream.models.error_codes import STREAM_NOT_FOUND
 from twinstream.models.records import frozen
@@ -160,7 +160,13 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
         require_arrow()
         while (page := self._next_page(bulk=True)) is not None:
-            yield record_batch(page)
+            try:
+                batch = record_batch(page)
+            except Unsupported:
+                # Each further call would raise the error, too.
+                self.close()
+                raise
+            yield batch
 
     def to_arrow(self) -> pa.Table:
         """Return all messages that were not read yet as an Arrow table in memory.
@@ -169,7 +175,12 @@ class StreamRead(Owned, BlockHint, LoopHint):
         """
         from twinstream.core.read.arrow import table
 
-        return table([batch for batch in self.arrow_batches()])
+        try:
+            return table([batch for batch in self.arrow_batches()])
+        except BaseException:
+            # The messages that were read until now are lost, so no other call continues the read.
+            self.close()
+            raise
 
     # ---- opening and closing
 

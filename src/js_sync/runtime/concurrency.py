@@ -49,6 +49,7 @@ __all__ = [
     "set_from_anywhere",
     "shielded",
     "sleep",
+    "soon",
     "spawn",
     "whole",
 ]
@@ -203,6 +204,14 @@ def here() -> Home:
 def set_from_anywhere(flag: Signal, home: Home) -> None:
     """Set a flag from any thread."""
     flag.set()
+
+
+def soon(work: Callable[[], object], home: Home) -> None:
+    """Call `work`, which takes no lock and does not wait.
+
+    The garbage collector may call this anywhere.
+    """
+    work()
 
 
 class Interrupts:

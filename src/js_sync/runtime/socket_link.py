@@ -386,6 +386,16 @@ class Link(Reader):
         self._out_size += len(data)
         self._flush(block=False)
 
+    def leave(self, data: bytes) -> None:
+        """Buffer data without waiting. It is sent soon, even if the program does nothing more.
+
+        Takes no lock, because the garbage collector may call this while the same thread has one.
+        """
+        if self._forks == Forks.count and self._socket is not None:
+            self._out.append(data)
+            self._out_size += len(data)
+            self._ask_keeper()
+
     def flush(self) -> None:
         """Send the buffered data that the system accepts now.
 

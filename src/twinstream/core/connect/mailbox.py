@@ -7,7 +7,8 @@ allows both in different threads without a lock.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, Self, TypeVar
 
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.wire.protocol import Frame
@@ -37,9 +38,24 @@ class Mailbox(Generic[S]):
     The reader sets `signal` when frames arrive or the state of the connection changes. It also
     stores the monotonic time of the last arrival in `heard_at`. So a slow owner does not mistake
     its own delay for silence of the server.
+
+    Only the owner of the subscription has a strong reference to the mailbox. If the owner is
+    dropped or interrupted before it has closed the mailbox, `on_drop` ends the subscription.
     """
 
-    __slots__ = ("asks", "error", "frames", "heard_at", "queue", "sid", "signal", "subject")
+    __slots__ = (
+        "__weakref__",
+        "asks",
+        "error",
+        "frames",
+        "heard_at",
+        "on_drop",
+        "owner",
+        "queue",
+        "sid",
+        "signal",
+        "subject",
+    )
 
     def __init__(self, sid: bytes, subject: bytes, queue: bytes, signal: S, now: float) -> None:
         self.sid: Final = sid
@@ -53,6 +69,17 @@ class Mailbox(Generic[S]):
         self.asks = b""
         # The reason why no more frames can arrive, such as a permission violation, else None.
         self.error: TwinstreamError | None = None
+        # What the program should have closed, for the warning if the mailbox is dropped while it is
+        # open. Empty if its owner warns itself, or is always closed.
+        self.owner = ""
+        # Called with the mailbox if it is dropped while it is open. None after it was closed.
+        self.on_drop: Callable[[Self], None] | None = None
+
+    def __del__(self) -> None:
+        # The attribute is missing if `__init__` was interrupted.
+        on_drop = getattr(self, "on_drop", None)
+        if on_drop is not None:
+            on_drop(self)
 
     def is_refused(self, denied: Denied, *, lower: bool = False) -> bool:
         """Return whether `denied` is about this subscription or its requests.

@@ -186,6 +186,12 @@ class Parser:
         else:
             self._bulk.give_up()
 
+    def forget(self, sid: bytes) -> None:
+        """Give up the buffering of a bulk response for a subscription that has ended."""
+        bulk = self._bulk
+        if bulk is not None and bulk.sid == sid:
+            bulk.give_up()
+
     def feed(self, data: bytes) -> tuple[list[bytes], list[Event]]:
         """Parse the next bytes; return the ids of subscriptions that got messages, and the events.
 
