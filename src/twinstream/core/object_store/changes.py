@@ -22,6 +22,7 @@ __all__ = [
     "check_free",
     "check_target",
     "deleted_info",
+    "is_same_object",
     "link_info",
     "orphans",
 ]
@@ -86,6 +87,11 @@ def link_info(
         size=0,
         chunks=0,
     )
+
+
+def is_same_object(info: ObjectInfo | None, other: ObjectInfo) -> bool:
+    """Return whether both are of one object, which has two names since a rename was interrupted."""
+    return info is not None and not info.deleted and bool(info.nuid) and info.nuid == other.nuid
 
 
 def check_free(info: ObjectInfo | None, bucket: str, *, links: bool) -> None:
