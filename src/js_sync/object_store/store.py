@@ -23,6 +23,7 @@ from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
     KEEP,
     Keep,
+    Needed,
     Swept,
     changed_info,
     check_free,
@@ -34,11 +35,17 @@ from twinstream.core.object_store.changes import (
 )
 from twinstream.core.object_store.chunks import ContentRange, ObjectProgress
 from twinstream.core.object_store.config import ObjectStoreStatus
-from twinstream.core.object_store.errors import LinkError, ObjectChanged
-from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info, read_info
+from twinstream.core.object_store.errors import (
+    BadObjectInfo,
+    LinkError,
+    ObjectChanged,
+    ObjectNotFound,
+)
+from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
+from twinstream.core.read.direct_get import last_request
 from twinstream.core.wire.headers import HeaderValues
-from twinstream.errors import TwinstreamError
+from twinstream.errors import MessageNotFound, TwinstreamError
 from twinstream.models import ObjectInfo, StreamInfo
 
 if TYPE_CHECKING:
@@ -421,11 +428,23 @@ class ObjectStore:
         """Delete an object with its content, and return the metadata of the deleted object.
 
         If the object is already deleted, the call only removes content that an earlier call failed
-        to remove. Raises `ObjectNotFound`.
+        to remove. If the metadata of the object cannot be read, the metadata is deleted, and
+        `sweep` removes the content. Such an object has the name that `list` returns. Raises
+        `ObjectNotFound`.
         """
         place = self._place()
         check_object_name(name)
-        info = place.info(name, deleted=True)
+        try:
+            info = place.info(name, deleted=True)
+        except BadObjectInfo:
+            nuid = self._api.transport.tokens.name()
+            damaged = ObjectInfo(name=name, bucket=self.bucket, nuid=nuid)
+            return (place.replace(name, lambda now: deleted_info(now or damaged))).new
+        except ObjectNotFound:
+            found = self._delete_literal(place, name)
+            if found is None:
+                raise
+            return found
         if not info.deleted:
             replaced = place.replace(
                 name, lambda now: deleted_info(place.existing(name, now, deleted=True))
@@ -435,6 +454,19 @@ class ObjectStore:
             place.remove_other(name, info)
         (self._old()).remove(info)
         return info
+
+    def _delete_literal(self, place: ObjectPlace, token: str) -> ObjectInfo | None:
+        """Remove metadata whose subject is not that of a name; return None if there is none."""
+        subject = place.subjects.literal_info(token)
+        if subject is None:
+            return None
+        place.check_writable()
+        try:
+            message = place.message(last_request(subject))
+        except MessageNotFound:
+            return None
+        place.remove(subject, message.seq)
+        return listed_info(message, self.bucket)
 
     def add_link(self, name: str | ObjectMeta, target: ObjectInfo) -> ObjectInfo:
         """Create a link to an object of this or another store, and return the link's metadata.
@@ -490,7 +522,8 @@ class ObjectStore:
     ) -> Swept:
         """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
-        For example, such content remains if a program is killed during an upload.
+        For example, such content remains if a program is killed during an upload. Content whose
+        NUID occurs in metadata that cannot be read is kept.
 
         Args:
             older_than: Keep content whose last chunk was stored less than this number of seconds
@@ -499,8 +532,6 @@ class ObjectStore:
             timeout: Maximum seconds without progress.
 
         Raises:
-            BadObjectInfo: The metadata of an object cannot be read, so it is unknown which content
-                belongs to the object.
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
@@ -509,11 +540,11 @@ class ObjectStore:
         chunks = {each: count for each, count in self.stream.subjects(place.subjects.all_chunks)}
         # The metadata is read after the chunks, so it includes every finished upload.
         stored = self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
-        infos = [read_info(message, self.bucket) for message in stored.values()]
+        needed = Needed.by(stored.values(), self.bucket)
         uploads = messages = 0
-        for subject, count in orphans(place.subjects, chunks, infos).items():
+        for subject, count in orphans(place.subjects, chunks, needed).items():
             if not place.is_older(subject, age):
                 continue
             uploads += 1
             messages += count if dry_run else self.stream.purge(subject=subject)
-        return Swept(uploads=uploads, chunks=messages)
+        return Swept(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
