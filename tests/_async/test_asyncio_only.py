@@ -1338,6 +1338,37 @@ async def test_lock_passes_to_the_next_caller_if_one_is_cancelled():
     assert not lock.try_acquire()
 
 
+@WAYS
+@pytest.mark.parametrize("call", ["put", "delete", "rename"])
+async def test_cancelled_at_each_point_no_object_loses_its_content(server, way, call) -> None:
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        config = ObjectStoreConfig(bucket=f"CUT{call}{WAYS.args[1].index(way)}", storage="memory")
+        store = await jet.create_object_store(config)
+        for stop_at in range(1, 100):
+            old, new = f"old{stop_at}", f"new{stop_at}"
+            await store.put(old, b"old")
+            work = {
+                "put": lambda name: store.put(name, b"new"),
+                "delete": store.delete,
+                "rename": lambda name: store.update_meta(name, new_name=f"new{name[3:]}"),
+            }[call](old)
+            reached, _ = await cancelled_at(work, stop_at, way)
+            if call == "rename":
+
+                async def has_one_name(names: frozenset[str] = frozenset({old, new})) -> bool:
+                    return len(names & {info.name async for info in store.list()}) == 1
+
+                await eventually(has_one_name)
+            await store.put(old, b"new")
+            found = {info.name: await store.get_bytes(info.name) async for info in store.list()}
+            assert found[old] == b"new"
+            assert found.get(new, b"old") == b"old"
+            if not reached:
+                return
+    raise AssertionError("the call never ran through")
+
+
 async def test_a_cancelled_put_leaves_the_old_object_and_no_chunks(server) -> None:
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)

@@ -110,7 +110,7 @@ async def test_codecs_come_one_after_the_other(opened, name):
 
 async def test_undecodable_messages_are_reported(opened, name):
     async with opened() as jet:
-        plain = await bucket(jet, name)
+        plain = await bucket(jet, name, history=3)
         made = plain.typed(Price)
         await made.put("good", Price(1))
         await plain.put("bad", b"{")
@@ -125,8 +125,39 @@ async def test_undecodable_messages_are_reported(opened, name):
         assert (first.key, first.raw_value, first.value) == ("bad", b"{", None)
         assert isinstance(first.error, ValueError)
         assert summary(second) == ("good", "delete", None)
-        with pytest.raises(ValueError, match="Expecting"):
-            await made.get_many()
+        await made.put("other", Price(2))
+        found = await made.get_many()
+        assert list(found) == ["bad", "other"]
+        assert (found["bad"].value, found["bad"].raw_value) == (None, b"{")
+        assert isinstance(found["bad"].error, ValueError)
+        assert (found["other"].value, found["other"].error) == (Price(2), None)
+        await made.put("bad", Price(3))
+        revisions = await made.history("bad")
+        assert [(each.value, each.error is None) for each in revisions] == [
+            (None, False),
+            (Price(3), True),
+        ]
+
+
+async def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, name):
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made = plain.with_codecs(key=js.Base64Keys())
+        await made.put("Z", b"1")
+        await made.put("a", b"2")
+        # A stored key that is also the name of a key, and another spelling of a stored key.
+        await plain.put("a", b"3")
+        await plain.put("YR", b"4")
+        found = await made.get_many()
+        assert {key: entry.value for key, entry in found.items() if entry.error is None} == {
+            "Z": b"1",
+            "a": b"2",
+        }
+        broken = {key: entry.raw_value for key, entry in found.items() if entry.error is not None}
+        assert broken == {f"$KV.{name}.a": b"3", "YR": b"4"}
+        assert [entry.revision for entry in found.values()] == sorted(
+            entry.revision for entry in found.values()
+        )
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_codecs_come_one_after_the_other(opened, name):
 
 def test_undecodable_messages_are_reported(opened, name):
     with opened() as jet:
-        plain = bucket(jet, name)
+        plain = bucket(jet, name, history=3)
         made = plain.typed(Price)
         made.put("good", Price(1))
         plain.put("bad", b"{")
@@ -126,8 +126,39 @@ def test_undecodable_messages_are_reported(opened, name):
         assert (first.key, first.raw_value, first.value) == ("bad", b"{", None)
         assert isinstance(first.error, ValueError)
         assert summary(second) == ("good", "delete", None)
-        with pytest.raises(ValueError, match="Expecting"):
-            made.get_many()
+        made.put("other", Price(2))
+        found = made.get_many()
+        assert list(found) == ["bad", "other"]
+        assert (found["bad"].value, found["bad"].raw_value) == (None, b"{")
+        assert isinstance(found["bad"].error, ValueError)
+        assert (found["other"].value, found["other"].error) == (Price(2), None)
+        made.put("bad", Price(3))
+        revisions = made.history("bad")
+        assert [(each.value, each.error is None) for each in revisions] == [
+            (None, False),
+            (Price(3), True),
+        ]
+
+
+def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, name):
+    with opened() as jet:
+        plain = bucket(jet, name)
+        made = plain.with_codecs(key=js.Base64Keys())
+        made.put("Z", b"1")
+        made.put("a", b"2")
+        # A stored key that is also the name of a key, and another spelling of a stored key.
+        plain.put("a", b"3")
+        plain.put("YR", b"4")
+        found = made.get_many()
+        assert {key: entry.value for key, entry in found.items() if entry.error is None} == {
+            "Z": b"1",
+            "a": b"2",
+        }
+        broken = {key: entry.raw_value for key, entry in found.items() if entry.error is not None}
+        assert broken == {f"$KV.{name}.a": b"3", "YR": b"4"}
+        assert [entry.revision for entry in found.values()] == sorted(
+            entry.revision for entry in found.values()
+        )
 
 
 @pytest.mark.parametrize(

@@ -823,9 +823,54 @@ def test_what_killed_uploads_leave_is_swept(opened, name):
         assert store.sweep(older_than=0) == js.Swept(uploads=1, chunks=3)
         assert store.sweep(older_than=0) == js.Swept(uploads=0, chunks=0)
         assert store.get_bytes("a") == b"x" * 300_000
-        jet.publish(f"$O.{name}.M.YQ==", b"no JSON")
-        with pytest.raises(js.BadObjectInfo, match="'a' at sequence"):
-            store.sweep(older_than=0)
+        # Metadata that cannot be read keeps the content that it names.
+        info = store.info("a")
+        jet.publish(f"$O.{name}.M.YQ==", b"no JSON of " + info.nuid.encode())
+        jet.publish(f"$O.{name}.C.orphan", b"0")
+        assert store.sweep(older_than=0) == js.Swept(uploads=1, chunks=1, unreadable=1)
+        store.delete("a")
+        assert (store.sweep(older_than=0)).uploads == 1
+        assert chunk_subjects(store) == {}
+
+
+DAMAGED = {
+    "big": b'{"name":"big","nuid":"N","size":%d,"chunks":1}' % 10**309,
+    "bigger": b'{"name":"big","nuid":"N","size":1%s,"chunks":1}' % (b"0" * 5000),
+    "negative": b'{"name":"n","nuid":"N","size":-1,"chunks":-1}',
+    "no JSON": b"\xff",
+    "nested": b"[" * 100_000,
+    "nuid": b'{"name":"n","nuid":"../N.>","size":1,"chunks":1}',
+}
+
+
+def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("good", b"x")
+        for each, text in DAMAGED.items():
+            token = base64.urlsafe_b64encode(each.encode()).decode()
+            jet.publish(f"$O.{name}.M.{token}", text)
+        for token in ("!!!", "x.Z29vZA=="):
+            jet.publish(f"$O.{name}.M.{token}", b'{"name":"good","size":0}')
+        listed = {info.name: info.unknown.get("error") for info in store.list()}
+        assert listed.pop("good") is None
+        assert set(listed) == {*DAMAGED, "!!!", "x.Z29vZA=="}
+        assert all("cannot be read" in error for error in listed.values())
+        with store.watch() as watch:
+            seen = [watch.next(10) for _ in range(len(listed) + 1)]
+            assert watch.next(10) is None
+        assert {info.name for info in seen if info.unknown} == set(listed)
+        for each in DAMAGED:
+            with pytest.raises(js.BadObjectInfo):
+                store.info(each)
+        for each in listed:
+            store.delete(each)
+        assert [info.name for info in store.list()] == ["good"]
+        assert store.get_bytes("good") == b"x"
+        with pytest.raises(js.ObjectNotFound):
+            store.delete("!!!")
+        with pytest.raises(js.ObjectDeleted):
+            store.info("big")
 
 
 def test_a_mirror_is_read_and_not_written(opened, name):

@@ -160,3 +160,39 @@ def test_leftovers_are_swept_and_stores_sealed(
     refused = run("object", "put", bucket, "-", "--name", "a", input=b"x")
     assert refused.exit_code == 1
     assert "sealed" in refused.stderr
+
+
+def test_damaged_metadata_is_shown_and_deleted(
+    run: Run, bucket: str, jet: js_sync.JetStream
+) -> None:
+    store = jet.get_object_store(bucket)
+    store.put("good", b"x")
+    jet.publish(f"$O.{bucket}.M.YmFk", b'{"name":"bad","nuid":"N","size":%d}' % 10**309)
+    jet.publish(f"$O.{bucket}.M.!!!", b"no JSON")
+    listed = run("object", "ls", bucket)
+    assert listed.exit_code == 0
+    assert "the description of 2 objects cannot be read" in listed.stderr
+    kinds = {line.split()[0]: line.split()[-1] for line in listed.stdout.splitlines()[2:] if line}
+    assert (kinds["bad"], kinds["!!!"]) == ("unreadable", "unreadable")
+    watched = run("object", "watch", bucket, "--count", "3")
+    assert (watched.exit_code, watched.stdout.count("unreadable")) == (0, 2)
+    assert "cannot be read" in run("object", "info", bucket, "bad").stderr
+    question = run("object", "del", bucket, "bad")
+    assert "Delete bad (unreadable)" in question.stdout + question.stderr
+    swept = run("object", "sweep", bucket)
+    assert "the description of 2 objects cannot be read" in swept.stderr
+    for name in ("bad", "!!!"):
+        assert run("object", "del", bucket, name, "--yes").stdout == f"deleted {name}\n"
+    assert run("object", "ls", bucket, "--names").stdout == "good\n"
+
+
+def test_a_damaged_object_is_replaced_after_a_question(
+    run: Run, bucket: str, jet: js_sync.JetStream, tmp_path: Path
+) -> None:
+    jet.publish(f"$O.{bucket}.M.YmFk", b"no JSON")
+    source = tmp_path / "bad"
+    source.write_bytes(b"x")
+    question = run("object", "put", bucket, str(source))
+    assert "Replace bad (unreadable)" in question.stdout + question.stderr
+    assert run("object", "put", bucket, str(source), "--yes").exit_code == 0
+    assert jet.get_object_store(bucket).get_bytes("bad") == b"x"

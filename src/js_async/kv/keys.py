@@ -118,8 +118,7 @@ async def entries_of(
             seq = await collect_of_one(place.api, info, request, latest)
     except StreamNotFound as error:
         raise_for_bucket(place.bucket, error)
-    found = maker.of_page(latest.page(name))
-    return Entries(place.bucket, seq, {entry.key: entry for entry in found if entry.is_value})
+    return Entries(place.bucket, seq, maker.values_by_key(latest.page(name)))
 
 
 @frozen

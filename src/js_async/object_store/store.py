@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
+from js_async.object_store.content import OldContent
 from js_async.object_store.infos import ObjectPlace, object_place
 from js_async.object_store.put import WINDOW, ObjectUpload
 from js_async.object_store.reader import ObjectReader, chunk_index
 from js_async.object_store.source import ObjectSource
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import whole
+from js_async.runtime.concurrency import shielded, whole
 from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
 from twinstream.core.base.check_arguments import check_kind, check_whole
@@ -21,20 +22,29 @@ from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
     KEEP,
     Keep,
+    Needed,
     Swept,
     changed_info,
     check_free,
     check_target,
     deleted_info,
+    is_same_object,
     link_info,
     orphans,
 )
 from twinstream.core.object_store.chunks import ContentRange, ObjectProgress
 from twinstream.core.object_store.config import ObjectStoreStatus
-from twinstream.core.object_store.errors import LinkError, ObjectChanged
-from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info, read_info
+from twinstream.core.object_store.errors import (
+    BadObjectInfo,
+    LinkError,
+    ObjectChanged,
+    ObjectNotFound,
+)
+from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
+from twinstream.core.read.direct_get import last_request
 from twinstream.core.wire.headers import HeaderValues
+from twinstream.errors import MessageNotFound, TwinstreamError
 from twinstream.models import ObjectInfo, StreamInfo
 
 if TYPE_CHECKING:
@@ -65,6 +75,7 @@ class ObjectStore:
         self.stream: Final = Stream(api, stream_of(bucket), info)
         """The stream of the store."""
         self._known: ObjectPlace | None = None
+        self._old_content: OldContent | None = None
 
     def __repr__(self) -> str:
         return f"<ObjectStore {self.bucket}>"
@@ -73,6 +84,11 @@ class ObjectStore:
         if self._known is None:
             self._known = await object_place(self._api, self.bucket, self.stream)
         return self._known
+
+    async def _old(self) -> OldContent:
+        if self._old_content is None:
+            self._old_content = OldContent(await self._place())
+        return self._old_content
 
     # ---- storing
 
@@ -112,6 +128,7 @@ class ObjectStore:
         upload = ObjectUpload(
             await self._place(),
             meta,
+            await self._old(),
             window=window,
             digest=digest,
             timeout=seconds(timeout),
@@ -333,7 +350,8 @@ class ObjectStore:
 
         An omitted argument leaves its setting unchanged. If `description`, `headers` or `metadata`
         is None, the setting is removed. The content is not sent again. If an object is renamed,
-        existing links to it no longer work.
+        existing links to it no longer work. If the program is killed while it renames an object,
+        the object may have both names: rename it again, or delete one of them.
 
         Raises:
             ObjectNotFound: There is no object of this name.
@@ -345,7 +363,11 @@ class ObjectStore:
         place = await self._place()
         check_object_name(name)
         if new_name is not None and check_object_name(new_name) != name:
-            return await self._rename(place, name, new_name, description, headers, metadata)
+
+            def renamed(info: ObjectInfo) -> ObjectInfo:
+                return changed_info(info, new_name, description, headers, metadata)
+
+            return await self._rename(place, name, renamed)
 
         def edit(info: ObjectInfo | None) -> ObjectInfo:
             return changed_info(place.existing(name, info), name, description, headers, metadata)
@@ -356,18 +378,39 @@ class ObjectStore:
         self,
         place: ObjectPlace,
         name: str,
-        new_name: str,
-        description: str | Keep | None,
-        headers: HeaderValues | Keep | None,
-        metadata: Mapping[str, str] | Keep | None,
+        changed: Callable[[ObjectInfo], ObjectInfo],
+    ) -> ObjectInfo:
+        """Store the metadata under the new name, and remove it from the old one.
+
+        A cancelled call is finished in the background. If the program is killed, both names may
+        have the object. The next call then renames it again, or replaces or deletes one of them.
+        """
+        outcome: list[ObjectInfo | TwinstreamError] = []
+
+        async def run() -> None:
+            try:
+                outcome.append(await self._renamed(place, name, changed))
+            except TwinstreamError as error:
+                outcome.append(error)
+
+        await shielded(run)
+        (found,) = outcome
+        if isinstance(found, TwinstreamError):
+            raise found
+        return found
+
+    async def _renamed(
+        self, place: ObjectPlace, name: str, changed: Callable[[ObjectInfo], ObjectInfo]
     ) -> ObjectInfo:
         old = await place.info(name)
+        target = changed(old)
 
         def edit(info: ObjectInfo | None) -> ObjectInfo:
-            check_free(info, self.bucket, links=False)
-            return changed_info(old, new_name, description, headers, metadata)
+            if not is_same_object(info, old):
+                check_free(info, self.bucket, links=False)
+            return target
 
-        new = (await place.replace(new_name, edit)).new
+        new = (await place.replace(target.name, edit)).new
         now = await place.last(name)
         if now is not None and now.seq == old.revision:
             removed = await place.remove(now.subject, now.seq)
@@ -375,29 +418,56 @@ class ObjectStore:
                 return new
         # Another client has changed or deleted the object meanwhile. The old content may have been
         # removed, so the new name must not refer to it.
-        await place.remove(place.subjects.info(new_name), new.revision or 0)
+        await place.remove(place.subjects.info(target.name), new.revision or 0)
+        await (await self._old()).try_to_remove(new)
         raise ObjectChanged(
             f"object {name!r} of bucket {self.bucket} was changed while it got the name"
-            f" {new_name!r}: it was not renamed"
+            f" {target.name!r}: it was not renamed"
         )
 
     async def delete(self, name: str) -> ObjectInfo:
         """Delete an object with its content, and return the metadata of the deleted object.
 
         If the object is already deleted, the call only removes content that an earlier call failed
-        to remove. Raises `ObjectNotFound`.
+        to remove. If the metadata of the object cannot be read, the metadata is deleted, and
+        `sweep` removes the content. Such an object has the name that `list` returns. Raises
+        `ObjectNotFound`.
         """
         place = await self._place()
         check_object_name(name)
-        info = await place.info(name, deleted=True)
+        try:
+            info = await place.info(name, deleted=True)
+        except BadObjectInfo:
+            nuid = self._api.transport.tokens.name()
+            damaged = ObjectInfo(name=name, bucket=self.bucket, nuid=nuid)
+            return (await place.replace(name, lambda now: deleted_info(now or damaged))).new
+        except ObjectNotFound:
+            found = await self._delete_literal(place, name)
+            if found is None:
+                raise
+            return found
         if not info.deleted:
             replaced = await place.replace(
                 name, lambda now: deleted_info(place.existing(name, now, deleted=True))
             )
             info = replaced.new
-        if info.nuid:
-            await place.remove_content(info.nuid)
+        else:
+            await place.remove_other(name, info)
+        await (await self._old()).remove(info)
         return info
+
+    async def _delete_literal(self, place: ObjectPlace, token: str) -> ObjectInfo | None:
+        """Remove metadata whose subject is not that of a name; return None if there is none."""
+        subject = place.subjects.literal_info(token)
+        if subject is None:
+            return None
+        place.check_writable()
+        try:
+            message = await place.message(last_request(subject))
+        except MessageNotFound:
+            return None
+        await place.remove(subject, message.seq)
+        return listed_info(message, self.bucket)
 
     async def add_link(self, name: str | ObjectMeta, target: ObjectInfo) -> ObjectInfo:
         """Create a link to an object of this or another store, and return the link's metadata.
@@ -455,7 +525,8 @@ class ObjectStore:
     ) -> Swept:
         """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
-        For example, such content remains if a program is killed during an upload.
+        For example, such content remains if a program is killed during an upload. Content whose
+        NUID occurs in metadata that cannot be read is kept.
 
         Args:
             older_than: Keep content whose last chunk was stored less than this number of seconds
@@ -464,8 +535,6 @@ class ObjectStore:
             timeout: Maximum seconds without progress.
 
         Raises:
-            BadObjectInfo: The metadata of an object cannot be read, so it is unknown which content
-                belongs to the object.
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
@@ -476,11 +545,11 @@ class ObjectStore:
         }
         # The metadata is read after the chunks, so it includes every finished upload.
         stored = await self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
-        infos = [read_info(message, self.bucket) for message in stored.values()]
+        needed = Needed.by(stored.values(), self.bucket)
         uploads = messages = 0
-        for subject, count in orphans(place.subjects, chunks, infos).items():
+        for subject, count in orphans(place.subjects, chunks, needed).items():
             if not await place.is_older(subject, age):
                 continue
             uploads += 1
             messages += count if dry_run else await self.stream.purge(subject=subject)
-        return Swept(uploads=uploads, chunks=messages)
+        return Swept(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))

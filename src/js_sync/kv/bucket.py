@@ -188,7 +188,7 @@ class KeyValue(Generic[V]):
         if found is None:
             return None
         place.saw(found.seq)
-        return self._maker.of_stored(found, tolerant=True)
+        return self._maker.of_stored(found)
 
     def put(
         self,
@@ -371,8 +371,9 @@ class KeyValue(Generic[V]):
         """Return the stored revisions of a key, oldest first, including markers.
 
         All revisions are of one bucket, even if it is deleted and re-created during the call.
-        `timeout` is the maximum number of seconds without progress. Raises `KeyNotFound` if no
-        revision of the key is stored.
+        `timeout` is the maximum number of seconds without progress. If a codec cannot decode a
+        revision, its entry has the `error` of the codec. Raises `KeyNotFound` if no revision of the
+        key is stored.
         """
         from js_sync.kv.keys import history_of
 
@@ -387,7 +388,8 @@ class KeyValue(Generic[V]):
         Only keys that match one of `filters` are included, by default all keys. The result includes
         every write that was acknowledged before the call. All entries are of one bucket, even if it
         is deleted and re-created during the call. With `at_revision`, the result is the state right
-        after this revision, without values that the bucket no longer stores. `timeout` is the
+        after this revision, without values that the bucket no longer stores. If a codec cannot
+        decode an entry, the entry has the stored key and the `error` of the codec. `timeout` is the
         maximum number of seconds without progress.
         """
         from js_sync.kv.keys import entries_of

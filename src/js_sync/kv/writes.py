@@ -219,7 +219,7 @@ class BucketWrites:
                     raise BadAnswer(
                         f"key {key!r}: the server reports a duplicate, but the message id is new"
                     )
-                entry = maker.of_stored(outcome.message, tolerant=True)
+                entry = maker.of_stored(outcome.message)
                 if entry.is_value:
                     raise KeyExists.at(entry)
                 seq = self._over(entry, key, data, rollup, ttl, tries)

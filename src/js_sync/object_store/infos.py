@@ -118,12 +118,14 @@ class ObjectPlace:
             if subject is None:
                 continue
             try:
-                return get_message(
-                    self.api, self.stream.name, last_request(subject), direct=False, headers=False
-                )
+                return self.message(last_request(subject))
             except MessageNotFound:
                 continue
         return None
+
+    def message(self, request: dict[str, Any]) -> StreamMessage:
+        """Return a message from the stream's leader. Raises `MessageNotFound`."""
+        return get_message(self.api, self.stream.name, request, direct=False, headers=False)
 
     def find(self, name: str) -> ObjectInfo | None:
         """Return the metadata of an object, even a deleted one, or None if there is no metadata.
@@ -210,8 +212,7 @@ class ObjectPlace:
         info = self.stream.info()
         now = info.ts or datetime.now(UTC)
         try:
-            request = last_request(subject)
-            last = get_message(self.api, self.stream.name, request, direct=False, headers=False)
+            last = self.message(last_request(subject))
         except MessageNotFound:
             return False
         return (now - last.time).total_seconds() > age
@@ -233,7 +234,7 @@ class ObjectPlace:
 
         The argument of `make` is None if the object has no metadata, or if the metadata is invalid.
         If another client writes first, `make` is called again with the newer metadata, until the
-        deadline. If the previous metadata has the subject that nats.java uses, it is removed.
+        deadline. Metadata with the subject that nats.java uses is removed.
 
         Raises `WrongLastSequence` if other clients wrote first until the deadline. Raises
         `BadArgument` if the bucket is a mirror.
@@ -262,9 +263,17 @@ class ObjectPlace:
                     raise
                 sleep(pause)
                 continue
-            if message is not None and elsewhere:
-                self.remove(message.subject, message.seq)
+            self.remove_other(name, stored)
             return Replaced(old, stored)
+
+    def remove_other(self, name: str, info: ObjectInfo) -> None:
+        """Remove earlier metadata of an object that has the subject that nats.java uses.
+
+        A call that was interrupted may have left it.
+        """
+        other = self.subjects.other_info(name)
+        if other is not None:
+            self.remove(other, info.revision or 0)
 
     def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
         now = datetime.now(UTC)
@@ -286,9 +295,13 @@ class ObjectPlace:
         """Remove the message at `seq` and all earlier messages of its subject; return how many."""
         return self._purge({"filter": subject, "seq": seq + 1})
 
-    def remove_content(self, nuid: str | None) -> int:
-        """Remove the content with a NUID. Returns the number of removed messages."""
-        return self._purge({"filter": self.subjects.chunks(nuid)})
+    def remove_content(self, nuid: str | None, before_seq: int | None = None) -> int:
+        """Remove the content with a NUID, or its chunks below a sequence; return how many.
+
+        For content that was stored by another call, use `OldContent.remove`.
+        """
+        body: dict[str, Any] = {"filter": self.subjects.chunks(nuid)}
+        return self._purge(body if before_seq is None else {**body, "seq": before_seq})
 
     def _purge(self, body: dict[str, Any]) -> int:
         target = self.api.subjects.stream("PURGE", self.stream.name)

@@ -23,14 +23,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from js_sync.object_store.content import OldContent
 from js_sync.object_store.infos import ObjectPlace, Replaced
 from js_sync.object_store.source import ObjectSource, pieces, size_of
 from js_sync.publish.publisher import Publisher, PublishHandle
 from js_sync.runtime.concurrency import aside, shielded
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.base.check_callbacks import check_told
-from twinstream.core.log.events import ContentLeft
-from twinstream.core.log.logger import Log
 from twinstream.core.object_store.chunks import Chunker, ObjectProgress, chunk_size
 from twinstream.core.object_store.errors import DigestMismatch, PutFailed
 from twinstream.core.object_store.info import ObjectMeta, digest_bytes, digest_text, new_info
@@ -55,7 +54,6 @@ WINDOW: Final = 8 << 20
 
 # Pieces below this size in bytes are hashed by the calling thread.
 _SMALL: Final = 16 * 1024
-_LOG: Final = Log("object")
 # Errors that are raised unchanged. Any other `TwinstreamError` becomes the cause of a `PutFailed`.
 _RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
 # Errors after which it is unknown whether the metadata was stored.
@@ -75,6 +73,7 @@ class ObjectUpload:
         self,
         place: ObjectPlace,
         meta: ObjectMeta,
+        old_content: OldContent,
         *,
         window: int,
         digest: str | None,
@@ -85,6 +84,7 @@ class ObjectUpload:
         check_told(on_progress, "on_progress")
         self._place: Final = place
         self._meta: Final = meta
+        self._old_content: Final = old_content
         self._wanted: Final = None if digest is None else digest_bytes(digest)
         self._on_progress: Final = on_progress
         self._nuid: Final = place.api.transport.tokens.name()
@@ -182,14 +182,12 @@ class ObjectUpload:
         return not failures
 
     def _remove_old(self, replaced: Replaced) -> None:
-        """Remove the content that was replaced. A failure is logged and not raised."""
+        """Remove the content that was replaced."""
         old = replaced.old
-        if old is None or not old.nuid or old.nuid == self._nuid:
+        # A deleted object has no chunks any more, unless its deletion was interrupted.
+        if old is None or not old.nuid or not (old.chunks or old.deleted):
             return
-        try:
-            self._place.remove_content(old.nuid)
-        except TwinstreamError as error:
-            _LOG(ContentLeft(old.name, self._place.bucket, old.nuid, error))
+        self._old_content.try_to_remove(old)
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -112,6 +112,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.LeaseWasLost("l (token 3): its time ran out"),
     log_events.Elected("l", 3),
     log_events.BackedUp("S", 10, 0.5),
+    log_events.ContentKept("a.txt", "FILES", "NUID", "object 'b' has the same content"),
     log_events.ContentLeft("a.txt", "FILES", "NUID", RequestTimeout("late")),
     log_events.Restored("S", 10, 0.5),
     happenings.Started("orders", 5, 6),

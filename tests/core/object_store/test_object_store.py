@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from twinstream.core.object_store.changes import (
     KEEP,
+    Needed,
     changed_info,
     deleted_info,
     link_info,
@@ -203,6 +204,11 @@ def test_a_description_is_written_and_read() -> None:
         (b"", "cannot be read"),
         (b"7", "no JSON object"),
         (b"{}", "name"),
+        (b'{"name":"a","size":%d}' % 10**309, "more than 64 bits"),
+        (b'{"name":"a","size":%d}' % 2**64, "more than 64 bits"),
+        (b'{"name":"a","nuid":"N","chunks":-1}', "negative"),
+        (b'{"name":"a","options":{"max_chunk_size":-1}}', "negative"),
+        (b'{"name":"a","size":1' + b"0" * 5000 + b"}", "cannot be read"),
         (b'{"name":"a","size":"1"}', "size"),
         (b'{"name":"a","nuid":">"}', "valid NUID"),
         (b'{"name":"a","chunks":1}', "no nuid"),
@@ -238,8 +244,35 @@ def test_changes_of_descriptions() -> None:
     link = link_info(ObjectMeta("l"), "B", "M", "C", "a")
     assert is_link(link)
     assert not is_link(deleted_info(link))
-    found = orphans(SUBJECTS, {"$O.B.C.N": 1, "$O.B.C.X": 2}, [info, evolve(gone, nuid="X")])
-    assert found == {"$O.B.C.X": 2}
+    texts = [info_bytes(each, datetime.now(UTC)) for each in (info, evolve(gone, nuid="X"))]
+    stored = [
+        message(text) for text in (*texts, b'{"name":"d","nuid":"D","size":-1}', b"broken: E")
+    ]
+    chunks = {f"$O.B.C.{nuid}": 2 for nuid in "NXDEF"}
+    needed = Needed.by(stored, "B")
+    assert orphans(SUBJECTS, chunks, needed) == {"$O.B.C.X": 2, "$O.B.C.F": 2}
+    assert len(needed.unreadable) == 2
+
+
+def test_the_name_is_that_of_the_subject() -> None:
+    text = b'{"name":"b","bucket":"C","size":0,"error":"none"}'
+    info = read_info(message(text), "B")
+    assert (info.name, info.bucket, info.unknown) == ("a", "B", {})
+
+
+@pytest.mark.parametrize("token", ["!!!", "YQ", "Y!Q==", "YR==", "x.YQ==", "_w==", "="])
+def test_metadata_under_a_subject_of_no_name(token: str) -> None:
+    subject = f"$O.B.M.{token}"
+    assert object_name_of(subject) == token
+    stored = message(b'{"name":"a","size":0}', subject)
+    with pytest.raises(BadObjectInfo, match="not that of an object's name"):
+        read_info(stored, "B")
+    assert SUBJECTS.literal_info(token) == subject
+
+
+@pytest.mark.parametrize("token", ["YQ==", "Pz4/Pg==", ">", "*", "a.>", "a b", "", "a..b"])
+def test_what_is_no_subject_of_damaged_metadata(token: str) -> None:
+    assert SUBJECTS.literal_info(token) is None
 
 
 # ---- content

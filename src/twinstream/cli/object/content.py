@@ -15,6 +15,7 @@ from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c
 from twinstream.cli.object.view import (
+    UNREADABLE,
     info_members,
     kind_of,
     show_info,
@@ -22,13 +23,22 @@ from twinstream.cli.object.view import (
     show_status,
     status_members,
 )
-from twinstream.cli.screen import notes, plain_table, print_json, print_text, results, transfer
+from twinstream.cli.screen import (
+    counted,
+    notes,
+    plain_table,
+    print_json,
+    print_text,
+    results,
+    transfer,
+)
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.cli.values import as_text, in_bytes
 
 if TYPE_CHECKING:
     from js_sync import JetStream, ObjectProgress, ObjectStore, ObjectWatch
+    from twinstream.models import ObjectInfo
 
 _TURN = 0.25
 """The maximum seconds of a wait for a change, so that Ctrl-C takes effect soon."""
@@ -110,10 +120,12 @@ def put(
 
 
 def _ask_to_replace(store: ObjectStore, name: str, *, is_input: bool) -> None:
-    from js_sync import ObjectNotFound
+    from js_sync import BadObjectInfo, ObjectNotFound
 
     try:
-        info = store.info(name)
+        what = _what_it_is(store.info(name))
+    except BadObjectInfo:
+        what = UNREADABLE
     except ObjectNotFound:
         return
     if is_input:
@@ -122,7 +134,11 @@ def _ask_to_replace(store: ObjectStore, name: str, *, is_input: bool) -> None:
             f"the object {name!r} exists, and standard input is the new content, so it cannot"
             " answer whether to replace it; nothing was done; add --yes to replace it"
         )
-    sure(f"Replace {name} ({in_bytes(info.size or 0)}, {as_text(info.mtime)})?", yes=False)
+    sure(f"Replace {name} ({what})?", yes=False)
+
+
+def _what_it_is(info: ObjectInfo) -> str:
+    return f"{in_bytes(info.size or 0)}, {as_text(info.mtime)}"
 
 
 def _grouped(headers: tuple[str, ...]) -> dict[str, list[str]]:
@@ -212,13 +228,26 @@ def delete(target: Target, bucket: str, name: str | None, yes: bool, as_json: bo
             sure(f"Delete {bucket} ({in_bytes(store.status().size)})?", yes=yes)
             jet.delete_object_store(bucket)
         else:
-            info = store.info(name)
-            sure(f"Delete {name} ({in_bytes(info.size or 0)}) of {bucket}?", yes=yes)
+            sure(f"Delete {name}{_size_of(store, name)} of {bucket}?", yes=yes)
             store.delete(name)
     if as_json:
         print_json({"bucket": bucket, "name": name, "deleted": True})
     else:
         print_text(f"deleted {name or bucket}")
+
+
+def _size_of(store: ObjectStore, name: str) -> str:
+    from js_sync import BadObjectInfo, ObjectDeleted, ObjectNotFound
+
+    try:
+        return f" ({in_bytes(store.info(name).size or 0)})"
+    except BadObjectInfo:
+        return f" ({UNREADABLE})"
+    except ObjectDeleted:
+        raise
+    except ObjectNotFound:
+        # `delete` raises this error, unless it finds metadata with an invalid subject.
+        return ""
 
 
 @click.command(short_help="Describe an object, or a store.")
@@ -265,6 +294,14 @@ def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: 
         show_infos(found)
     else:
         print_text("no objects")
+    damaged = sum(kind_of(each) == UNREADABLE for each in found)
+    if damaged:
+        notes().print(
+            f"the description of {counted(damaged, 'object')} cannot be read: --json shows why,"
+            " `twinstream object del` removes it",
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:

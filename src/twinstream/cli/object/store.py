@@ -11,7 +11,7 @@ import click
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import length
 from twinstream.cli.object.view import show_status, status_members
-from twinstream.cli.screen import counted, print_json, print_text
+from twinstream.cli.screen import counted, notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_bytes
 
@@ -164,7 +164,14 @@ def sweep(target: Target, bucket: str, older_than: float, dry_run: bool, as_json
         swept = store.sweep(older_than=older_than, dry_run=dry_run)
     if as_json:
         found = {"uploads": swept.uploads, "chunks": swept.chunks, "dry_run": dry_run}
-        print_json({"bucket": bucket, **found})
+        print_json({"bucket": bucket, **found, "unreadable": swept.unreadable})
         return
     what = f"{counted(swept.uploads, 'upload')} of {counted(swept.chunks, 'chunk')}"
     print_text(f"{'would remove' if dry_run else 'removed'} {what} from {bucket}")
+    if swept.unreadable:
+        notes().print(
+            f"the description of {counted(swept.unreadable, 'object')} cannot be read: content that"
+            " it names was kept",
+            style="yellow",
+            soft_wrap=True,
+        )

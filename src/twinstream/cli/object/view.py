@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.cli.screen import plain_table, results
 from twinstream.cli.values import as_text, in_bytes
@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.models import ObjectInfo
 
-__all__ = ["info_members", "kind_of", "show_info", "show_infos", "show_status", "status_members"]
+__all__ = [
+    "UNREADABLE",
+    "info_members",
+    "kind_of",
+    "show_info",
+    "show_infos",
+    "show_status",
+    "status_members",
+]
+
+UNREADABLE: Final = "unreadable"
+"""The kind of an object whose metadata cannot be read."""
 
 
 def status_members(status: ObjectStoreStatus) -> dict[str, Any]:
@@ -44,7 +55,7 @@ def kind_of(info: ObjectInfo) -> str:
     if info.deleted:
         return "deleted"
     if info.unknown.get("error"):
-        return "unreadable"
+        return UNREADABLE
     link = info.options.link if info.options is not None else None
     if link is None:
         return ""
@@ -74,7 +85,7 @@ def show_infos(infos: list[ObjectInfo]) -> None:
     """Print a table of objects."""
     table = plain_table("object", "size", "stored", "", numbers=("size",))
     for info in infos:
-        size = in_bytes(info.size or 0)
+        size = "" if kind_of(info) == UNREADABLE else in_bytes(info.size or 0)
         table.add_row(info.name, size, as_text(info.mtime), kind_of(info))
     results().print(table)
 

@@ -242,7 +242,7 @@ _TABLE: Final = (
         "object.put",
         "bucket",
         "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
-        " $O.{bucket}.C.* $O.{bucket}.M.*",
+        " P.DIRECT.GET.OBJ_{bucket} $O.{bucket}.C.* $O.{bucket}.M.*",
     ),
     Pattern(
         "object.get",
@@ -274,7 +274,7 @@ _TABLE: Final = (
         "object.delete",
         "bucket",
         "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
-        " $O.{bucket}.M.*",
+        " P.DIRECT.GET.OBJ_{bucket} $O.{bucket}.M.*",
     ),
     Pattern(
         "object.add_link",

@@ -90,7 +90,11 @@ def _to_base64(token: str) -> str:
 
 def _from_base64(token: str) -> str:
     data = token.encode()
-    return urlsafe_b64decode(data + b"=" * (-len(data) % 4)).decode()
+    found = urlsafe_b64decode(data + b"=" * (-len(data) % 4)).decode()
+    # The decoder accepts several spellings of a key, but only one is that of the key.
+    if _to_base64(found) != token:
+        raise ValueError(f"{token!r} is not the base64 of a key")
+    return found
 
 
 class PathKeys:

@@ -49,28 +49,41 @@ class EntryMaker(Generic[V]):
         at = (seq, _PUT, time, len(data), _NO_HEADERS, None)
         return entry_of((self._bucket, key, data, *at, key, data, None))
 
-    def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
+    def of_stored(self, message: StreamMessage) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
 
-        If a codec fails, its error is raised or, if `tolerant` is true, stored as the entry's
-        `error`.
+        If a codec fails, its error is stored as the entry's `error`.
         """
         subject, time = message.subject, message.time.ns
-        entry = self.make(subject, message.data, message.headers, message.seq, time, None, True)
-        if entry.error is not None and not tolerant:
-            raise entry.error
-        return entry
+        return self.make(subject, message.data, message.headers, message.seq, time, None, True)
 
     def of_page(self, page: StoredPage) -> Iterator[Entry[V]]:
-        """Yield the entries of a page whose times are numbers. An error of a codec is raised."""
+        """Yield the entries of a page whose times are numbers; see `make` for errors of codecs."""
         rows = zip(page.subjects, page.payloads, page.headers, page.seqs, page.times, strict=True)
         for name, data, block, seq, time in rows:
             subject = name.decode("utf-8", "surrogateescape")
             headers = Headers.parse(block) if block else _NO_HEADERS
-            entry = self.make(subject, data, headers, seq, cast("int", time), None, True)
-            if entry.error is not None:
-                raise entry.error
-            yield entry
+            yield self.make(subject, data, headers, seq, cast("int", time), None, True)
+
+    def values_by_key(self, page: StoredPage) -> dict[str, Entry[V]]:
+        """Return the entries of a page that are values, by key, ordered by their revisions.
+
+        An entry that a codec cannot decode has its stored key, or its stored subject if another
+        entry has this key.
+        """
+        found: dict[str, Entry[V]] = {}
+        broken: list[Entry[V]] = []
+        for entry in self.of_page(page):
+            if entry.error is not None and entry.is_value:
+                broken.append(entry)
+            elif entry.is_value:
+                found[entry.key] = entry
+        if not broken:
+            return found
+        for entry in broken:
+            taken = entry.key in found
+            found[f"{self._stored}{entry.key}" if taken else entry.key] = entry
+        return dict(sorted(found.items(), key=lambda item: item[1].revision))
 
     def key(self, subject: str) -> str:
         """Return the key of a stored subject, or the stored key if the codec cannot decode it."""

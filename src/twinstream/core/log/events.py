@@ -8,6 +8,7 @@ from twinstream.models.records import frozen
 __all__ = [
     "BackedUp",
     "CallbackFailed",
+    "ContentKept",
     "ContentLeft",
     "DeadLettered",
     "Elected",
@@ -144,6 +145,16 @@ class BackedUp:
     stream: str
     size: int
     seconds: float
+
+
+@frozen
+class ContentKept:
+    """Logged when an object was replaced or deleted, and its previous content was not removed."""
+
+    name: str
+    bucket: str
+    nuid: str
+    reason: str
 
 
 @frozen

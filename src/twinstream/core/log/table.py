@@ -345,6 +345,12 @@ ROWS: Final = (
     Row("Restored", "backup", INFO, "restored %(stream)s: %(size)d bytes in %(seconds).1f s"),
     # ---- object stores
     Row(
+        "ContentKept",
+        "object",
+        WARNING,
+        "bucket %(bucket)s: the content that object %(name)r had before is kept: %(reason)s",
+    ),
+    Row(
         "ContentLeft",
         "object",
         WARNING,

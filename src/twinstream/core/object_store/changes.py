@@ -8,20 +8,23 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.core.object_store.errors import LinkError, ObjectExists
-from twinstream.core.object_store.info import ObjectMeta, is_link
+from twinstream.core.object_store.errors import BadObjectInfo, LinkError, ObjectExists
+from twinstream.core.object_store.info import ObjectMeta, is_link, read_info
 from twinstream.core.object_store.names import ObjectSubjects
+from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import HeaderValues
 from twinstream.models import ObjectInfo, ObjectLink, ObjectOptions, evolve
 
 __all__ = [
     "KEEP",
     "Keep",
+    "Needed",
     "Swept",
     "changed_info",
     "check_free",
     "check_target",
     "deleted_info",
+    "is_same_object",
     "link_info",
     "orphans",
 ]
@@ -88,6 +91,11 @@ def link_info(
     )
 
 
+def is_same_object(info: ObjectInfo | None, other: ObjectInfo) -> bool:
+    """Return whether both are of one object, which has two names since a rename was interrupted."""
+    return info is not None and not info.deleted and bool(info.nuid) and info.nuid == other.nuid
+
+
 def check_free(info: ObjectInfo | None, bucket: str, *, links: bool) -> None:
     """Raise `ObjectExists` if `info` is the metadata of an existing object.
 
@@ -120,15 +128,42 @@ class Swept:
     """The number of contents, left by failed uploads or replacements, that belong to no object."""
     chunks: int
     """The number of messages in which these contents are stored."""
+    unreadable: int = 0
+    """The number of descriptions that cannot be read. Content that they name was kept."""
 
 
-def orphans(
-    subjects: ObjectSubjects, chunks: Mapping[str, int], infos: Iterable[ObjectInfo]
-) -> dict[str, int]:
+@frozen
+class Needed:
+    """The contents that the metadata of a store names."""
+
+    nuids: frozenset[str]
+    unreadable: list[bytes]
+    """The metadata that cannot be read. It needs each content whose NUID it contains."""
+
+    @classmethod
+    def by(cls, messages: Iterable[StreamMessage], bucket: str) -> Needed:
+        """Return the contents that are named in messages with metadata."""
+        nuids: set[str] = set()
+        unreadable: list[bytes] = []
+        for message in messages:
+            try:
+                info = read_info(message, bucket)
+            except BadObjectInfo:
+                unreadable.append(message.data)
+            else:
+                if info.nuid and not info.deleted:
+                    nuids.add(info.nuid)
+        return cls(frozenset(nuids), unreadable)
+
+    def has(self, nuid: str) -> bool:
+        """Return whether a content is needed."""
+        return nuid in self.nuids or any(nuid.encode() in data for data in self.unreadable)
+
+
+def orphans(subjects: ObjectSubjects, chunks: Mapping[str, int], needed: Needed) -> dict[str, int]:
     """Return those of `chunks` that belong to no object.
 
-    `chunks` has the number of messages on each subject with content. `infos` is the metadata of all
-    objects.
+    `chunks` has the number of messages on each subject with content.
     """
-    used = {f"$O.{subjects.bucket}.C.{info.nuid}" for info in infos if not info.deleted}
-    return {subject: count for subject, count in chunks.items() if subject not in used}
+    start = len(subjects.all_chunks) - 1
+    return {each: count for each, count in chunks.items() if not needed.has(each[start:])}

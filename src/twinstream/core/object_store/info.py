@@ -18,7 +18,12 @@ from attrs import field, frozen
 
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.object_store.errors import BadObjectInfo
-from twinstream.core.object_store.names import check_nuid, check_object_name, object_name_of
+from twinstream.core.object_store.names import (
+    check_nuid,
+    check_object_name,
+    is_info_subject,
+    object_name_of,
+)
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import HeaderValues, check_mapping, encode_headers, header_pairs
 from twinstream.core.wire.response import read_json, write_json
@@ -50,8 +55,11 @@ CHUNK_SIZE: Final = 128 * 1024
 """The default size of a chunk in bytes. Other clients use the same size."""
 
 _SHA_256: Final = "sha-256="
-# The stored values of these members are ignored, because the message itself has this information.
-_OUR_OWN: Final = ("mtime", "revision", "bucket")
+# The stored values of these members are ignored: the message itself has this information, and
+# `error` is what `listed_info` returns for metadata that cannot be read.
+_OUR_OWN: Final = ("mtime", "revision", "bucket", "error")
+# Metadata has numbers of at most 64 bits.
+_BEHIND_64_BITS: Final = 1 << 64
 
 
 def _chunk_size(value: int | None) -> int | None:
@@ -131,20 +139,26 @@ def is_link(info: ObjectInfo) -> bool:
 
 
 def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the metadata in a message of a bucket. Raises `BadObjectInfo` if it is invalid."""
+    """Return the metadata in a message of a bucket. Raises `BadObjectInfo` if it is invalid.
+
+    The name is that in the subject, by which the object is found.
+    """
+    name = object_name_of(message.subject)
     try:
         loaded = read_json(message.data)
         if not isinstance(loaded, dict):
             raise ValueError("it is no JSON object")
+        if not is_info_subject(message.subject):
+            raise ValueError("its subject is not that of an object's name")
         info = decode(_members(cast("dict[str, Any]", loaded)), ObjectInfo)
         _check_nuid(info)
+        _check_numbers(info)
     except (DecodeError, ValueError) as error:
-        name = object_name_of(message.subject)
         raise BadObjectInfo(
             f"{bucket}: the description of {name!r} at sequence {message.seq} cannot be read:"
             f" {error}"
         ) from error
-    return evolve(info, bucket=bucket, mtime=message.time, revision=message.seq)
+    return evolve(info, name=name, bucket=bucket, mtime=message.time, revision=message.seq)
 
 
 def _check_nuid(info: ObjectInfo) -> None:
@@ -156,6 +170,14 @@ def _check_nuid(info: ObjectInfo) -> None:
         check_nuid(info.nuid)
     elif info.chunks and not info.deleted:
         raise ValueError("it has no nuid, by which its content is found")
+
+
+def _check_numbers(info: ObjectInfo) -> None:
+    chunk_size = None if info.options is None else info.options.max_chunk_size
+    numbers = {"size": info.size, "chunks": info.chunks, "options.max_chunk_size": chunk_size}
+    for member, number in numbers.items():
+        if number is not None and not 0 <= number < _BEHIND_64_BITS:
+            raise ValueError(f"{member} is negative or has more than 64 bits")
 
 
 def _members(loaded: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ __all__ = [
     "check_bucket",
     "check_nuid",
     "check_object_name",
+    "is_info_subject",
     "object_name_of",
     "stream_of",
 ]
@@ -86,14 +87,29 @@ def bucket_of(stream: str | None) -> str | None:
 
 
 def object_name_of(subject: str) -> str:
-    """Return the object's name in a subject, or the last token if it cannot be decoded."""
-    token = subject.rpartition(".")[2]
+    """Return the object's name in a subject of metadata.
+
+    If the subject is not that of a name, return its end after `$O.<bucket>.M.`.
+    """
+    token = subject.split(".", 3)[-1]
+    return token if (name := _decoded(token)) is None else name
+
+
+def is_info_subject(subject: str) -> bool:
+    """Return whether a subject is one that a client uses for the metadata of an object."""
+    return _decoded(subject.split(".", 3)[-1]) is not None
+
+
+def _decoded(token: str) -> str | None:
+    """Return the name in a token, None if no client encodes a name in this way."""
     # Clients use one of two alphabets of base64.
     text = token.replace("+", "-").replace("/", "_")
     try:
-        return urlsafe_b64decode(text).decode()
+        name = urlsafe_b64decode(text).decode()
     except ValueError:
-        return token
+        return None
+    # The decoder skips characters outside of the alphabet.
+    return name if name and _url_safe(name) == text else None
 
 
 def _url_safe(name: str) -> str:
@@ -128,6 +144,17 @@ class ObjectSubjects:
     def info(self, name: str) -> str:
         """Return the subject of an object's metadata. Raises `BadArgument` for an invalid name."""
         return f"$O.{self.bucket}.M.{_url_safe(check_object_name(name))}"
+
+    def literal_info(self, token: str) -> str | None:
+        """Return the subject that ends with a token which encodes no name, None if it does."""
+        subject = f"$O.{self.bucket}.M.{token}"
+        try:
+            check_filter(subject)
+        except BadArgument:
+            return None
+        tokens = token.split(".")
+        has_wildcard = "*" in tokens or ">" in tokens
+        return None if has_wildcard or is_info_subject(subject) else subject
 
     def other_info(self, name: str) -> str | None:
         """Return the subject that nats.java uses for the metadata, None if it is the same."""

@@ -1,0 +1,94 @@
+"""Remove the content of a replaced or deleted object, unless another object needs it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_async.object_store.infos import ObjectPlace
+from js_async.runtime.concurrency import TimedLock
+from twinstream.core.log.events import ContentKept, ContentLeft
+from twinstream.core.log.logger import Log
+from twinstream.core.object_store.claims import MOST, Claims, claimed
+from twinstream.core.object_store.names import object_name_of
+from twinstream.core.read.direct_get import last_request
+from twinstream.errors import MessageNotFound, RequestTimeout, TwinstreamError
+from twinstream.models import ObjectInfo
+
+__all__ = ["OldContent"]
+
+_LOG: Final = Log("object")
+
+
+class OldContent:
+    """Removes contents of one store. A content that another object needs is kept.
+
+    The first removal reads the metadata of all objects, the others only what was stored since. In a
+    store with more than `MOST` objects, contents are left for `ObjectStore.sweep`.
+    """
+
+    def __init__(self, place: ObjectPlace) -> None:
+        self._place: Final = place
+        self._claims: Final = Claims()
+        self._reading: Final = TimedLock()
+
+    async def try_to_remove(self, info: ObjectInfo) -> None:
+        """Do the same as `remove`, but log a failure instead of raising it."""
+        try:
+            await self.remove(info)
+        except TwinstreamError as error:
+            _LOG(ContentLeft(info.name, self._place.bucket, info.nuid or "", error))
+
+    async def remove(self, info: ObjectInfo) -> None:
+        """Remove the content that an object had, according to its former metadata.
+
+        Chunks are stored before the metadata that names them, so later chunks are not removed.
+        """
+        place, nuid = self._place, info.nuid
+        if not nuid:
+            return
+        reason = await self._reason_to_keep(nuid)
+        if reason:
+            _LOG(ContentKept(info.name, place.bucket, nuid, reason))
+        else:
+            await place.remove_content(nuid, info.revision)
+
+    async def _reason_to_keep(self, nuid: str) -> str:
+        deadline = self._place.api.deadline()
+        held = await self._reading.acquire(deadline)
+        try:
+            if not held:
+                raise RequestTimeout("the descriptions of the store are being read")
+            await self._read()
+            if self._claims.is_full:
+                return f"the store has more than {MOST:,} objects, so only sweep() removes it"
+            name = await self._needed_by(nuid)
+            return "" if name is None else f"object {name!r} has the same content"
+        finally:
+            self._reading.release(held)
+
+    async def _read(self) -> None:
+        """Read what was stored since the last call."""
+        place, claims = self._place, self._claims
+        info = await place.stream.info(confirmed=True)
+        last_seq = info.state.last_seq
+        claims.begin(info.created, last_seq)
+        if claims.is_full or claims.next_seq > last_seq:
+            return
+        read = place.stream.read(claims.next_seq, last_seq + 1, subjects=place.subjects.all_infos)
+        async with read:
+            async for message in read:
+                claims.add(message)
+                if claims.is_full:
+                    return
+
+    async def _needed_by(self, nuid: str) -> str | None:
+        """Return the name of an object whose current metadata names the NUID, or None."""
+        for subject in self._claims.of(nuid):
+            try:
+                message = await self._place.message(last_request(subject))
+            except MessageNotFound:
+                self._claims.drop(subject)
+                continue
+            if claimed(message.data) == nuid:
+                return object_name_of(subject)
+        return None
