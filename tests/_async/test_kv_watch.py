@@ -149,6 +149,17 @@ async def test_what_a_watch_delivers_can_be_chosen(opened, name):
         assert await consumers(made) == []
 
 
+@pytest.mark.parametrize("stated", ["70", "many", "9" * 309])
+async def test_a_publisher_does_not_decide_the_size_of_a_value(opened, name, stated):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await jet.publish(f"$KV.{name}.b", b"hello", headers={"Nats-Msg-Size": stated})
+        async with made.watch("b", meta_only=True) as watch:
+            assert (await watch.next(20)).size == 5
+        async with made.watch("b") as watch:
+            assert (await watch.next(20)).size == 5
+
+
 async def test_choices_that_exclude_each_other(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name)

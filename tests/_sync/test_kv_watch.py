@@ -150,6 +150,17 @@ def test_what_a_watch_delivers_can_be_chosen(opened, name):
         assert consumers(made) == []
 
 
+@pytest.mark.parametrize("stated", ["70", "many", "9" * 309])
+def test_a_publisher_does_not_decide_the_size_of_a_value(opened, name, stated):
+    with opened() as jet:
+        made = bucket(jet, name)
+        jet.publish(f"$KV.{name}.b", b"hello", headers={"Nats-Msg-Size": stated})
+        with made.watch("b", meta_only=True) as watch:
+            assert (watch.next(20)).size == 5
+        with made.watch("b") as watch:
+            assert (watch.next(20)).size == 5
+
+
 def test_choices_that_exclude_each_other(opened, name):
     with opened() as jet:
         made = bucket(jet, name)
