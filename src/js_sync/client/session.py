@@ -152,6 +152,9 @@ class Session:
         """Connect for the first time, and start the keeper, which reconnects later."""
         try:
             self._link_up(self._pool.round())
+            tls = self._options.tls
+            if tls is not None and not tls.verify:
+                self._log_unverified()
             # Weak references: only the user's reference keeps a connection alive.
             work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
             self._keeper = spawn(work, "twinstream-keeper")
@@ -332,6 +335,11 @@ class Session:
         from twinstream.core.log.events import ReconnectFailed
 
         self._log(ReconnectFailed(attempt, error))
+
+    def _log_unverified(self) -> None:
+        from twinstream.core.log.events import ServerUnverified
+
+        self._log(ServerUnverified(str(self._address)))
 
     # ---- receiving
 

@@ -111,6 +111,12 @@ ROWS: Final = (
         when=lambda event: event.epoch == 1,
     ),
     Row("Connected", "connection", INFO, "reconnected to %(server)s after %(outage).1f s"),
+    Row(
+        "ServerUnverified",
+        "connection",
+        WARNING,
+        "the certificate of %(server)s is not verified (verify=False), so any server is trusted",
+    ),
     Row("Disconnected", "connection", WARNING, "disconnected from %(server)s: %(cause)s"),
     Row(
         "ReconnectFailed",
