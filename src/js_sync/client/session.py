@@ -30,6 +30,7 @@ from twinstream.core.connect.connection_events import (
     Connected,
     ConnectionEvent,
     Disconnected,
+    Interrupted,
     LameDuck,
     ServerReported,
     ServersDiscovered,
@@ -434,7 +435,8 @@ class Session:
             # This is a forked child: its parent reports the loss and reconnects.
             return
         try:
-            self._tell(Disconnected(str(self._address), str(self._end)))
+            is_own = isinstance(self._end, Interrupted)
+            self._tell(Disconnected(str(self._address), str(self._end), is_own))
             self._mailboxes.wake()
         finally:
             # Set this signal last, because it starts the reconnect. After that, this call must not

@@ -73,6 +73,7 @@ SAMPLES: tuple[object, ...] = (
     Connected("h:1", 2),
     log_events.ServerUnverified("h:1"),
     Disconnected("h:1", "reset"),
+    Disconnected("h:1", "the program was interrupted", interrupted=True),
     log_events.ReconnectFailed(1, AuthenticationFailed("no")),
     log_events.ReconnectFailed(1, ConnectionFailed("no")),
     Closed("gave up"),

@@ -117,6 +117,13 @@ ROWS: Final = (
         WARNING,
         "the certificate of %(server)s is not verified (verify=False), so any server is trusted",
     ),
+    Row(
+        "Disconnected",
+        "connection",
+        INFO,
+        "disconnected from %(server)s: %(cause)s",
+        when=lambda event: event.interrupted,
+    ),
     Row("Disconnected", "connection", WARNING, "disconnected from %(server)s: %(cause)s"),
     Row(
         "ReconnectFailed",
