@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import pytest
@@ -147,6 +148,17 @@ async def test_what_a_watch_delivers_can_be_chosen(opened, name):
         async with made.watch("a", "b", "a", "*") as watch:
             assert len(await state(watch)) == 4
         assert await consumers(made) == []
+
+
+@pytest.mark.parametrize("stated", ["70", "many", "9" * 309])
+async def test_a_publisher_does_not_decide_the_size_of_a_value(opened, name, stated):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await jet.publish(f"$KV.{name}.b", b"hello", headers={"Nats-Msg-Size": stated})
+        async with made.watch("b", meta_only=True) as watch:
+            assert (await watch.next(20)).size == 5
+        async with made.watch("b") as watch:
+            assert (await watch.next(20)).size == 5
 
 
 async def test_choices_that_exclude_each_other(opened, name):
@@ -366,6 +378,8 @@ async def test_markers_are_dropped_and_newer_values_stay(opened, name):
         assert await made.entry("gone") is None
         assert await listed(made.keys()) == ["back", "kept"]
         await made.delete("kept")
+        done = await made.purge_deletes(older_than=math.inf)
+        assert (done.removed, done.kept > 0) == (0, True)
         done = await made.purge_deletes()
         assert (done.removed, done.kept) == (0, 1)
         assert [summary(each) for each in await made.history("kept")] == [("kept", "delete", None)]

@@ -109,6 +109,27 @@ async def test_a_header_keeps_all_its_values_over_nats_py(server, name):
         await connected.close()
 
 
+@pytest.mark.parametrize("own_parser", [False, True])
+async def test_headers_of_a_publisher_do_not_replace_those_of_the_server(server, name, own_parser):
+    names = ("Subject", "Stream", "Sequence", "Time-Stamp", "Num-Pending", "Last-Sequence")
+    forged = {f"Nats-{each}": "7" for each in names} | {"A": "b"}
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10, own_parser=own_parser)
+        config = StreamConfig(name=name, subjects=[f"{name}.*"], allow_direct=True)
+        stream = await jet.create_stream(config)
+        for number in (1, 2):
+            await jet.publish(f"{name}.{number}", b"tea", headers=forged)
+        places = [(f"{name}.{number}", number) for number in (1, 2)]
+        async with stream.read() as read:
+            assert [(each.subject, each.seq) async for each in read] == places
+        found = [*(await stream.snapshot()).values(), await stream.get_message(1)]
+        assert [(each.subject, each.seq) for each in found] == [*places, places[0]]
+        assert {(each.stream, each.headers["A"]) for each in found} == {(name, "b")}
+    finally:
+        await connected.close()
+
+
 async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
     connected = await nats.connect(server.url)
     async with js.connect(server.url) as publisher:

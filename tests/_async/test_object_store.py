@@ -429,6 +429,26 @@ async def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, w
 # ---- trouble of content
 
 
+@pytest.mark.parametrize("stated", ["0", "70", "many", "9" * 309])
+async def test_a_publisher_does_not_decide_the_sizes_of_chunks(opened, name, tmp_path, stated):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        data = bytes(range(250)) * 20
+        info = await store.put(js.ObjectMeta("a", chunk_size=1000), data)
+        subject = f"$O.{name}.C.{info.nuid}"
+        await store.stream.purge(subject=subject)
+        for at in range(0, len(data), 1000):
+            headers = {"Nats-Msg-Size": stated}
+            await jet.publish(subject, data[at : at + 1000], headers=headers)
+        # The chunks of an object precede its description.
+        await store.update_meta("a", description="again")
+        async with store.get("a", start=1500, end=3500) as reader:
+            assert await reader.read() == data[1500:3500]
+        (tmp_path / f".out.{info.nuid}.part").write_bytes(data[:1000])
+        await store.get_file("a", tmp_path / "out", resume=True)
+        assert (tmp_path / "out").read_bytes() == data
+
+
 async def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
     async with opened() as jet:
         store = await stored(jet, name)

@@ -14,6 +14,7 @@ import js_async as js
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
 from tests.huge import huge
+from tests.logged import texts
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -56,6 +57,26 @@ async def test_tls_by_upgrade(server_factory, tmp_path, name):
             await js.connect(server.url, tls=wrong_name)
         await exchange(server, name, tls=js.TlsOptions(verify=False))
         await exchange(server, name, tls=js.TlsOptions(verify=False), busy_poll=0.01)
+
+
+async def test_a_connection_to_any_server_is_logged(server_factory, tmp_path, caplog):
+    certificates = make_certificates(tmp_path)
+    with server_factory(tls_config(certificates)) as server:
+        async with js.connect(server.url, tls=js.TlsOptions(ca_file=certificates.authority)):
+            assert texts(caplog, "connection") == []
+        with Proxy(server.url) as proxy:
+            async with js.connect(proxy.url, tls=js.TlsOptions(verify=False)) as connection:
+                place = proxy.url.rpartition("/")[2]
+                text = f"the certificate of {place} is not verified (verify=False), so any server"
+                assert texts(caplog, "connection") == [f"{text} is trusted"]
+                proxy.cut()
+
+                async def reconnected():
+                    return connection.epoch == 2
+
+                await eventually(reconnected)
+                # Only the first connect is logged, because a reconnect uses the same options.
+                assert len([each for each in texts(caplog, "connection") if text in each]) == 1
 
 
 async def test_data_before_tls_is_no_message(tmp_path):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import pytest
@@ -148,6 +149,17 @@ def test_what_a_watch_delivers_can_be_chosen(opened, name):
         with made.watch("a", "b", "a", "*") as watch:
             assert len(state(watch)) == 4
         assert consumers(made) == []
+
+
+@pytest.mark.parametrize("stated", ["70", "many", "9" * 309])
+def test_a_publisher_does_not_decide_the_size_of_a_value(opened, name, stated):
+    with opened() as jet:
+        made = bucket(jet, name)
+        jet.publish(f"$KV.{name}.b", b"hello", headers={"Nats-Msg-Size": stated})
+        with made.watch("b", meta_only=True) as watch:
+            assert (watch.next(20)).size == 5
+        with made.watch("b") as watch:
+            assert (watch.next(20)).size == 5
 
 
 def test_choices_that_exclude_each_other(opened, name):
@@ -367,6 +379,8 @@ def test_markers_are_dropped_and_newer_values_stay(opened, name):
         assert made.entry("gone") is None
         assert listed(made.keys()) == ["back", "kept"]
         made.delete("kept")
+        done = made.purge_deletes(older_than=math.inf)
+        assert (done.removed, done.kept > 0) == (0, True)
         done = made.purge_deletes()
         assert (done.removed, done.kept) == (0, 1)
         assert [summary(each) for each in made.history("kept")] == [("kept", "delete", None)]

@@ -430,6 +430,26 @@ def test_an_object_that_is_replaced_at_the_end_of_a_rename(opened, name, way):
 # ---- trouble of content
 
 
+@pytest.mark.parametrize("stated", ["0", "70", "many", "9" * 309])
+def test_a_publisher_does_not_decide_the_sizes_of_chunks(opened, name, tmp_path, stated):
+    with opened() as jet:
+        store = stored(jet, name)
+        data = bytes(range(250)) * 20
+        info = store.put(js.ObjectMeta("a", chunk_size=1000), data)
+        subject = f"$O.{name}.C.{info.nuid}"
+        store.stream.purge(subject=subject)
+        for at in range(0, len(data), 1000):
+            headers = {"Nats-Msg-Size": stated}
+            jet.publish(subject, data[at : at + 1000], headers=headers)
+        # The chunks of an object precede its description.
+        store.update_meta("a", description="again")
+        with store.get("a", start=1500, end=3500) as reader:
+            assert reader.read() == data[1500:3500]
+        (tmp_path / f".out.{info.nuid}.part").write_bytes(data[:1000])
+        store.get_file("a", tmp_path / "out", resume=True)
+        assert (tmp_path / "out").read_bytes() == data
+
+
 def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
     with opened() as jet:
         store = stored(jet, name)

@@ -15,6 +15,7 @@ import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.huge import huge
+from tests.logged import texts
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -57,6 +58,26 @@ def test_tls_by_upgrade(server_factory, tmp_path, name):
             js.connect(server.url, tls=wrong_name)
         exchange(server, name, tls=js.TlsOptions(verify=False))
         exchange(server, name, tls=js.TlsOptions(verify=False), busy_poll=0.01)
+
+
+def test_a_connection_to_any_server_is_logged(server_factory, tmp_path, caplog):
+    certificates = make_certificates(tmp_path)
+    with server_factory(tls_config(certificates)) as server:
+        with js.connect(server.url, tls=js.TlsOptions(ca_file=certificates.authority)):
+            assert texts(caplog, "connection") == []
+        with Proxy(server.url) as proxy:
+            with js.connect(proxy.url, tls=js.TlsOptions(verify=False)) as connection:
+                place = proxy.url.rpartition("/")[2]
+                text = f"the certificate of {place} is not verified (verify=False), so any server"
+                assert texts(caplog, "connection") == [f"{text} is trusted"]
+                proxy.cut()
+
+                def reconnected():
+                    return connection.epoch == 2
+
+                eventually(reconnected)
+                # Only the first connect is logged, because a reconnect uses the same options.
+                assert len([each for each in texts(caplog, "connection") if text in each]) == 1
 
 
 def test_data_before_tls_is_no_message(tmp_path):

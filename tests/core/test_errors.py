@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import re
+import traceback
 
 import pytest
 
@@ -12,6 +14,7 @@ from twinstream import errors
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import JetStreamError, PullRefused, api_error
+from twinstream.models import ConfigError, DecodeError, Problem
 from twinstream.models.error_codes import CLASSES
 
 
@@ -124,3 +127,40 @@ def test_an_error_names_the_stream_or_consumer(subject: str, named: str) -> None
     error = api_error({"err_code": 10059, "description": "not found"}, subject=subject)
     assert str(error) == f"not found (err_code 10059) [{named}]"
     assert error.subject == subject
+
+
+ODD = "\x1b[2J\x9b31m\x7f\u202e\r\nTraceback: forged\ttab \udcff"
+
+
+def shown(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        api_error({"description": ODD, "code": 500, "err_code": 10999}, subject=f"$JS.API.{ODD}"),
+        api_error({"description": ODD, "code": 503, "err_code": 10158}),
+        errors.ConnectionLost(ODD),
+        errors.BadPayload(ODD),
+        errors.PullRefused("max_batch", 2, 1, ODD),
+        DecodeError("StreamInfo", [(ODD, ODD)]),
+        ConfigError([Problem(ODD, None, "S", ODD)]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_text_of_a_stranger_controls_no_terminal_and_forges_no_line(error: Exception) -> None:
+    lines = len(shown(error).splitlines())
+    error.add_note(f"note {ODD}")
+    for each in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        text = shown(each)
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert "\\u001b[2J" in text
+        assert len(text.splitlines()) == lines + 1
+    # The attributes are exact, for programs that compare them.
+    if isinstance(error, JetStreamError):
+        assert error.description == ODD
+
+
+def test_letters_of_all_languages_stay_as_they_are() -> None:
+    assert str(errors.BadAnswer("Größe 大きさ 😀")) == "Größe 大きさ 😀"

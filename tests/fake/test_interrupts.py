@@ -6,6 +6,7 @@ profiler is called at the same places, and raises at each of them in turn.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -100,6 +101,23 @@ def flushed(connection: js.Connection, timeout: float) -> None:
             connection.flush(timeout)
             return
     raise AssertionError("each link broke")
+
+
+def test_an_interrupt_of_the_program_is_no_warning(
+    server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "twinstream")
+    with js.connect(server.url, reconnect=QUICK) as connection:
+        point = 1
+        while interrupted_at(connection.flush, point):
+            point += 1
+            connection.flush(timeout=20)
+    ends = [each for each in caplog.records if each.getMessage().startswith("disconnected")]
+    assert ends
+    assert {each.levelname for each in ends} == {"INFO"}
+    assert {each.getMessage().split(": ")[1][:27] for each in ends} == {
+        "the program was interrupted"
+    }
 
 
 def test_a_link_that_ends_is_replaced_after_an_interrupt_at_any_point(server: NatsServer) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
+from twinstream.core.connect.connection_events import Interrupted
 from twinstream.core.wire.protocol import PING
 from twinstream.errors import ConnectionLost
 
@@ -52,7 +53,7 @@ class Pings:
         except BaseException:
             # The call was interrupted, perhaps before the PING was sent. PONGs are matched to
             # signals by their order, so the next PONG could set the wrong signal.
-            self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
+            self._link.abort(Interrupted("the program was interrupted while it sent a PING"))
             raise
         return None
 

@@ -441,8 +441,9 @@ class KeyValue(Generic[V]):
         """Remove markers and older revisions of deleted keys; return a `PurgedMarkers`.
 
         Markers younger than `older_than` seconds (default: half an hour) are kept, because a
-        disconnected watch receives them after it has reconnected. A value that another client
-        writes during the call is kept. `timeout` is the maximum number of seconds without progress.
+        disconnected watch receives them after it has reconnected. With `math.inf`, all markers are
+        kept, and only older revisions are removed. A value that another client writes during the
+        call is kept. `timeout` is the maximum number of seconds without progress.
         """
         from js_async.kv.keys import purge_markers
 

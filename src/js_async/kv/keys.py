@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from attrs import frozen
@@ -158,11 +159,12 @@ def _read_marker(frame: Frame, position: Position) -> tuple[str, int, int] | Non
 
 async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
     """Remove markers and older revisions of deleted keys; see `KeyValue.purge_deletes`."""
-    age = timedelta(seconds=seconds(older_than, "older_than"))
+    age = seconds(older_than, "older_than")
     try:
         markers, info = await _markers_of(place, timeout)
         # The age is computed with the server's clock, because the markers have the server's time.
-        limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
+        now = Timestamp.of(info.ts or datetime.now(UTC)).ns
+        limit = -1 if math.isinf(age) else now - round(age * 1e9)
         removed = kept = 0
         for subject, revision, created in markers:
             is_old = created <= limit

@@ -49,6 +49,9 @@ __all__ = ["NatsPyTransport", "from_nats"]
 _STATUS: Final = "Status"
 _DESCRIPTION: Final = "Description"
 _OF_STREAM: Final = "Nats-Stream"
+# Headers that a server appends to each response of a direct get, and to those of a batch, in order.
+_APPENDED: Final = (_OF_STREAM, "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
+_APPENDED_IN_BATCH: Final = ("Nats-Num-Pending", "Nats-Last-Sequence")
 _ACK: Final = b"$JS.ACK."
 # Interval at which the state of the connection is checked (seconds). The adapter gets no event when
 # the state changes, because the callbacks of nats-py belong to the application.
@@ -383,6 +386,19 @@ def _block(headers: dict[str, str]) -> bytes:
     return "".join(["NATS/1.0\r\n", *lines, "\r\n"]).encode("utf-8", "surrogateescape")
 
 
+def _in_order(headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers of a direct get response in the order in which the server appended its.
+
+    If a publisher stored headers of the same names, nats-py keeps the server's values at the places
+    of the publisher's headers.
+    """
+    names = [*_APPENDED]
+    if all(headers.get(name, "").isdecimal() for name in _APPENDED_IN_BATCH):
+        names += _APPENDED_IN_BATCH
+    last = {name: headers[name] for name in names if name in headers}
+    return {name: value for name, value in headers.items() if name not in last} | last
+
+
 def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
     weak = ref(box)
 
@@ -408,6 +424,8 @@ def _frame(message: Msg) -> Frame:
         # nats-py puts the server's status line into the headers. In a message of a stream, headers
         # with these names come from the publisher.
         status, text = headers.pop(_STATUS, ""), headers.pop(_DESCRIPTION, "")
+    if _OF_STREAM in headers and not reply.startswith(_ACK):
+        headers = _in_order(headers)
     block = _block(headers)
     if status:
         block = b"NATS/1.0 " + f"{status} {text}".strip().encode() + block[8:]

@@ -12,6 +12,7 @@ from js_async.object_store.infos import ObjectPlace
 from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
 from js_async.runtime.concurrency import BlockHint, LoopHint, whole
+from twinstream.core.base.digits import natural
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.object_store.chunks import (
     Content,
@@ -24,6 +25,7 @@ from twinstream.core.object_store.errors import DigestMismatch, ObjectChanged, O
 from twinstream.core.object_store.info import is_link
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_request import choose
+from twinstream.core.wire.headers import appended
 from twinstream.errors import BadArgument, TwinstreamError
 from twinstream.models import ObjectInfo
 
@@ -49,7 +51,7 @@ async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]
                 batch = await messages.fetch(1000, wait="none")
                 reason = batch.reason
                 for message in batch:
-                    size = int(message.headers.get(_SIZE, "0"))
+                    size = natural(appended(message.headers, _SIZE))
                     if size:
                         found.append(StoredChunk(message.metadata.stream_seq, size))
     return check_index(info, found)

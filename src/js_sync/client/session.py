@@ -30,6 +30,7 @@ from twinstream.core.connect.connection_events import (
     Connected,
     ConnectionEvent,
     Disconnected,
+    Interrupted,
     LameDuck,
     ServerReported,
     ServersDiscovered,
@@ -153,6 +154,9 @@ class Session:
         """Connect for the first time, and start the keeper, which reconnects later."""
         try:
             self._link_up(self._pool.round())
+            tls = self._options.tls
+            if tls is not None and not tls.verify:
+                self._log_unverified()
             # Weak references: only the user's reference keeps a connection alive.
             work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
             self._keeper = spawn(work, "twinstream-keeper")
@@ -335,6 +339,11 @@ class Session:
 
         self._log(ReconnectFailed(attempt, error))
 
+    def _log_unverified(self) -> None:
+        from twinstream.core.log.events import ServerUnverified
+
+        self._log(ServerUnverified(str(self._address)))
+
     # ---- receiving
 
     def _receive(self, data: bytes) -> int:
@@ -429,7 +438,8 @@ class Session:
             # This is a forked child: its parent reports the loss and reconnects.
             return
         try:
-            self._tell(Disconnected(str(self._address), str(self._end)))
+            is_own = isinstance(self._end, Interrupted)
+            self._tell(Disconnected(str(self._address), str(self._end), is_own))
             self._mailboxes.wake()
         finally:
             # Set this signal last, because it starts the reconnect. After that, this call must not

@@ -13,6 +13,7 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
 from js_sync.runtime.concurrency import BlockHint, LoopHint, whole
+from twinstream.core.base.digits import natural
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.object_store.chunks import (
     Content,
@@ -25,6 +26,7 @@ from twinstream.core.object_store.errors import DigestMismatch, ObjectChanged, O
 from twinstream.core.object_store.info import is_link
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_request import choose
+from twinstream.core.wire.headers import appended
 from twinstream.errors import BadArgument, TwinstreamError
 from twinstream.models import ObjectInfo
 
@@ -50,7 +52,7 @@ def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]:
                 batch = messages.fetch(1000, wait="none")
                 reason = batch.reason
                 for message in batch:
-                    size = int(message.headers.get(_SIZE, "0"))
+                    size = natural(appended(message.headers, _SIZE))
                     if size:
                         found.append(StoredChunk(message.metadata.stream_seq, size))
     return check_index(info, found)

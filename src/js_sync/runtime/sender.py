@@ -12,12 +12,13 @@ from threading import RLock, get_ident
 from typing import Final
 
 from js_sync.runtime.sockets import Wire, send
+from twinstream.core.connect.connection_events import Interrupted
 from twinstream.core.deadline import monotonic
 from twinstream.core.wire.write_buffers import Piece, to_write
 
 __all__ = ["CUT_SHORT", "Sender"]
 
-CUT_SHORT: Final = ConnectionError("the program was interrupted while it read or wrote")
+CUT_SHORT: Final = Interrupted("the program was interrupted while it read or wrote")
 """The error of a `Link` after an interrupt, if it is unknown which bytes were transferred."""
 
 

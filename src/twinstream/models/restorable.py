@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self, TypeVar
 
+from twinstream.models._escapes import harmless_line
+
 __all__ = ["Restorable"]
 
 E = TypeVar("E", bound=BaseException)
@@ -15,7 +17,17 @@ class Restorable(Exception):
     By default Python restores an exception by calling its class with `args`, which contains the
     message. This fails for a class whose `__init__` takes other arguments. `Restorable` restores
     the state without calling `__init__`.
+
+    Its text and its notes are shown with escapes for unprintable characters, because they contain
+    names and reasons from servers, publishers and files. `args` and attributes are exact.
     """
+
+    def __str__(self) -> str:
+        return harmless_line(super().__str__())
+
+    def add_note(self, note: str) -> None:
+        """Add a note, with escapes for unprintable characters."""
+        super().add_note(harmless_line(note))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the values for pickling. A cause that cannot be pickled becomes a note."""

@@ -82,12 +82,31 @@ def test_a_password_that_ends_the_url_is_explained(odd: str, password: str) -> N
 
 
 @pytest.mark.parametrize(
-    "url", ["http://ann:s3cret@h", "nats://ann:s3cret@h:x", "nats://s3cret@/", "nats://:s3cret@h"]
+    "url",
+    [
+        "http://ann:s3cret@h",
+        "nats://ann:s3cret@h:x",
+        "nats://s3cret@/",
+        "nats://:s3cret@h",
+        "nats://ann:s3cret/1@h",
+        "nats://ann:s3cret#1@h",
+        "nats://ann:s3cret?1@h",
+        "nats://ann:s3cret\u2100@h",
+        "nats://ann:s3cret@[::1",
+        "nats://ann:s3cret@a\u2100b",
+    ],
 )
 def test_a_refused_url_keeps_its_secret(url: str) -> None:
     with pytest.raises(BadArgument) as caught:
         ServerAddress.parse(url)
     assert "s3cret" not in str(caught.value)
+    # Debuggers and error reporters also show a suppressed context.
+    assert caught.value.__context__ is None
+
+
+def test_an_announced_host_controls_no_terminal() -> None:
+    with pytest.raises(BadArgument, match="neither a name nor an address"):
+        ServerAddress.parse("a\x1b[2J:4222".replace("[", ""))
 
 
 def test_an_address_keeps_its_secret() -> None:

@@ -219,9 +219,10 @@ def test_words_of_markers() -> None:
 
 
 def test_sizes_of_values() -> None:
-    assert size_of({}, b"abc") == 3
-    assert size_of({"Nats-Msg-Size": "70"}, b"") == 70
-    assert size_of({"Nats-Msg-Size": "many"}, b"abc") == 3
+    assert size_of(Headers(), b"abc") == 3
+    assert size_of(Headers([("Nats-Msg-Size", "70")]), b"") == 70
+    assert size_of(Headers([("Nats-Msg-Size", "many")]), b"abc") == 3
+    assert size_of(Headers([("Nats-Msg-Size", "70"), ("Nats-Msg-Size", "5")]), b"") == 5
 
 
 # ---- codecs

@@ -71,7 +71,9 @@ def failed(retry_in: float | None = None, error: Exception | None = None) -> Han
 SAMPLES: tuple[object, ...] = (
     Connected("h:1", 1),
     Connected("h:1", 2),
+    log_events.ServerUnverified("h:1"),
     Disconnected("h:1", "reset"),
+    Disconnected("h:1", "the program was interrupted", interrupted=True),
     log_events.ReconnectFailed(1, AuthenticationFailed("no")),
     log_events.ReconnectFailed(1, ConnectionFailed("no")),
     Closed("gave up"),
@@ -201,6 +203,38 @@ def test_it_is_one_level_lower_where_the_program_has_a_callback(
     [record] = caplog.records
     assert record.levelno == max(logging.DEBUG, row_of(report).level - 10)
     assert got == [report]
+
+
+ODD = "\x1b[2J\x9b31m\x7f\u202e\r\nWARNING forged\ttab \udcff"
+
+
+class _Foreign(Exception):
+    def __repr__(self) -> str:
+        return ODD
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        ServerReported(ODD),
+        MessagesDropped(ODD, 1),
+        Disconnected(ODD, ODD),
+        ServersDiscovered((ODD,)),
+        PullWarning(ODD),
+        log_events.DeadLettered("S", "c", 7, ODD, ODD, by_worker=False),
+        HandlerFailed(ODD, 7, 1, _Foreign(ODD), 1.0),
+        log_events.WillRetry(ODD, _Foreign(ODD)),
+    ],
+    ids=lambda report: type(report).__name__,
+)
+def test_text_of_a_stranger_forges_no_line(
+    report: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "twinstream")
+    Log(stream=ODD, consumer="c")(report)
+    [record] = caplog.records
+    assert record.getMessage().isprintable()
+    assert "\\u001b[2J" in record.getMessage()
 
 
 def test_the_page_shows_the_table() -> None:

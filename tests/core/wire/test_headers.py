@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.wire.headers import Headers, encode_headers, parse_status
+from twinstream.core.wire.headers import Headers, appended, encode_headers, parse_status
 from twinstream.errors import BadArgument
 
 NAMES = st.text(
@@ -151,3 +151,18 @@ def test_status_lines_with_odd_spacing(code: int, gap: str, text: str, tail: str
 )
 def test_status_lines(line: bytes, wanted: tuple[int, str]) -> None:
     assert parse_status(line) == wanted
+
+
+@pytest.mark.parametrize(
+    ("block", "value"),
+    [
+        (b"NATS/1.0\r\nSize: 5\r\n\r\n", "5"),
+        (b"NATS/1.0\r\nSize: 9\r\nA: b\r\nSize: 5\r\nPin: x\r\n\r\n", "5"),
+        # The stored block has no empty line, so the server's line continues the last line.
+        (b"NATS/1.0\r\nSize: 9\r\nA: bSize: 5\r\n\r\n", "5"),
+        (b"NATS/1.0\r\nSize: 9\r\nA bSize: 5\r\n\r\n", "5"),
+        (b"NATS/1.0\r\nOther: 9\r\n\r\n", None),
+    ],
+)
+def test_last_header_of_a_name_is_the_one_that_the_server_appended(block, value) -> None:
+    assert appended(Headers.parse(block), "Size") == value

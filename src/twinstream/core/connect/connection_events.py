@@ -9,11 +9,16 @@ __all__ = [
     "Connected",
     "ConnectionEvent",
     "Disconnected",
+    "Interrupted",
     "LameDuck",
     "MessagesDropped",
     "ServerReported",
     "ServersDiscovered",
 ]
+
+
+class Interrupted(ConnectionError):
+    """An interrupt left it unknown which bytes were transferred, so this client disconnects."""
 
 
 @frozen
@@ -31,11 +36,14 @@ class Connected:
 class Disconnected:
     """Emitted when the TCP connection was lost.
 
-    The client reconnects immediately, unless reconnecting is disabled.
+    The client reconnects immediately, unless reconnecting is disabled. `interrupted` is true if
+    this client ended the connection, because a signal such as Ctrl-C interrupted the program while
+    it read or wrote. Usually the program ends then.
     """
 
     server: str
     cause: str
+    interrupted: bool = False
 
 
 @frozen

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.deadline import Backoff, Seconds, seconds
@@ -24,6 +24,8 @@ __all__ = [
     "certificate_name",
     "parse_servers",
 ]
+
+T = TypeVar("T")
 
 DEFAULT_PORT: Final = 4222
 _ESCAPES: Final = "in a password write / as %2F, ? as %3F, # as %23 and a comma as %2C"
@@ -82,24 +84,21 @@ class ServerAddress:
         # The import takes milliseconds, so it is omitted for the usual form.
         from urllib.parse import unquote, urlsplit
 
-        # The URL may contain a password, so error messages never quote it.
-        try:
-            parts = urlsplit(url if "://" in url else f"nats://{url}")
-        except ValueError:
-            raise BadArgument("server URL: the host is neither a name nor an address") from None
+        # The URL may contain a password, so error messages never quote it. The errors of `urlsplit`
+        # do, so no error is raised while one of them is handled: it would be the context.
+        parts = _parsed(lambda: urlsplit(url if "://" in url else f"nats://{url}"))
+        if parts is None:
+            raise BadArgument("server URL: the host is neither a name nor an address")
         if parts.scheme not in _SCHEMES:
             raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
         where = parts.netloc.rpartition("@")[2]
         if where.count(":") > 1 and "[" not in where:
             raise BadArgument("server URL: an IPv6 address needs brackets: nats://[::1]:4222")
-        try:
-            port = DEFAULT_PORT if parts.port is None else parts.port
-        except ValueError:
+        port = _parsed(lambda: DEFAULT_PORT if parts.port is None else parts.port)
+        if port is None:
             # A password with / ? or # causes this error, since urlsplit ends host and port there.
             escapes = f"; {_ESCAPES}" if "@" in url else ""
-            raise BadArgument(
-                f"server URL: the port must be a number up to 65535{escapes}"
-            ) from None
+            raise BadArgument(f"server URL: the port must be a number up to 65535{escapes}")
         if port == 0:
             raise BadArgument("server URL: the port must be from 1 to 65535, got 0")
         if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
@@ -120,6 +119,14 @@ class ServerAddress:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+
+def _parsed(parse: Callable[[], T]) -> T | None:
+    """Return the result of `parse`, None if it raises ValueError."""
+    try:
+        return parse()
+    except ValueError:
+        return None
 
 
 def _is_number(host: str) -> bool:
@@ -149,6 +156,8 @@ def _host(host: str) -> str:
 
 def _is_name(host: str) -> bool:
     """Return whether a host is a name that can be resolved."""
+    if not host.isprintable():
+        return False
     if host.isascii():
         # These are the rules of the IDNA codec, whose import takes longer than parsing a URL.
         *labels, last = host.split(".")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from twinstream.core.base.digits import natural
-from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.headers import Headers, appended
 from twinstream.models import Timestamp
 
 __all__ = [
@@ -108,16 +108,13 @@ def may_be_marker(block: bytes) -> bool:
     return _OPERATION_BYTES in block or _REASON_BYTES in block
 
 
-def size_of(headers: Mapping[str, str], data: bytes) -> int:
-    """Return the size of a value.
+def size_of(headers: Headers, data: bytes) -> int:
+    """Return the size of a value whose message was delivered without it.
 
-    If the message was delivered without its value, a header contains the size.
+    The server appends the size as a header. Without that header, return the size of `data`.
     """
-    if headers:
-        stated = natural(headers.get(_SIZE))
-        if stated is not None:
-            return stated
-    return len(data)
+    stated = natural(appended(headers, _SIZE))
+    return len(data) if stated is None else stated
 
 
 class Entry(NamedTuple, Generic[V]):

@@ -18,6 +18,7 @@ __all__ = [
     "PullSent",
     "ReconnectFailed",
     "Restored",
+    "ServerUnverified",
     "WillRetry",
     "WorkEnded",
     "WorkerStarted",
@@ -39,6 +40,13 @@ class ReconnectFailed:
     def is_refusal(self) -> bool:
         """Whether servers refused the credentials. Later attempts then rarely succeed."""
         return isinstance(self.error, AuthenticationFailed)
+
+
+@frozen
+class ServerUnverified:
+    """Logged once for a connection whose `TlsOptions` do not verify the server's certificate."""
+
+    server: str
 
 
 @frozen

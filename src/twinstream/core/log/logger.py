@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.core.deadline import monotonic
+from twinstream.models._escapes import harmless_line
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -142,7 +143,7 @@ class Log:
         if repeats:
             text = f"{text} (and %(repeats)d more of this kind)"
             values["repeats"] = repeats
-        return text, values
+        return text, {name: _harmless(value) for name, value in values.items()}
 
     def _extra(self, report: object) -> dict[str, Any]:
         from twinstream.core.log.table import EXTRAS
@@ -154,6 +155,28 @@ class Log:
         found["nats_stream"] = found["nats_stream"] or self._stream
         found["nats_consumer"] = found["nats_consumer"] or self._consumer
         return found
+
+
+class _Shown:
+    """A value in a log record, shown with escapes for unprintable characters."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return harmless_line(str(self._value))
+
+    def __repr__(self) -> str:
+        return harmless_line(repr(self._value))
+
+
+def _harmless(value: object) -> object:
+    """Return a value for the text of a record, which can forge no line and no control sequence."""
+    if isinstance(value, str):
+        return harmless_line(value)
+    return value if isinstance(value, int | float) else _Shown(value)
 
 
 class _Repeats:

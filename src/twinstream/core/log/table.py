@@ -111,6 +111,19 @@ ROWS: Final = (
         when=lambda event: event.epoch == 1,
     ),
     Row("Connected", "connection", INFO, "reconnected to %(server)s after %(outage).1f s"),
+    Row(
+        "ServerUnverified",
+        "connection",
+        WARNING,
+        "the certificate of %(server)s is not verified (verify=False), so any server is trusted",
+    ),
+    Row(
+        "Disconnected",
+        "connection",
+        INFO,
+        "disconnected from %(server)s: %(cause)s",
+        when=lambda event: event.interrupted,
+    ),
     Row("Disconnected", "connection", WARNING, "disconnected from %(server)s: %(cause)s"),
     Row(
         "ReconnectFailed",

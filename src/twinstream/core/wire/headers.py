@@ -16,6 +16,7 @@ from twinstream.errors import BadArgument
 __all__ = [
     "HeaderValues",
     "Headers",
+    "appended",
     "check_mapping",
     "encode_headers",
     "header_pairs",
@@ -90,6 +91,21 @@ class Headers(Mapping[str, str]):
     def __repr__(self) -> str:
         malformed = f", malformed={self.malformed!r}" if self.malformed else ""
         return f"Headers({list(self.pairs)!r}{malformed})"
+
+
+def appended(headers: Headers, name: str) -> str | None:
+    """Return the header `name` that the server appended to a stored message, None without it.
+
+    A publisher may have stored headers of the same name. The server's is the last one. If the
+    stored block did not end with an empty line, the server's line continues the publisher's last
+    line.
+    """
+    start = f"{name}: "
+    for each, value in reversed(headers.pairs):
+        _, found, text = f"{each}: {value}".rpartition(start)
+        if found:
+            return text
+    return None
 
 
 def _headers(pairs: Iterable[tuple[str, str]], malformed: bytes) -> Headers:
