@@ -22,7 +22,7 @@ from twinstream.core.read.direct_get import (
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
 from twinstream.models import StreamMessageGetResponse
-from twinstream.models._sequences import HIDDEN_FROM
+from twinstream.models._numbers import HIDDEN_FROM
 
 __all__ = ["check_not_hidden", "first_seq_at", "get_message", "next_seq", "seq_of"]
 

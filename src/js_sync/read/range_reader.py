@@ -30,7 +30,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import RetentionPolicy
-from twinstream.models._sequences import HIDDEN_FROM
+from twinstream.models._numbers import HIDDEN_FROM
 
 __all__ = ["PageSource", "RangeReader"]
 

@@ -53,7 +53,7 @@ from twinstream.core.read.read_request import SnapshotRequest, Via, choose
 from twinstream.core.read.snapshot import LastSeqs, Latest, Snapshot
 from twinstream.errors import JetStreamError, PermissionDenied, RequestTimeout
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
-from twinstream.models._sequences import HIDDEN_FROM
+from twinstream.models._numbers import HIDDEN_FROM
 
 __all__ = ["collect", "collect_of_one", "take_snapshot"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from twinstream.models._digits import whole_number
+from twinstream.models._numbers import whole_number
 from twinstream.models.version import NEWEST, Version
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)

@@ -6,7 +6,7 @@ import re
 
 from attrs import frozen
 
-from twinstream.models._digits import whole_number
+from twinstream.models._numbers import whole_number
 from twinstream.models._overlaps import first_related
 from twinstream.models._settings import Settings
 from twinstream.models._subjects import can_meet, is_contained, is_subject

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinstream.models._digits import whole_number
+from twinstream.models._numbers import whole_number
 from twinstream.models._overlaps import first_related
 from twinstream.models._subjects import can_meet
 from twinstream.models.rules.consumer_case import ConsumerCase

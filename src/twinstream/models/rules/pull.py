@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from twinstream.models._digits import whole_number
 from twinstream.models._json import JsonObject
+from twinstream.models._numbers import whole_number
 from twinstream.models._settings import Settings
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import Found, Hit, Rule

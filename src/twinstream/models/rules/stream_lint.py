@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from twinstream.models._go_time import has_zero_offset
+from twinstream.models._numbers import HIDDEN_FROM
 from twinstream.models._overlaps import first_related
-from twinstream.models._sequences import HIDDEN_FROM
 from twinstream.models._subjects import can_meet
 from twinstream.models._transforms import token_function
 from twinstream.models.rules.rule import Found, Hit, Rule

@@ -1,8 +1,15 @@
-"""Parse integers of any length."""
+"""Integers: how to parse them at any length, and the sequences that a server hides."""
 
 from __future__ import annotations
 
 from typing import Final
+
+HIDDEN_FROM: Final = 1 << 62
+"""The first stream sequence whose message the server does not return.
+
+The file store of servers 2.11 to 2.15 acknowledges and counts messages from this sequence on, but
+returns none of them, because it uses bit 62 of a sequence as a flag.
+"""
 
 _LONGEST: Final = 40
 """The largest number of significant digits that is parsed; a 64-bit number has at most 20."""
