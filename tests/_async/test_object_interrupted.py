@@ -288,7 +288,6 @@ async def test_content_is_removed_with_the_metadata_of_the_current_store(opened,
             await store.delete("a")
             assert {each async for each, _ in chunks(store)} == set()
             await jet.delete_object_store(name)
-            store.stream._info = None
             await stored(jet, name)
         assert other.nuid != made.nuid
 

@@ -289,7 +289,6 @@ def test_content_is_removed_with_the_metadata_of_the_current_store(opened, name)
             store.delete("a")
             assert {each for each, _ in chunks(store)} == set()
             jet.delete_object_store(name)
-            store.stream._info = None
             stored(jet, name)
         assert other.nuid != made.nuid
 

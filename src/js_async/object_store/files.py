@@ -58,7 +58,7 @@ async def get_file(
     try:
         # The stack also gets the file if the call is cancelled while the file is opened.
         file = await whole(lambda: files.enter_context(_opened(part)))
-        if resume and await whole(file.tell):
+        if resume and await whole(lambda: file.tell() > 0):
             index, content = await chunk_index(place, info), Content(info)
             seq = await whole(lambda: _resumed(part, index, content))
         async with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:

@@ -59,7 +59,7 @@ def get_file(
     try:
         # The stack also gets the file if the call is cancelled while the file is opened.
         file = whole(lambda: files.enter_context(_opened(part)))
-        if resume and whole(file.tell):
+        if resume and whole(lambda: file.tell() > 0):
             index, content = chunk_index(place, info), Content(info)
             seq = whole(lambda: _resumed(part, index, content))
         with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
