@@ -8,7 +8,7 @@ from js_async.object_store.infos import ObjectPlace
 from js_async.runtime.concurrency import TimedLock
 from twinstream.core.log.events import ContentKept, ContentLeft
 from twinstream.core.log.logger import Log
-from twinstream.core.object_store.claims import MOST, Claims, claimed
+from twinstream.core.object_store.claims import Claims, claimed
 from twinstream.core.object_store.names import object_name_of
 from twinstream.core.read.direct_get import last_request
 from twinstream.errors import MessageNotFound, RequestTimeout, TwinstreamError
@@ -23,12 +23,12 @@ class OldContent:
     """Removes contents of one store. A content that another object needs is kept.
 
     The first removal reads the metadata of all objects, the others only what was stored since. In a
-    store with more than `MOST` objects, contents are left for `ObjectStore.sweep`.
+    store with more objects than `Claims.most`, contents are left for `ObjectStore.sweep`.
     """
 
-    def __init__(self, place: ObjectPlace) -> None:
+    def __init__(self, place: ObjectPlace, claims: Claims | None = None) -> None:
         self._place: Final = place
-        self._claims: Final = Claims()
+        self._claims: Final = claims or Claims()
         self._reading: Final = TimedLock()
 
     async def try_to_remove(self, info: ObjectInfo) -> None:
@@ -60,7 +60,8 @@ class OldContent:
                 raise RequestTimeout("the descriptions of the store are being read")
             await self._read()
             if self._claims.is_full:
-                return f"the store has more than {MOST:,} objects, so only sweep() removes it"
+                most = self._claims.most
+                return f"the store has more than {most:,} objects, so only sweep() removes it"
             name = await self._needed_by(nuid)
             return "" if name is None else f"object {name!r} has the same content"
         finally:
