@@ -6,6 +6,7 @@ from typing import Final
 
 from js_async.object_store.infos import ObjectPlace
 from js_async.runtime.concurrency import TimedLock
+from twinstream.core.deadline import Deadline
 from twinstream.core.log.events import ContentKept, ContentLeft
 from twinstream.core.log.logger import Log
 from twinstream.core.object_store.claims import Claims, claimed
@@ -17,6 +18,8 @@ from twinstream.models import ObjectInfo
 __all__ = ["OldContent"]
 
 _LOG: Final = Log("object")
+# Seconds to wait for another call that reads the metadata of all objects.
+_PATIENCE: Final = 120.0
 
 
 class OldContent:
@@ -53,8 +56,7 @@ class OldContent:
             await place.remove_content(nuid, info.revision)
 
     async def _reason_to_keep(self, nuid: str) -> str:
-        deadline = self._place.api.deadline()
-        held = await self._reading.acquire(deadline)
+        held = await self._reading.acquire(Deadline.after(_PATIENCE))
         try:
             if not held:
                 raise RequestTimeout("the descriptions of the store are being read")

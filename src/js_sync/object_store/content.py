@@ -7,6 +7,7 @@ from typing import Final
 
 from js_sync.object_store.infos import ObjectPlace
 from js_sync.runtime.concurrency import TimedLock
+from twinstream.core.deadline import Deadline
 from twinstream.core.log.events import ContentKept, ContentLeft
 from twinstream.core.log.logger import Log
 from twinstream.core.object_store.claims import Claims, claimed
@@ -18,6 +19,8 @@ from twinstream.models import ObjectInfo
 __all__ = ["OldContent"]
 
 _LOG: Final = Log("object")
+# Seconds to wait for another call that reads the metadata of all objects.
+_PATIENCE: Final = 120.0
 
 
 class OldContent:
@@ -54,8 +57,7 @@ class OldContent:
             place.remove_content(nuid, info.revision)
 
     def _reason_to_keep(self, nuid: str) -> str:
-        deadline = self._place.api.deadline()
-        held = self._reading.acquire(deadline)
+        held = self._reading.acquire(Deadline.after(_PATIENCE))
         try:
             if not held:
                 raise RequestTimeout("the descriptions of the store are being read")
