@@ -1369,6 +1369,31 @@ async def test_cancelled_at_each_point_no_object_loses_its_content(server, way, 
     raise AssertionError("the call never ran through")
 
 
+@WAYS
+@pytest.mark.parametrize("call", ["get", "resume", "put"])
+async def test_files_are_closed_when_a_transfer_is_cancelled(server, way, call, tmp_path) -> None:
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        config = ObjectStoreConfig(bucket=f"FD{call}{WAYS.args[1].index(way)}", storage="memory")
+        store = await jet.create_object_store(config)
+        source, target = tmp_path / "in", tmp_path / "out"
+        source.write_bytes(b"x" * 100_000)
+        await store.put("a", b"x" * 100_000)
+        for stop_at in range(1, 100):
+            work = {
+                "get": partial(store.get_file, "a", target),
+                "resume": partial(store.get_file, "a", target, resume=True),
+                "put": partial(store.put_file, source, name="b"),
+            }[call]()
+            reached, _ = await cancelled_at(work, stop_at, way)
+            assert open_files(tmp_path) == []
+            parts = {path.name for path in tmp_path.iterdir()} - {"in", "out"}
+            assert call == "resume" or parts == set()
+            if not reached:
+                return
+    raise AssertionError("the call never ran through")
+
+
 async def test_a_cancelled_put_leaves_the_old_object_and_no_chunks(server) -> None:
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)

@@ -12,7 +12,10 @@ import logging
 import pytest
 
 import js_async as js
+from js_async.object_store.content import OldContent
+from js_async.object_store.infos import object_place
 from tests.inside import api_of
+from twinstream.core.object_store.claims import Claims
 from twinstream.models import ObjectStoreConfig
 
 JAVA = ">>>???"
@@ -288,26 +291,23 @@ async def test_content_is_removed_with_the_metadata_of_the_current_store(opened,
             await store.delete("a")
             assert {each async for each, _ in chunks(store)} == set()
             await jet.delete_object_store(name)
-            store.stream._info = None
             await stored(jet, name)
         assert other.nuid != made.nuid
 
 
-async def test_a_store_with_very_many_objects_leaves_content_to_sweep(
-    opened, name, monkeypatch, caplog
-):
-    monkeypatch.setattr("twinstream.core.object_store.claims.MOST", 2)
+async def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, name, caplog):
     async with opened() as jet:
         store = await stored(jet, name)
         for each in "abc":
             await store.put(each, b"old")
+        place = await object_place(api_of(jet), name, store.stream)
+        old_content = OldContent(place, Claims(most=2))
         with caplog.at_level(logging.WARNING, "twinstream.object"):
-            await store.put("a", b"new")
-            await store.delete("b")
+            for _ in range(2):
+                await old_content.remove(await store.info("a"))
         assert len(caplog.records) == 2
-        assert "only sweep() removes it" in caplog.text
-        assert await store.sweep(older_than=0) == js.Swept(uploads=2, chunks=2)
-        assert await contents_of(store) == {"a": b"new", "c": b"old"}
+        assert "more than 2 objects, so only sweep() removes it" in caplog.text
+        assert await contents_of(store) == dict.fromkeys("abc", b"old")
 
 
 def chunks(store):

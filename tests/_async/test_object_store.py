@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import io
 import json
@@ -605,6 +606,63 @@ async def test_a_file_is_continued_where_it_was_broken_off(opened, name, tmp_pat
             await store.get_file("a", target, resume=True)
         await store.get_file("a", target, resume=True)
         assert target.read_bytes() == data
+
+
+async def test_parts_of_killed_transfers_are_removed_by_the_next(opened, name, tmp_path):
+    data, target = os.urandom(300_000), tmp_path / "out"
+    own = tmp_path / ".out.short.part"
+    others = tmp_path / f".other.once-{'A' * 22}.part"
+    for path in (own, others):
+        path.write_bytes(b"x")
+    kept = {own.name, others.name, "out"}
+
+    def parts():
+        return {path.name for path in tmp_path.iterdir()} - kept
+
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", data)
+        for token in ("once-" + "A" * 22, "B" * 22):
+            (tmp_path / f".out.{token}.part").write_bytes(b"x")
+
+        seen = []
+
+        def look(_):
+            seen.append(parts())
+
+        await store.get_file("a", target, on_progress=look)
+        # What a call with `resume` may continue is kept until the content is complete.
+        assert "B" * 22 in str(seen[0])
+        assert "A" * 22 not in str(seen[0])
+        assert parts() == set()
+        # A part that another call is writing is kept, and is not continued by two calls.
+        made = await store.info("a")
+        part = tmp_path / f".out.{made.nuid}.part"
+        part.write_bytes(data[:200_000])
+        with open(part, "rb") as writing:
+            fcntl.flock(writing, fcntl.LOCK_EX)
+            await store.get_file("a", target)
+            with pytest.raises(BlockingIOError, match="another call"):
+                await store.get_file("a", target, resume=True)
+            assert part.read_bytes() == data[:200_000]
+        await store.get_file("a", target, resume=True)
+        assert target.read_bytes() == data
+        assert parts() == set()
+
+
+async def test_a_nuid_with_slashes_leads_to_no_other_folder(opened, name, tmp_path):
+    data = b"x" * 1000
+    async with opened() as jet:
+        store = await stored(jet, name)
+        nuid = "/etc/" + "n" * 300
+        await jet.publish(f"$O.{name}.C.{nuid}", data)
+        described = {"name": "a", "nuid": nuid, "size": 1000, "chunks": 1}
+        members = {**described, "digest": digest_of(data)}
+        await jet.publish(f"$O.{name}.M.YQ==", json.dumps(members).encode())
+        for resume in (False, True):
+            await store.get_file("a", tmp_path / "out", resume=resume)
+            assert (tmp_path / "out").read_bytes() == data
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 # ---- descriptions

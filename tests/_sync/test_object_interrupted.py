@@ -13,7 +13,10 @@ import logging
 import pytest
 
 import js_sync as js
+from js_sync.object_store.content import OldContent
+from js_sync.object_store.infos import object_place
 from tests.inside import api_of
+from twinstream.core.object_store.claims import Claims
 from twinstream.models import ObjectStoreConfig
 
 JAVA = ">>>???"
@@ -289,24 +292,23 @@ def test_content_is_removed_with_the_metadata_of_the_current_store(opened, name)
             store.delete("a")
             assert {each for each, _ in chunks(store)} == set()
             jet.delete_object_store(name)
-            store.stream._info = None
             stored(jet, name)
         assert other.nuid != made.nuid
 
 
-def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, name, monkeypatch, caplog):
-    monkeypatch.setattr("twinstream.core.object_store.claims.MOST", 2)
+def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, name, caplog):
     with opened() as jet:
         store = stored(jet, name)
         for each in "abc":
             store.put(each, b"old")
+        place = object_place(api_of(jet), name, store.stream)
+        old_content = OldContent(place, Claims(most=2))
         with caplog.at_level(logging.WARNING, "twinstream.object"):
-            store.put("a", b"new")
-            store.delete("b")
+            for _ in range(2):
+                old_content.remove(store.info("a"))
         assert len(caplog.records) == 2
-        assert "only sweep() removes it" in caplog.text
-        assert store.sweep(older_than=0) == js.Swept(uploads=2, chunks=2)
-        assert contents_of(store) == {"a": b"new", "c": b"old"}
+        assert "more than 2 objects, so only sweep() removes it" in caplog.text
+        assert contents_of(store) == dict.fromkeys("abc", b"old")
 
 
 def chunks(store):

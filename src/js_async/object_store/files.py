@@ -7,8 +7,12 @@ verified.
 from __future__ import annotations
 
 import errno
+import fcntl
+import hashlib
 import os
+import re
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -24,6 +28,11 @@ from twinstream.models import ObjectInfo
 __all__ = ["get_file"]
 
 _PIECE: Final = 1 << 20
+# The prefix of temporary files that no later call continues.
+_ONCE: Final = "once-"
+_PLAIN_NUID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+# The end of the name of a temporary file. Those of other programs are unlikely to be so long.
+_LEFTOVER: Final = re.compile(r"[A-Za-z0-9_-]{20,85}\.part")
 
 
 async def get_file(
@@ -38,32 +47,46 @@ async def get_file(
     """Write the content of an object to a file and return the object's metadata.
 
     The file at `path` is replaced by the complete content, or stays as it is. With `resume`, a
-    failed call keeps its temporary file, and the next call continues this file.
+    failed call keeps its temporary file, and the next call continues this file. Temporary files
+    that killed calls have left for the same `path` are removed.
     """
     path = await whole(lambda: _target(path))
-    token = info.nuid if resume else place.api.transport.tokens.name()
+    token = _part_token(info.nuid) if resume else f"{_ONCE}{place.api.transport.tokens.name()}"
     part = path.with_name(f".{path.name}.{token}.part")
-    content, seq = None, 1
+    await whole(lambda: _remove_leftovers(path, _ONCE))
+    content, seq, files = None, 1, ExitStack()
     try:
-        if resume and await whole(part.exists):
+        # The stack also gets the file if the call is cancelled while the file is opened.
+        file = await whole(lambda: files.enter_context(_opened(part)))
+        if resume and await whole(lambda: file.tell() > 0):
             index, content = await chunk_index(place, info), Content(info)
             seq = await whole(lambda: _resumed(part, index, content))
         async with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
-            file = await whole(lambda: _opened(part))
-            try:
-                while portion := await reader._portion():
-                    await whole(partial(file.writelines, portion))
-                await whole(lambda: _synced(file))
-            finally:
-                await whole(file.close)
+            while portion := await reader._portion():
+                await whole(partial(file.writelines, portion))
+            await whole(lambda: _synced(file))
         await whole(lambda: _moved(part, path))
+    except BlockingIOError:
+        # Another call writes the file, so this call must not remove it.
+        raise
     except BaseException as error:
         # A file with wrong content is removed even with `resume`, because a call that continues it
         # could never succeed.
         if not resume or isinstance(error, DigestMismatch):
             await whole(lambda: part.unlink(missing_ok=True))
         raise
+    finally:
+        await whole(files.close)
+    await whole(lambda: _remove_leftovers(path))
     return reader.info
+
+
+def _part_token(nuid: str | None) -> str:
+    """Return a name for the temporary file of a content; a NUID may contain slashes."""
+    nuid = nuid or ""
+    if _PLAIN_NUID.fullmatch(nuid):
+        return nuid
+    return hashlib.sha256(nuid.encode()).hexdigest()
 
 
 def _target(path: Path) -> Path:
@@ -81,10 +104,57 @@ def _target(path: Path) -> Path:
 
 
 def _opened(part: Path) -> BinaryIO:
+    """Open the temporary file at its end, or create it; lock it until it is closed.
+
+    Raises `BlockingIOError` if another call has locked it.
+    """
+    while True:
+        file = _unlocked(part)
+        try:
+            if not _is_locked(file):
+                raise BlockingIOError(errno.EAGAIN, "another call is writing this file", str(part))
+            # A call that removes leftovers may have removed the file before it was locked.
+            if part.exists() and os.path.samestat(os.fstat(file.fileno()), part.stat()):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _unlocked(part: Path) -> BinaryIO:
     if part.exists():
-        # `_resumed` has verified that this is a regular file.
+        # Raises `OSError` for a FIFO, a device or a folder.
+        open_regular(part).close()
         return open(part, "ab")
     return create_private(part)
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    """Lock a file; return False if another process or call has locked it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # The file system has no locks.
+        pass
+    return True
+
+
+def _remove_leftovers(path: Path, prefix: str = "") -> None:
+    """Remove temporary files of killed calls with this target: files that no call has locked.
+
+    A file that cannot be locked or removed stays.
+    """
+    start = f".{path.name}."
+    for each in path.parent.iterdir():
+        end = each.name.removeprefix(start)
+        if end == each.name or not (end.startswith(prefix) and _LEFTOVER.fullmatch(end)):
+            continue
+        with suppress(OSError), open_regular(each) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            each.unlink()
 
 
 def _resumed(part: Path, index: list[StoredChunk], content: Content) -> int:

@@ -7,9 +7,10 @@ from typing import Final
 
 from js_sync.object_store.infos import ObjectPlace
 from js_sync.runtime.concurrency import TimedLock
+from twinstream.core.deadline import Deadline
 from twinstream.core.log.events import ContentKept, ContentLeft
 from twinstream.core.log.logger import Log
-from twinstream.core.object_store.claims import MOST, Claims, claimed
+from twinstream.core.object_store.claims import Claims, claimed
 from twinstream.core.object_store.names import object_name_of
 from twinstream.core.read.direct_get import last_request
 from twinstream.errors import MessageNotFound, RequestTimeout, TwinstreamError
@@ -18,18 +19,20 @@ from twinstream.models import ObjectInfo
 __all__ = ["OldContent"]
 
 _LOG: Final = Log("object")
+# Seconds to wait for another call that reads the metadata of all objects.
+_PATIENCE: Final = 120.0
 
 
 class OldContent:
     """Removes contents of one store. A content that another object needs is kept.
 
     The first removal reads the metadata of all objects, the others only what was stored since. In a
-    store with more than `MOST` objects, contents are left for `ObjectStore.sweep`.
+    store with more objects than `Claims.most`, contents are left for `ObjectStore.sweep`.
     """
 
-    def __init__(self, place: ObjectPlace) -> None:
+    def __init__(self, place: ObjectPlace, claims: Claims | None = None) -> None:
         self._place: Final = place
-        self._claims: Final = Claims()
+        self._claims: Final = claims or Claims()
         self._reading: Final = TimedLock()
 
     def try_to_remove(self, info: ObjectInfo) -> None:
@@ -54,14 +57,14 @@ class OldContent:
             place.remove_content(nuid, info.revision)
 
     def _reason_to_keep(self, nuid: str) -> str:
-        deadline = self._place.api.deadline()
-        held = self._reading.acquire(deadline)
+        held = self._reading.acquire(Deadline.after(_PATIENCE))
         try:
             if not held:
                 raise RequestTimeout("the descriptions of the store are being read")
             self._read()
             if self._claims.is_full:
-                return f"the store has more than {MOST:,} objects, so only sweep() removes it"
+                most = self._claims.most
+                return f"the store has more than {most:,} objects, so only sweep() removes it"
             name = self._needed_by(nuid)
             return "" if name is None else f"object {name!r} has the same content"
         finally:

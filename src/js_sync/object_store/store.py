@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -163,8 +164,10 @@ class ObjectStore:
         from twinstream.core.base.local_path import local_path
 
         source = local_path(path)
-        file = whole(lambda: open_regular(source))
+        files = ExitStack()
         try:
+            # The stack also gets the file if the call is cancelled while the file is opened.
+            file = whole(lambda: files.enter_context(open_regular(source)))
             return self.put(
                 source.name if name is None else name,
                 file,
@@ -174,7 +177,7 @@ class ObjectStore:
                 on_progress=on_progress,
             )
         finally:
-            whole(file.close)
+            whole(files.close)
 
     # ---- reading
 
@@ -270,12 +273,14 @@ class ObjectStore:
             name: The name of the object.
             path: The path of the file.
             resume: If the call fails, keep the incomplete file under a hidden name in the same
-                directory. The next call with `resume` continues this file.
+                directory. The next call with `resume` continues this file. After a successful
+                call, such files of killed calls with the same `path` are removed.
             timeout: Maximum seconds without progress.
             on_progress: Called with the progress when data was received.
 
         Raises:
-            OSError: The file could not be written, or `path` is a folder, a device or a FIFO.
+            OSError: The file could not be written, or `path` is a folder, a device or a FIFO, or
+                another call with `resume` writes the same object to it.
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
             LinkError: The object is a link that cannot be followed.

@@ -17,7 +17,7 @@ from twinstream.models import Timestamp
 __all__ = ["MOST", "Claims", "claimed"]
 
 MOST: Final = 100_000
-"""The maximum number of descriptions that are remembered, which take about 40 MB."""
+"""The default of `Claims.most`. So many descriptions take about 40 MB."""
 
 
 def claimed(data: bytes) -> str | None:
@@ -39,7 +39,9 @@ def claimed(data: bytes) -> str | None:
 class Claims:
     """The NUID in the last known description of each object, by the description's subject."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self.most: Final = most
+        """The maximum number of descriptions that are remembered."""
         self._nuids: Final[dict[str, str]] = {}
         self._created: Timestamp | None = None
         self.next_seq = 1
@@ -62,7 +64,7 @@ class Claims:
             self._nuids.pop(message.subject, None)
         else:
             self._nuids[message.subject] = nuid
-        if len(self._nuids) > MOST:
+        if len(self._nuids) > self.most:
             self._nuids.clear()
             self.is_full = True
 
