@@ -361,7 +361,7 @@ ROWS: Final = (
         "ContentKept",
         "object",
         WARNING,
-        "bucket %(bucket)s: the content that object %(name)r had before is kept: %(reason)s",
+        "bucket %(bucket)s: the content that object '%(name)s' had before is kept: %(reason)s",
     ),
     Row(
         "ContentLeft",
