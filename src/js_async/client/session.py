@@ -224,8 +224,7 @@ class Session:
 
     async def _close_all(self, cause: BaseException | None) -> None:
         self.is_connected = False
-        self._mailboxes.pause()
-        self._mailboxes.is_ended = True
+        self._mailboxes.end()
         self._end = cause
         await self._link.close()
         # End a handshake in progress.

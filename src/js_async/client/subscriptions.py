@@ -63,8 +63,7 @@ class Mailboxes:
         self._sids = count(1)
         self.is_open = False
         """Whether the server has authenticated the client. It accepts no commands before that."""
-        self.is_ended = False
-        """Whether the connection was closed. Then no subscription exists, and none is reported."""
+        self._is_ended = False
         self.boxes: Final[dict[bytes, ref[Box]]] = {}
         self._home: Final = here()
         self._parser: Parser | None = None
@@ -124,14 +123,12 @@ class Mailboxes:
         if self._link.is_inherited or self.boxes.pop(box.sid, None) is None:
             return
         self.forget(box)
-        if self.is_ended:
-            return
         soon(partial(self._leave, unsubscribe_command(box.sid)), self._home)
         warn_of_drop(box)
 
     def part(self, subject: bytes) -> None:
         """Publish an empty message, unless the client is disconnected; see `Channel.part`."""
-        if not (self.is_ended or self._link.is_inherited):
+        if not (self._is_ended or self._link.is_inherited):
             soon(partial(self._leave, publish_command(subject, b"", b"", b"")), self._home)
 
     def _leave(self, command: bytes) -> None:
@@ -180,6 +177,13 @@ class Mailboxes:
     def pause(self) -> None:
         """Stop sending commands until the next connect."""
         self.is_open = False
+
+    def end(self) -> None:
+        """Stop sending commands, because the connection is closed: no subscription exists."""
+        self._is_ended = True
+        self.pause()
+        for box in self.all():
+            box.on_drop = None
 
     def wake(self) -> None:
         """Set the signals of all mailboxes, because the connection state has changed."""
