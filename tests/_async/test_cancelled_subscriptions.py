@@ -71,8 +71,10 @@ async def messages_closed(place: Any) -> None:
             return
 
 
+# If these reads are cancelled before they have ended, the program has left them open.
+READS = [uses.read, uses.object_reader]
 TIDY = [
-    *uses.TIDY,
+    *(use for use in uses.TIDY if use not in READS),
     backup,
     lock,
     once,
@@ -81,7 +83,7 @@ TIDY = [
     read_closed,
     messages_closed,
 ]
-FORGOTTEN = [use for use, _ in uses.FORGOTTEN if use is not uses.sent]
+FORGOTTEN = [*READS, *(use for use, _ in uses.FORGOTTEN if use is not uses.sent)]
 
 
 async def everywhere(
