@@ -12,7 +12,7 @@ from js_sync.api.create_update import create_consumer
 from js_sync.consume.consumer_recovery import Missing
 from js_sync.consume.messages import Messages
 from js_sync.consume.pull_subscription import PullChannels
-from js_sync.runtime.concurrency import shielded
+from js_sync.runtime.concurrency import shielded, sleep
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -31,6 +31,8 @@ __all__ = ["OrderedConsumer"]
 
 # How long `end` waits for the connection, which it needs to delete consumers (seconds).
 _PATIENCE: Final = 1.0
+# The pause before a deletion is repeated that may have overtaken the creation (seconds).
+_OVERTAKEN: Final = 0.2
 
 
 class OrderedConsumer:
@@ -148,21 +150,27 @@ class OrderedConsumer:
 
     def _end(self) -> None:
         self.leave()
-        if self._unsure is not None:
-            self._unwanted.append(self._unsure)
-            self._unsure = None
+        unsure, self._unsure = self._unsure, None
+        if unsure is not None:
+            self._unwanted.append(unsure)
         patience = Deadline.after(_PATIENCE)
         for name in list(self._unwanted):
-            self._delete(name, patience)
+            deleted = self._delete(name, patience)
+            if name == unsure and not deleted:
+                # The server may process the deletion before the creation, which was interrupted.
+                sleep(_OVERTAKEN)
+                self._delete(name, patience)
             self._unwanted = [each for each in self._unwanted if each != name]
 
-    def _delete(self, name: str, patience: Deadline) -> None:
+    def _delete(self, name: str, patience: Deadline) -> bool:
+        """Delete a consumer; return whether the server has confirmed it."""
         transport = self._api.transport
         while True:
             try:
                 if not transport.is_connected:
                     transport.ready(patience)
                 consumer_admin.delete(self._api, self._stream, name)
+                return True
             except ConnectionLost:
                 # The client may reconnect in time.
                 if not patience.expired():
@@ -170,7 +178,7 @@ class OrderedConsumer:
             except (*FAILED_REQUEST, ConnectionClosed):
                 # The consumer does not exist, or the server deletes it after `inactive_threshold`.
                 pass
-            return
+            return False
 
     def _send_deletion(self, name: str) -> None:
         """Send a delete request. Do not wait for the response.
