@@ -1,8 +1,8 @@
 """`Restorable`, the base class of exceptions that can be pickled, copied and shown safely.
 
 Text from servers, publishers and files is shown with escapes. Without them, a control sequence
-could move the cursor, rewrite earlier lines or fill the clipboard (OSC 52), a line break could forge a
-line of a log, and bidirectional control characters could reverse the visible text.
+could move the cursor, rewrite earlier lines or fill the clipboard (OSC 52), a line break could
+forge a line of a log, and bidirectional control characters could reverse the visible text.
 """
 
 from __future__ import annotations
