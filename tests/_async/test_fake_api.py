@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 import pytest
@@ -88,6 +89,40 @@ async def test_a_call_waits_until_jetstream_is_reached(subject, call, response):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             await call(connection.jetstream(timeout=30))
+
+
+TYPE = "io.nats.jetstream.api.v1.response"
+EMPTY = pytest.mark.parametrize(
+    "body", [b"{}", b'{"success": true}', b'{"type": 5}', json.dumps({"type": TYPE}).encode()]
+)
+
+
+@EMPTY
+@EACH_CALL
+async def test_an_empty_response_is_no_success(subject, call, response, body):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(subject), body)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.BadAnswer, match=subject):
+                await call(connection.jetstream(timeout=30))
+
+
+@EMPTY
+async def test_an_empty_response_begins_no_backup(tmp_path, body):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.answer(peer.expect(r"STREAM\.SNAPSHOT\.S"), body)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            with pytest.raises(js.BadAnswer, match=r"SNAPSHOT\.S"):
+                await connection.jetstream().bind_stream("S").backup(tmp_path / "copy")
+    assert list(tmp_path.iterdir()) == []
 
 
 @EACH_CALL

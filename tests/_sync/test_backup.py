@@ -372,7 +372,7 @@ def begin(peer):
     peer.handshake()
     asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.SNAPSHOT\.S")
     inbox = json.loads(asked.payload)["deliver_subject"]
-    peer.message(asked.reply, json.dumps({"config": CONFIG, "state": STATE}).encode())
+    peer.answer(asked, {"config": CONFIG, "state": STATE})
     return inbox
 
 
@@ -452,7 +452,7 @@ def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
         peer.handshake()
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
         assert json.loads(asked.payload) == {"config": CONFIG, "state": STATE}
-        peer.message(asked.reply, b'{"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"}')
+        peer.answer(asked, {"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"})
         chunk = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
         assert chunk.payload == ARCHIVE
         peer.message(chunk.reply, json.dumps({"error": error}).encode())
@@ -461,7 +461,7 @@ def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
         peer.message(end.reply, b"", status="503")
         peer.answer(peer.expect(r"^PUB \$JS\.API\.STREAM\.INFO\.S"), NOT_FOUND)
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.DELETE\.S")
-        peer.message(asked.reply, json.dumps({"error": busy} if busy else {}).encode())
+        peer.answer(asked, {"error": busy} if busy else {"success": True})
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
@@ -630,7 +630,7 @@ def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path)
     def script(peer: FakePeer) -> None:
         peer.handshake()
         asked = peer.expect(r"^PUB \$JS\.API\.STREAM\.RESTORE\.S")
-        peer.message(asked.reply, b'{"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"}')
+        peer.answer(asked, {"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"})
         for status in ("503", "503", ""):
             chunk = peer.expect(r"^PUB \$JS\.SNAPSHOT\.RESTORE\.S\.x")
             assert chunk.payload == ARCHIVE

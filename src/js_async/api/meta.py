@@ -10,7 +10,7 @@ from js_async.api.many_answers import answers
 from js_async.api.priority_groups import step_down
 from twinstream.core.api.placement import placement_of
 from twinstream.core.deadline import Seconds
-from twinstream.core.wire.response import read_answer
+from twinstream.core.wire.response import check_success, read_api_answer
 from twinstream.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
 from twinstream.models import (
     AccountPurgeResponse,
@@ -170,7 +170,9 @@ class Meta:
         refusal: TwinstreamError | None = None
         for answer in found:
             try:
-                done.append(decode(read_answer(answer, subject), MetaRescueResponse))
+                rescued = decode(read_api_answer(answer, subject), MetaRescueResponse)
+                check_success(rescued, subject)
+                done.append(rescued)
             except TwinstreamError as error:
                 refusal = refusal or error
         if refusal is None:

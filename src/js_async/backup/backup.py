@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from js_async.api.api import Api
 from js_async.backup.files import BackupWriter, read_backup
@@ -20,7 +20,7 @@ from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
-from twinstream.errors import BadArgument, ConnectionLost, RequestTimeout
+from twinstream.errors import BadAnswer, BadArgument, ConnectionLost, RequestTimeout
 from twinstream.models.records import frozen
 
 __all__ = ["BackupWish", "back_up"]
@@ -62,6 +62,7 @@ async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
         # With `check`, the server reads the whole stream before it responds.
         target = api.subjects.stream("SNAPSHOT", stream)
         members = await api.call_raw(target, request, Deadline.after(wish.timeout))
+        _check(members, target)
         await _Receiving(api, stream, wish, writer, box, epoch, members).run()
         await whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
         made = await aside(lambda: read_backup(wish.target))
@@ -72,6 +73,16 @@ async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
             await whole(writer.discard)
         finally:
             await api.transport.close_mailbox(box)
+
+
+def _check(members: dict[str, Any], subject: str) -> None:
+    """Raise `BadAnswer` for a response that does not describe the stream, as a backup has to."""
+    config, state = members.get("config"), members.get("state")
+    size: object = (
+        cast("dict[str, object]", state).get("bytes") if isinstance(state, dict) else None
+    )
+    if not isinstance(config, dict) or type(size) is not int:
+        raise BadAnswer(f"{subject}: the response lacks the stream's config or state")
 
 
 def _request(api: Api, wish: BackupWish) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.log.events import Restored
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.response import read_answer
+from twinstream.core.wire.response import read_answer, read_api_answer
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
@@ -35,7 +35,14 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
-from twinstream.models import DecodeError, StreamConfig, StreamCreateResponse, decode, encode
+from twinstream.models import (
+    DecodeError,
+    StreamConfig,
+    StreamCreateResponse,
+    StreamDeleteResponse,
+    decode,
+    encode,
+)
 from twinstream.models.error_codes import (
     RESTORE_FAILED,
     STREAM_ASSIGNMENT,
@@ -106,7 +113,7 @@ async def restore(
     request = {name: members[name] for name in ("config", "state")}
 
     def sending(answer: dict[str, Any]) -> _Sending:
-        return _Sending(api, backup, wish, str(answer["deliver_subject"]))
+        return _Sending(api, backup, wish, _deliver_subject(answer, backup.stream))
 
     async def undo(what: tuple[dict[str, Any], BaseException]) -> None:
         answer, cut = what
@@ -116,6 +123,13 @@ async def restore(
     made = await sending(answer).run()
     _LOG(Restored(backup.stream, backup.size, monotonic() - began))
     return made
+
+
+def _deliver_subject(answer: dict[str, Any], stream: str) -> str:
+    found: object = answer.get("deliver_subject")
+    if not isinstance(found, str) or not found:
+        raise BadAnswer(f"restore of {stream}: the response does not say where to send the chunks")
+    return found
 
 
 async def _begin(
@@ -198,7 +212,7 @@ class _Sending:
         self._is_complete = True
         deadline = Deadline.after(self._wish.timeout)
         end = await self._api.transport.ask(self._subject, b"", b"", deadline)
-        return read_answer(_payload(end), self._subject)
+        return read_api_answer(_payload(end), self._subject)
 
     async def _lost(self, error: ConnectionLost | NoResponders) -> ConnectionLost | NoResponders:
         """Return the error to raise after the connection, or the restoring server, was lost."""
@@ -240,7 +254,7 @@ class _Sending:
                 )
                 return False
             if not (is_old and refusal):
-                await api.call_raw(api.subjects.stream("DELETE", stream), None)
+                await api.call(api.subjects.stream("DELETE", stream), None, StreamDeleteResponse)
         except StreamNotFound:
             return True
         except TwinstreamError as trouble:
@@ -349,6 +363,7 @@ class _Sending:
         """
         if response:
             read_answer(response, self._subject)
+            raise BadAnswer(f"{self._subject}: not the receipt of a chunk: {response[:80]!r}")
         self._sent += len(chunk)
         self._frames.feed(chunk)
         if self._wish.on_progress is not None:

@@ -23,7 +23,7 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import AckReader
-from twinstream.core.wire.response import read_answer, write_json
+from twinstream.core.wire.response import check_success, read_api_answer, write_json
 from twinstream.core.wire.subjects import ApiSubjects, check_subject
 from twinstream.errors import (
     BadAnswer,
@@ -152,9 +152,11 @@ class Api:
         with self.told("api", subject, len(payload)) as call:
             members = self._members(subject, payload, deadline, repeatable, call)
             try:
-                return decode(members, as_)
+                found = decode(members, as_)
             except DecodeError as error:
                 raise BadAnswer(f"{subject}: {error}") from error
+            check_success(found, subject)
+            return found
 
     def stream_info(
         self,
@@ -222,7 +224,7 @@ class Api:
             frame = answer.take(subject)
         except NoResponders as error:
             raise self._off(subject) from error
-        return read_answer(frame[3][frame[2] : -2], subject)
+        return read_api_answer(frame[3][frame[2] : -2], subject)
 
     def _members(
         self,
@@ -253,7 +255,7 @@ class Api:
                 trouble = error
                 continue
             try:
-                return read_answer(frame[3][frame[2] : -2], subject)
+                return read_api_answer(frame[3][frame[2] : -2], subject)
             except JetStreamError as error:
                 if error.err_code == REQUIRED_API_LEVEL:
                     error.add_note(

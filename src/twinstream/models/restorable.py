@@ -1,12 +1,17 @@
-"""`Restorable`, the base class of exceptions that can be pickled and copied without loss."""
+"""`Restorable`, the base class of exceptions that can be pickled, copied and shown safely.
+
+Text from servers, publishers and files is shown with escapes. Without them, a control sequence
+could move the cursor, rewrite earlier lines or fill the clipboard (OSC 52), a line break could
+forge a line of a log, and bidirectional control characters could reverse the visible text.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeVar
+import json
+import re
+from typing import Any, Final, Self, TypeVar
 
-from twinstream.models._escapes import harmless_line
-
-__all__ = ["Restorable"]
+__all__ = ["Restorable", "harmless", "harmless_line"]
 
 E = TypeVar("E", bound=BaseException)
 
@@ -74,3 +79,28 @@ def _is_picklable(cause: BaseException) -> bool:
     except Exception:
         return False
     return True
+
+
+# ASCII text that needs no escapes. Most text matches these patterns, which are fast to check.
+_ASCII_TEXT: Final = re.compile(r"[\t\n -~]*")
+_ASCII_LINE: Final = re.compile(r"[ -~]*")
+
+
+def harmless(text: str) -> str:
+    """Return text with escapes for its unprintable characters, except tabs and newlines."""
+    if _ASCII_TEXT.fullmatch(text):
+        return text
+    return "".join(c if c.isprintable() or c in "\t\n" else _escape(c) for c in text)
+
+
+def harmless_line(text: str) -> str:
+    """Return text with escapes for all its unprintable characters, so that it is one line."""
+    if _ASCII_LINE.fullmatch(text):
+        return text
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    """Return the JSON escape for a character. The json module escapes all of them except DEL."""
+    number = ord(character)
+    return json.dumps(character)[1:-1] if number != 0x7F else "\\u007f"

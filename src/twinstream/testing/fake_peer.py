@@ -17,6 +17,9 @@ __all__ = ["FakePeer"]
 
 _READ_SIZE: Final = 1 << 16
 _SHOWN: Final = 12
+# Requests of the API, also of a domain or with a prefix, and those that end a restore.
+_API: Final = re.compile(r"\$JS\.(?:[^.]+\.)?(?:API|SNAPSHOT)\.|.*\.API\.")
+_API_TYPE: Final = "io.nats.jetstream.api.v1.response"
 _INFO: Final[dict[str, Any]] = {
     "server_id": "FAKE",
     "server_name": "fake",
@@ -203,9 +206,15 @@ class FakePeer:
         return reply
 
     def answer(self, request: Operation, answer: bytes | Mapping[str, Any]) -> None:
-        """Send the response to a request: bytes, or a mapping as JSON."""
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.message(request.reply, data)
+        """Send the response to a request: bytes, or a mapping as JSON.
+
+        A mapping without `type` gets one if the request is a call of the JetStream API, because
+        each response of the API has a `type`.
+        """
+        if not isinstance(answer, bytes):
+            typed = {"type": _API_TYPE} if _API.match(request.subject) else {}
+            answer = json.dumps({**typed, **answer}).encode()
+        self.message(request.reply, answer)
 
     def error(self, text: str) -> None:
         """Send `-ERR` with a text."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.core.deadline import monotonic
-from twinstream.models._escapes import harmless_line
+from twinstream.models.restorable import harmless_line
 
 if TYPE_CHECKING:
     from logging import Logger

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from twinstream.core.wire.header_text import valid
 from twinstream.errors import BadAnswer, BadArgument, api_error
 
-__all__ = ["read_answer", "read_json", "read_object", "write_json"]
+__all__ = [
+    "check_success",
+    "read_answer",
+    "read_api_answer",
+    "read_json",
+    "read_object",
+    "write_json",
+]
+
+
+# The beginning of `type` in each response of the API, also in those of 2.11.
+_API_TYPE: Final = "io.nats.jetstream.api."
 
 
 def read_json(text: str | bytes) -> object:
@@ -72,3 +83,20 @@ def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
     if refusal is not None:
         raise BadAnswer(f"{subject}: `error` in the response is not an object: {payload[:80]!r}")
     return members
+
+
+def read_api_answer(payload: bytes, subject: str) -> dict[str, Any]:
+    """Return the members of a response of the JetStream API, like `read_answer`.
+
+    Raises `BadAnswer` also for a response without a `type` of the API, for example `{}`.
+    """
+    members = read_answer(payload, subject)
+    if not str(members.get("type")).startswith(_API_TYPE):
+        raise BadAnswer(f"{subject}: the response has no type of the API: {payload[:80]!r}")
+    return members
+
+
+def check_success(model: object, subject: str) -> None:
+    """Raise `BadAnswer` for a response that should report success, but does not."""
+    if getattr(model, "success", True) is not True:
+        raise BadAnswer(f"{subject}: the response reports neither success nor an error")

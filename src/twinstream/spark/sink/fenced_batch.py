@@ -11,6 +11,7 @@ from attrs import evolve
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_answer
+from twinstream.errors import BadAnswer
 from twinstream.spark.sink.ledger_entry import Entry
 from twinstream.spark.sink.rows import OutMessage
 
@@ -58,7 +59,10 @@ class FencedBatch:
         commit = {**_place(batch, len(rows) + 1), "Nats-Batch-Commit": "1"}
         answer = _send(nc, _request(rows[-1], commit), timeout)
         # The acknowledgement has the sequence of the last message. The entry is the first message.
-        seq = int(answer["seq"]) - len(rows)
+        last: object = answer.get("seq")
+        if type(last) is not int:
+            raise BadAnswer(f"{rows[-1].subject}: the batch was not acknowledged: {answer!r:.80}")
+        seq = last - len(rows)
         return evolve(self._entry, seq=seq)
 
 
