@@ -64,6 +64,15 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", each.strip().lower()).replace(" ", "-") for each in headings}
 
 
+def test_the_places_that_read_stored_data_have_their_tests() -> None:
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
+    table = page.partition("| tested by |")[2].partition("\n\n")[0]
+    named = re.findall(r"`((?:\w+/)*test_\w+)`", table)
+    assert named
+    for name in named:
+        assert any((ROOT / "tests").glob(f"**/{name}.py")), name
+
+
 def console_commands() -> list[tuple[str, str]]:
     return [
         (page.stem, line)
