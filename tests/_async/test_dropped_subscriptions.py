@@ -19,7 +19,7 @@ import js_async as js
 from tests._async.flow import eventually
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
-REPEATS = 200
+REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
 MOST_KEPT = 2

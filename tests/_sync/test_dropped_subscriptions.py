@@ -20,7 +20,7 @@ import js_sync as js
 from tests._sync.flow import eventually
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
-REPEATS = 200
+REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
 MOST_KEPT = 2
