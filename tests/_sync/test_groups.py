@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -280,6 +281,32 @@ def test_settings_that_members_cannot_follow_end_them(opened, name, kind, broken
         if broken:
             with pytest.raises(js.BadGroupConfig):
                 group.info()
+
+
+@pytest.mark.parametrize("kind", ["elastic", "static"])
+def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(opened, name, kind):
+    with opened() as jet:
+        make, groups = (
+            (elastic, jet.elastic_consumer_groups)
+            if kind == "elastic"
+            else (static, jet.static_consumer_groups)
+        )
+        group = make(jet, name, "m1", partitions=4)
+        subjects = [f"{name}.{number}.*" for number in range(2_000)]
+        filters = (
+            {"partitioning_filters": [{"filter": each} for each in subjects]}
+            if kind == "elastic"
+            else {"filters": subjects}
+        )
+        stored = {"max_members": 65_536, "members": ["m1"], **filters}
+        bucket = jet.get_key_value(f"{kind}-consumer-groups")
+        bucket.put(f"{name}.g", json.dumps(stored).encode())
+        worker = group.worker("m1", Seen(name).handler("m1"), config=QUICK)
+        with pytest.raises(js.BadGroupConfig, match="65536 partitions of 2000 filters"):
+            worker.start()
+        assert [each for each in groups(name)] == ["g"]
+        group.delete()
+        assert [each for each in groups(name)] == []
 
 
 def test_an_elastic_member_makes_its_consumer_again(opened, name):

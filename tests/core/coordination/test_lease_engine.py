@@ -343,6 +343,12 @@ def test_record_is_decoded_as_encoded() -> None:
     assert (slot.state, slot.note, slot.data, slot.ttl, slot.seq) == ("done", "n", b"\x00x", 12, 9)
 
 
+@pytest.mark.parametrize("token", [-1, 10, 2**64, 10**309])
+def test_a_token_that_no_holder_can_have_counts_as_missing(token: int) -> None:
+    assert found(9, token=token).token == 9
+    assert found(9, token=9).token == 9
+
+
 def test_a_note_may_hold_anything() -> None:
     record = LeaseRecord(owner="o\udce9", tenure="t", attempt=1, note="caf\udce9 \0\ud800\n")
     slot = read_slot(message(record.encode(), 9))

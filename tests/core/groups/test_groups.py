@@ -268,6 +268,44 @@ def test_what_cannot_be_read_is_an_error_that_names_the_key(data: bytes) -> None
         read_config(ELASTIC, both, ElasticGroupConfig)
 
 
+@pytest.mark.parametrize("members", [["m"], None])
+def test_filters_are_counted_before_they_are_expanded(members: list[str] | None) -> None:
+    filters = [{"filter": f"a{number}.*"} for number in range(2_000)]
+    stored = {"max_members": 65_536, "members": members, "partitioning_filters": filters}
+    with pytest.raises(BadGroupConfig, match="65536 partitions of 2000 filters"):
+        read_config(ELASTIC, json.dumps(stored).encode(), ElasticGroupConfig)
+    subjects = [each["filter"] for each in filters]
+    stored = {"max_members": 65_536, "members": members, "filters": subjects}
+    with pytest.raises(BadGroupConfig, match="65536 partitions of 2000 filters"):
+        read_config(STATIC, json.dumps(stored).encode(), StaticGroupConfig)
+
+
+def test_the_largest_number_of_filters_is_accepted() -> None:
+    stored = {"max_members": 32_768, "members": ["m"], "filters": ["a", "b", "b"]}
+    config = read_config(STATIC, json.dumps(stored).encode(), StaticGroupConfig)
+    assert len(filters_of(config, "m")) == 65_536
+
+
+def test_filters_of_mapped_members_are_not_multiplied() -> None:
+    mapped = [{"member": "m", "partitions": list(range(40_000))}]
+    stored = {"max_members": 40_000, "member_mappings": mapped, "filters": ["a", "b"]}
+    config = read_config(STATIC, json.dumps(stored).encode(), StaticGroupConfig)
+    assert len(filters_of(config, "m")) == 40_000
+
+
+@pytest.mark.parametrize("setting", ["max_buffered_msg", "max_buffered_bytes"])
+def test_limits_of_the_buffer_fit_into_64_bits(setting: str) -> None:
+    for number in (2**63, 10**309):
+        with pytest.raises(BadGroupConfig, match="at most 9223372036854775807"):
+            read_config(
+                ELASTIC,
+                json.dumps({"max_members": 1, setting: number}).encode(),
+                ElasticGroupConfig,
+            )
+    data = json.dumps({"max_members": 1, setting: 2**63 - 1}).encode()
+    assert getattr(read_config(ELASTIC, data, ElasticGroupConfig), setting) == 2**63 - 1
+
+
 def test_members_and_mappings_exclude_each_other() -> None:
     config = with_members(elastic(4), ["b", "a", "b"])
     assert config.members == ["b", "a"]

@@ -81,10 +81,14 @@ class SlotRecord:
 def read_slot(message: StreamMessage) -> SlotRecord:
     """Return the record in a message of a slot.
 
-    If the message has another format, its missing members, such as `tenure`, are empty.
+    If the message has another format, its missing members, such as `tenure`, are empty. A stored
+    token that the holder cannot have, because it is not a sequence up to the message's own, counts
+    as missing. Otherwise a resource that has seen the token would refuse all later holders.
     """
     members = _members(message.data)
     token = _integer(members.get("token"))
+    if not 0 < token <= message.seq:
+        token = 0
     return SlotRecord(
         subject=message.subject,
         seq=message.seq,

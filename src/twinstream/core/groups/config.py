@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.groups.errors import BadGroupConfig
 from twinstream.core.groups.names import GroupNames
-from twinstream.core.groups.partitions import GroupConfig, members_of
+from twinstream.core.groups.partitions import GroupConfig, members_of, subjects_of
 from twinstream.core.wire.response import write_json
 from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.errors import BadArgument
@@ -44,6 +44,13 @@ C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 # server supports.
 _MOST_PARTITIONS: Final = 65_536
 
+# The filters of one member may be each partition with each subject. `filters_of` expands them, so
+# their number is checked before.
+_MOST_FILTERS: Final = 65_536
+
+# The largest number of a stream's limits, which are 64 bits wide on the server.
+_LARGEST_LIMIT: Final = 2**63 - 1
+
 
 # ---- validation
 
@@ -60,6 +67,7 @@ def check_group_config(config: C) -> C:
     else:
         for subject in config.filters or ():
             check_filter(subject)
+    _check_product(config)
     for each in config.member_mappings or ():
         check_kind(each, MemberMapping, "each member mapping", "a MemberMapping")
     for member in members_of(config):
@@ -71,10 +79,26 @@ def check_group_config(config: C) -> C:
     return config
 
 
+def _check_product(config: GroupConfig) -> None:
+    """Raise `BadArgument` if a member could have more than `_MOST_FILTERS` filters."""
+    if config.member_mappings:
+        return  # A mapped member has one filter for each of its partitions.
+    count = len(subjects_of(config))
+    if count * config.max_members > _MOST_FILTERS:
+        raise BadArgument(
+            f"{config.max_members} partitions of {count} filters are more than {_MOST_FILTERS}"
+            " filters of a consumer: choose a smaller max_members, or fewer and wider filters"
+        )
+
+
 def _check_elastic(config: ElasticGroupConfig) -> None:
     for number in (config.max_buffered_msg, config.max_buffered_bytes):
-        if number is not None:
-            check_whole(number, "max_buffered_msg and max_buffered_bytes", least=-1)
+        if number is None:
+            continue
+        if check_whole(number, "max_buffered_msg and max_buffered_bytes", -1) > _LARGEST_LIMIT:
+            raise BadArgument(
+                f"max_buffered_msg and max_buffered_bytes are at most {_LARGEST_LIMIT}"
+            )
     for each in config.partitioning_filters or ():
         check_kind(each, PartitioningFilter, "each partitioning filter", "a PartitioningFilter")
         _check_partitioning(each)

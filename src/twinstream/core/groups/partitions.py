@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from twinstream.models import ElasticGroupConfig, StaticGroupConfig
 
-__all__ = ["GroupConfig", "filters_of", "members_of", "partitions_of"]
+__all__ = ["GroupConfig", "filters_of", "members_of", "partitions_of", "subjects_of"]
 
 GroupConfig: TypeAlias = StaticGroupConfig | ElasticGroupConfig
 
@@ -48,14 +48,17 @@ def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
 def filters_of(config: GroupConfig, member: str) -> tuple[str, ...]:
     """Return the subject filters of a member's consumer, an empty tuple without partitions."""
     partitions = partitions_of(config, member)
-    subjects = _subjects(config) if config.members else [">"]
+    subjects = subjects_of(config) if config.members else [">"]
     # Each filter occurs once, because the server refuses overlapping filters (10138).
     return tuple(
         dict.fromkeys(f"{number}.{subject}" for subject in subjects for number in partitions)
     )
 
 
-def _subjects(config: GroupConfig) -> list[str]:
+def subjects_of(config: GroupConfig) -> list[str]:
+    """Return the different subjects that a group without mappings consumes, in their order."""
     if isinstance(config, StaticGroupConfig):
-        return config.filters or [">"]
-    return [each.filter for each in config.partitioning_filters or ()] or [">"]
+        given = config.filters or ()
+    else:
+        given = [each.filter for each in config.partitioning_filters or ()]
+    return list(dict.fromkeys(given)) or [">"]
