@@ -11,6 +11,7 @@ import json
 import re
 import warnings
 from contextlib import suppress
+from itertools import count
 from urllib.request import urlopen
 
 import pytest
@@ -19,6 +20,7 @@ import js_async as js
 from tests._async.flow import eventually
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
+_NUMBERS = count(1)
 REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
@@ -147,9 +149,11 @@ async def fetch_each(place):
 
 
 async def push(place):
-    config = ConsumerConfig(ack_policy="none", name="pushed")
-    await place.stream.subscribe(config)
-    await place.stream.delete_consumer("pushed")
+    # With one name for all, the server (2.15.1) may still remove the files of the previous consumer
+    # while it creates the next one, which then fails: "rename ...: no such file or directory".
+    name = f"pushed-{next(_NUMBERS)}"
+    await place.stream.subscribe(ConsumerConfig(ack_policy="none", name=name))
+    await place.stream.delete_consumer(name)
 
 
 async def arrow(place):

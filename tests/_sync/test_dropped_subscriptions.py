@@ -12,6 +12,7 @@ import json
 import re
 import warnings
 from contextlib import suppress
+from itertools import count
 from urllib.request import urlopen
 
 import pytest
@@ -20,6 +21,7 @@ import js_sync as js
 from tests._sync.flow import eventually
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
+_NUMBERS = count(1)
 REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
@@ -148,9 +150,11 @@ def fetch_each(place):
 
 
 def push(place):
-    config = ConsumerConfig(ack_policy="none", name="pushed")
-    place.stream.subscribe(config)
-    place.stream.delete_consumer("pushed")
+    # With one name for all, the server (2.15.1) may still remove the files of the previous consumer
+    # while it creates the next one, which then fails: "rename ...: no such file or directory".
+    name = f"pushed-{next(_NUMBERS)}"
+    place.stream.subscribe(ConsumerConfig(ack_policy="none", name=name))
+    place.stream.delete_consumer(name)
 
 
 def arrow(place):
