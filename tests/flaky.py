@@ -67,7 +67,9 @@ def load(processes: int) -> Iterator[None]:
 def run(command: list[str], log: Path, seed: int, longest: float | None = None) -> Run:
     """Run a command that starts pytest, and return what failed. The output goes to `log`."""
     failures = log.with_suffix(".jsonl")
-    environment = os.environ | {_FAILURES: str(failures), "PYTHONHASHSEED": str(seed)}
+    # If the hunt itself is run by a test, the run must not take itself for a process of xdist.
+    inherited = {name: each for name, each in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = inherited | {_FAILURES: str(failures), "PYTHONHASHSEED": str(seed)}
     began = time.monotonic()
     with open(log, "wb") as out:
         try:
