@@ -103,7 +103,8 @@ async def everywhere(
                     "c"
                 ]
 
-            for stop_at in range(1, MANY):
+            # Long uses repeat the same steps, and each check takes a tenth of a second.
+            for stop_at in (*range(1, 10), *range(10, MANY, 5)):
                 reached, _ = await cancelled_at(use(place), stop_at, way)
                 await eventually(is_clean)
                 if not reached:

@@ -176,7 +176,7 @@ NEXT = [
 
 
 async def prepared(jet, store):
-    """Store the objects of a test anew."""
+    """Store the objects of a test again."""
     await store.stream.purge()
     await store.put("a", b"old")
     await store.put("other", b"other")

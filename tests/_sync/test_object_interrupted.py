@@ -177,7 +177,7 @@ NEXT = [
 
 
 def prepared(jet, store):
-    """Store the objects of a test anew."""
+    """Store the objects of a test again."""
     store.stream.purge()
     store.put("a", b"old")
     store.put("other", b"other")
