@@ -91,6 +91,22 @@ async def test_an_iteration_that_is_dropped_open_warns(opened, name):
         gc.collect()
 
 
+async def test_an_iteration_that_failed_is_dropped_without_a_warning(server_factory, name):
+    config = 'authorization { default_permissions { publish { deny: "$JS.API.CONSUMER.MSG.>" } } }'
+    users = "users = [{user: ann, password: pw}]"
+    with server_factory(config.replace("{ default", f"{{ {users}, default")) as server:
+        async with js.connect(server.url, user="ann", password="pw") as connection:
+            jet = connection.jetstream()
+            stream = await filled(jet, name, 0)
+            consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+            messages = [consumer.messages()]
+            with pytest.raises(js.PermissionDenied):
+                await messages[0].next(20)
+            assert messages[0].is_ended
+            # A ResourceWarning would fail the test.
+            let_go(messages)
+
+
 async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 10)

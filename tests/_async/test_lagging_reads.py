@@ -15,7 +15,7 @@ import js_async as js
 from js_async.read.page_sources import DirectPages
 from js_async.read.range_reader import RangeReader
 from tests._async.flow import eventually, pause, together
-from tests._async.lagging import FAR, Believing, lead_near, placed
+from tests._async.lagging import FAR, Believing, lead_near
 from tests.conftest import VERSION
 from tests.inside import api_of
 from twinstream.core.deadline import Deadline
@@ -53,7 +53,7 @@ async def test_lag_never_shortens_a_read(wide, name, replicated):
     # Readers at every node, so that each replica answers some of the questions.
     async with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
         jets = [connection.jetstream() for connection in (a, b, c)]
-        await lead_near(await placed(jets[0], replicated))
+        await lead_near(await jets[0].create_stream(replicated))
         done = []
         lost = checked = 0
 
@@ -102,7 +102,7 @@ async def test_lag_hides_no_counter(wide, name, replicated):
     async with js.connect(near) as a, js.connect(far) as b:
         jet = a.jetstream()
         config = evolve(replicated, allow_msg_counter=True)
-        await lead_near(await placed(jet, config))
+        await lead_near(await jet.create_stream(config))
         counters, others = await jet.counters(name), await b.jetstream().counters(name)
         for value in range(1, ROUNDS + 1):
             subjects = [f"{name}.{number}" for number in range(BURST)]

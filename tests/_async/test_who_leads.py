@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from tests._async.flow import eventually, pause
+from tests._async.flow import pause
 from tests.conftest import VERSION
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig
-from twinstream.models.error_codes import NO_SUITABLE_PEERS
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
 
 CONFIG = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "allow_direct": True}
@@ -107,7 +106,7 @@ async def test_read_misses_nothing_during_an_election():
         clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]
         async with clients[0] as a, clients[1] as b, clients[2] as c:
             jets = [each.jetstream(timeout=30) for each in (a, b, c)]
-            stream = await eventually(placed, jets[0])
+            stream = await jets[0].create_stream(StreamConfig(**CONFIG))
             names = [server.name for server in cluster.servers]
             lead = names.index((await stream.info(confirmed=True)).cluster.leader)
             slow = (lead + 1) % 3
@@ -116,16 +115,6 @@ async def test_read_misses_nothing_during_an_election():
             while not until.expired():
                 assert (await late.info(confirmed=True)).state.last_seq >= acked
             assert len([message async for message in late.read()]) == acked
-
-
-async def placed(jet):
-    """Return the stream, or None while the leader does not know the storage of its nodes yet."""
-    try:
-        return await jet.create_stream(StreamConfig(**CONFIG))
-    except js.JetStreamError as error:
-        if error.err_code != NO_SUITABLE_PEERS:
-            raise
-    return None
 
 
 async def frozen(server, jet):

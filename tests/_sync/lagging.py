@@ -13,9 +13,6 @@ FAR = 0.1
 """Seconds from the last node to the others: its replica answers for itself, and lags behind."""
 
 
-NO_PEERS = 10005
-
-
 class Believing(RangeRead):
     """A naive reader: it takes the end of a replica's messages for the end of the stream."""
 
@@ -23,20 +20,6 @@ class Believing(RangeRead):
         super().page_ended(more=more)
         if isinstance(self.step, AskLeader):
             self.leader_has(None)
-
-
-def placed(jet, config):
-    """Create a stream. Repeat the request until the server knows the storage of the slow node."""
-
-    def made():
-        try:
-            return jet.create_stream(config)
-        except js.JetStreamError as error:
-            if error.err_code != NO_PEERS:
-                raise
-            return None
-
-    return eventually(made)
 
 
 def lead_near(stream):

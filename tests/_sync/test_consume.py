@@ -90,6 +90,22 @@ def test_an_iteration_that_is_dropped_open_warns(opened, name):
         gc.collect()
 
 
+def test_an_iteration_that_failed_is_dropped_without_a_warning(server_factory, name):
+    config = 'authorization { default_permissions { publish { deny: "$JS.API.CONSUMER.MSG.>" } } }'
+    users = "users = [{user: ann, password: pw}]"
+    with server_factory(config.replace("{ default", f"{{ {users}, default")) as server:
+        with js.connect(server.url, user="ann", password="pw") as connection:
+            jet = connection.jetstream()
+            stream = filled(jet, name, 0)
+            consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+            messages = [consumer.messages()]
+            with pytest.raises(js.PermissionDenied):
+                messages[0].next(20)
+            assert messages[0].is_ended
+            # A ResourceWarning would fail the test.
+            let_go(messages)
+
+
 def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 10)

@@ -16,7 +16,7 @@ import js_sync as js
 from js_sync.read.page_sources import DirectPages
 from js_sync.read.range_reader import RangeReader
 from tests._sync.flow import eventually, pause, together
-from tests._sync.lagging import FAR, Believing, lead_near, placed
+from tests._sync.lagging import FAR, Believing, lead_near
 from tests.conftest import VERSION
 from tests.inside import api_of
 from twinstream.core.deadline import Deadline
@@ -54,7 +54,7 @@ def test_lag_never_shortens_a_read(wide, name, replicated):
     # Readers at every node, so that each replica answers some of the questions.
     with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
         jets = [connection.jetstream() for connection in (a, b, c)]
-        lead_near(placed(jets[0], replicated))
+        lead_near(jets[0].create_stream(replicated))
         done = []
         lost = checked = 0
 
@@ -103,7 +103,7 @@ def test_lag_hides_no_counter(wide, name, replicated):
     with js.connect(near) as a, js.connect(far) as b:
         jet = a.jetstream()
         config = evolve(replicated, allow_msg_counter=True)
-        lead_near(placed(jet, config))
+        lead_near(jet.create_stream(config))
         counters, others = jet.counters(name), b.jetstream().counters(name)
         for value in range(1, ROUNDS + 1):
             subjects = [f"{name}.{number}" for number in range(BURST)]

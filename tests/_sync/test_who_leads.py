@@ -6,11 +6,10 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from tests._sync.flow import eventually, pause
+from tests._sync.flow import pause
 from tests.conftest import VERSION
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig
-from twinstream.models.error_codes import NO_SUITABLE_PEERS
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
 
 CONFIG = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "allow_direct": True}
@@ -108,7 +107,7 @@ def test_read_misses_nothing_during_an_election():
         clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]
         with clients[0] as a, clients[1] as b, clients[2] as c:
             jets = [each.jetstream(timeout=30) for each in (a, b, c)]
-            stream = eventually(placed, jets[0])
+            stream = jets[0].create_stream(StreamConfig(**CONFIG))
             names = [server.name for server in cluster.servers]
             lead = names.index((stream.info(confirmed=True)).cluster.leader)
             slow = (lead + 1) % 3
@@ -117,16 +116,6 @@ def test_read_misses_nothing_during_an_election():
             while not until.expired():
                 assert (late.info(confirmed=True)).state.last_seq >= acked
             assert len([message for message in late.read()]) == acked
-
-
-def placed(jet):
-    """Return the stream, or None while the leader does not know the storage of its nodes yet."""
-    try:
-        return jet.create_stream(StreamConfig(**CONFIG))
-    except js.JetStreamError as error:
-        if error.err_code != NO_SUITABLE_PEERS:
-            raise
-    return None
 
 
 def frozen(server, jet):

@@ -56,8 +56,7 @@ class Inbox:
         """
         transport, patience = self._api.transport, self._patience
         is_set = await transport.wait(box.signal, Deadline.after(patience).earlier(deadline.at))
-        if box.error is not None:
-            raise box.error
+        box.check()
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the connection broke in the middle of a page")
         if not is_set:

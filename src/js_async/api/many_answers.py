@@ -35,8 +35,7 @@ async def answers(api: Api, subject: str, body: Mapping[str, Any], timeout: Seco
                 if header_size and parse_status(data)[0]:
                     return found
                 found.append(data[header_size:-2])
-            if box.error is not None:
-                raise box.error
+            box.check()
     finally:
         await transport.close_mailbox(box)
     return found

@@ -139,8 +139,7 @@ class Events(Iteration[Event]):
 
     def _check(self) -> None:
         for box in self._boxes:
-            if box.error is not None:
-                raise box.error
+            box.check()
         if self._transport.is_closed:
             raise self._transport.closed_error()
 

@@ -26,7 +26,7 @@ from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
-from twinstream.errors import RequestTimeout
+from twinstream.errors import RequestTimeout, TwinstreamError
 from twinstream.models.records import evolve
 
 __all__ = ["Messages"]
@@ -111,7 +111,7 @@ class Messages(Iteration[Message]):
         """
         if self._closed:
             return True
-        if self._drained or self._decisions.error is not None:
+        if self._drained or self._failure() is not None:
             return not self.buffered
         engine = self._engine
         return engine is not None and engine.still_wanted == self._unsettled(engine)
@@ -206,7 +206,7 @@ class Messages(Iteration[Message]):
         if engine is None or self._closed or self._transport.is_closed:
             return
         self._held.abandon()
-        is_over = self._drained or self._decisions.error is not None or engine.still_wanted == 0
+        is_over = self._drained or self._failure() is not None or engine.still_wanted == 0
         # Do not warn in a forked child: the parent process may still use its iterator.
         if self._give_back and not is_over and self._forks == Forks.count:
             warnings.warn(
@@ -498,12 +498,17 @@ class Messages(Iteration[Message]):
             await self._leave(channel)
         return None
 
+    def _failure(self) -> TwinstreamError | None:
+        """Return the error with which the iterator failed, or None."""
+        box = self._channel.box if self._channel is not None else None
+        return self._decisions.error or (box.error if box is not None else None)
+
     def _ends(self, channel: PullChannel, is_late: bool) -> bool:
-        error = self._decisions.error or channel.box.error
-        if error is None and not self._drained and self._transport.is_closed:
-            error = self._transport.closed_error()
-        if error is not None:
-            raise error
+        if self._decisions.error is not None:
+            raise self._decisions.error
+        channel.box.check()
+        if not self._drained and self._transport.is_closed:
+            raise self._transport.closed_error()
         if is_late and not self._drained:
             # Only statuses have arrived. A server that sends them without a pause must not delay
             # the timeout.

@@ -200,11 +200,9 @@ class PushMessages(Iteration[Message]):
 
     def _ends(self, box: Box) -> bool:
         """Return whether the iterator was drained; raise the error that ended it, if any."""
-        error = box.error
-        if error is None and not self._drained and self._api.transport.is_closed:
-            error = self._api.transport.closed_error()
-        if error is not None:
-            raise error
+        box.check()
+        if not self._drained and self._api.transport.is_closed:
+            raise self._api.transport.closed_error()
         return self._drained
 
     async def _answer(self, frame: Frame, box: Box) -> None:

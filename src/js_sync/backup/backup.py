@@ -143,8 +143,7 @@ class _Receiving:
         transport = self._api.transport
         is_set = transport.wait(self._box.signal, Deadline.after(self._wish.timeout))
         where = f"backup of {self._stream} after {self._chunks.size:,} bytes; nothing was kept"
-        if self._box.error is not None:
-            raise self._box.error
+        self._box.check()
         if transport.is_closed:
             raise transport.closed_error()
         if transport.epoch != self._epoch or not transport.is_connected:

@@ -111,8 +111,7 @@ class Replies:
         box = self._box
         if box is None or box.error is not None:
             box = self._listen(box)
-        if box.error is not None:
-            raise box.error
+        box.check()
 
     def _listen(self, refused: Box | None) -> Box:
         """Subscribe to the inbox and return its mailbox; close the `refused` mailbox, if given."""

@@ -134,8 +134,7 @@ class PullChannel:
         box.signal.raised = False
         if fetch.take_all(box.frames, box.heard_at):
             return
-        if box.error is not None:
-            raise box.error
+        box.check()
         if transport.epoch != self.epoch or not transport.is_connected:
             fetch.lost()
         fetch.check(monotonic(), box.heard_at)

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from twinstream.testing.config import HOST
+from twinstream.testing.placement import places_streams
 from twinstream.testing.ports import free_ports
 from twinstream.testing.proxy import Proxy
 from twinstream.testing.server import NatsServer, ServerStartError
@@ -23,9 +24,9 @@ class NatsCluster:
     """A cluster of servers with JetStream, to be used as a context manager.
 
     `servers` are the nodes; `url` has the addresses of all nodes. The start waits for a leader
-    that is connected to every node. On a busy machine, the leader may learn only later how much
-    storage the nodes have. Until then, it refuses streams with several replicas ("peer offline",
-    10005), so a test must retry their creation.
+    that is connected to every node and knows its storage: it creates a stream with a replica on
+    each node, and deletes it. Where anonymous clients may not do that, the leader may refuse
+    streams with several replicas for a while ("peer offline", 10005).
 
     Args:
         size: the number of nodes.
@@ -81,7 +82,7 @@ class NatsCluster:
         raise ValueError(f"the cluster has no node {name!r}, its nodes are {names}")
 
     def start(self) -> Self:
-        """Start all servers, and return when a leader is connected to all of them.
+        """Start all servers, and return when a leader places streams on all of them.
 
         Raises `ServerStartError` after `start_timeout`, and stops the servers.
         """
@@ -97,12 +98,12 @@ class NatsCluster:
         return self
 
     def wait_until_ready(self) -> None:
-        """Return when a running node is the leader and is connected to all other running nodes.
+        """Return when a running node is the leader and places streams on all running nodes.
 
         Raises `ServerStartError` after `start_timeout`.
         """
         deadline = time.monotonic() + self._start_timeout
-        while not self._ready():
+        while not (self._ready() and self._places()):
             if time.monotonic() > deadline:
                 raise ServerStartError(
                     f"the cluster had no leader with all nodes within {self._start_timeout:g} s;"
@@ -124,6 +125,10 @@ class NatsCluster:
                 if online < len(running) - 1:
                     return False
         return True
+
+    def _places(self) -> bool:
+        running = [server for server in self.servers if server.running]
+        return bool(running) and places_streams(running[0].port, len(running))
 
     def isolate(self, *, silently: bool = False) -> None:
         """Cut the last node off from the other nodes. Clients can still connect to the last node.

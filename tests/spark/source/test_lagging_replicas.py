@@ -18,7 +18,7 @@ import js_sync
 from js_sync import JetStream, PublishRequest
 from js_sync.read.page_sources import ConsumerPages, DirectPages
 from js_sync.read.range_reader import RangeReader
-from tests._sync.lagging import FAR, Believing, lead_near, placed
+from tests._sync.lagging import FAR, Believing, lead_near
 from tests.inside import api_of
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.range_read import RangeRead
@@ -60,7 +60,7 @@ def test_lag_never_shortens_a_range(wide: NatsCluster, mode: str) -> None:
     readers = [js_sync.connect(server.url) for server in wide.servers]
     jets = [nc.jetstream() for nc in readers]
     config = StreamConfig(name="R", subjects=["r.>"], num_replicas=3, allow_direct=True)
-    lead_near(placed(jets[0], config))
+    lead_near(jets[0].create_stream(config))
     stop = threading.Event()
     producer = threading.Thread(target=produce, args=(wide.servers[0].url, stop))
     producer.start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from typing import Final, Generic, Protocol, Self, TypeVar
 
 from twinstream.core.connect.handshake import Denied
@@ -99,6 +100,15 @@ class Mailbox(Generic[S]):
         """Record the error that prevents the arrival of further frames, and wake the owner."""
         self.error = error
         self.signal.set()
+
+    def check(self) -> None:
+        """Raise a copy of `error`, if there is one.
+
+        The traceback of a raised exception refers to the callers' objects. The mailbox may exist
+        longer than they do, so it must not keep them.
+        """
+        if self.error is not None:
+            raise copy(self.error).with_traceback(None)
 
     def take_all(self) -> list[Frame]:
         """Clear the flag, and remove and return all buffered frames.
