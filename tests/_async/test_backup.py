@@ -13,10 +13,12 @@ import js_async as js
 from js_async.backup.files import BackupWriter
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
+from tests.hooked import hooked
 from tests.huge import huge
 from tests.inside import api_of
 from tests.soak import rounds, state
-from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.disk.exchange import exchange_at_once
+from twinstream.models import ConsumerConfig, StreamConfig, StreamState, encode
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
 
@@ -237,6 +239,80 @@ async def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_
         assert [each.name for each in tmp_path.iterdir()] == ["copy"]
         await other.backup(tmp_path / "copy", overwrite=True)
         assert js.read_backup(tmp_path / "copy").stream == other.name
+
+
+def written(target, members, exchange=exchange_at_once):
+    writer = BackupWriter(target, overwrite=True, exchange=exchange)
+    writer.open()
+    writer.write([b"archive"])
+    writer.finish(members)
+
+
+def killed_at(sign, target, members):
+    """Write a backup in a process that is killed at a point."""
+    process = os.fork()
+    if not process:
+        try:
+            with hooked(sign, lambda _: os._exit(9)):
+                written(target, members)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 9
+
+
+def members_of(name):
+    state = StreamState(messages=0, bytes=0, first_seq=1, last_seq=0, consumer_count=0)
+    return {"config": encode(StreamConfig(name=name)), "state": encode(state)}
+
+
+async def test_a_backup_that_is_killed_leaves_the_former_one_or_the_new_one(tmp_path):
+    target = tmp_path / "copy"
+    written(target, members_of("former"))
+    for sign, kept in (("backup: before rename", "former"), ("backup: renamed", "new")):
+        killed_at(sign, target, members_of("new"))
+        assert js.read_backup(target).stream == kept
+        assert len(list(tmp_path.iterdir())) == 2
+        # The next backup removes what a killed one has left, and nothing of others.
+        (tmp_path / ".copy.part-notes.txt").touch()
+        (tmp_path / ".copy.part-12345678").mkdir()
+        (tmp_path / ".copy.part-12345678" / "mine").touch()
+        written(target, members_of("former"))
+        assert js.read_backup(target).stream == "former"
+        assert {each.name for each in tmp_path.iterdir()} == {
+            "copy",
+            ".copy.part-notes.txt",
+            ".copy.part-12345678",
+        }
+        for each in (".copy.part-notes.txt", ".copy.part-12345678/mine"):
+            (tmp_path / each).unlink()
+        (tmp_path / ".copy.part-12345678").rmdir()
+
+
+async def test_backups_that_could_not_be_exchanged_are_named(tmp_path):
+    target = tmp_path / "copy"
+    written(target, members_of("former"))
+    written(target, members_of("second"), exchange=lambda new, former: False)
+    assert [each.name for each in tmp_path.iterdir()] == ["copy"]
+    assert js.read_backup(target).stream == "second"
+    # As a process that is killed between the two renames leaves them.
+    killed_at("backup: before rename", target, members_of("new"))
+    (new,) = (each for each in tmp_path.iterdir() if each != target)
+    former = new.with_name(f"{new.name}-former")
+    target.rename(former)
+    with pytest.raises(js.BadArgument, match=f"has left {new} and {former}: rename one"):
+        js.read_backup(target)
+    former.rename(target)
+    assert js.read_backup(target).stream == "second"
+
+
+async def test_a_backup_that_is_being_written_is_not_removed(tmp_path):
+    writer = BackupWriter(tmp_path / "copy", overwrite=True)
+    writer.open()
+    written(tmp_path / "copy", members_of("first"))
+    writer.write([b"archive"])
+    writer.finish(members_of("second"))
+    assert js.read_backup(tmp_path / "copy").stream == "second"
+    assert [each.name for each in tmp_path.iterdir()] == ["copy"]
 
 
 async def test_a_link_to_a_backup_stays_a_link(opened, name, tmp_path):

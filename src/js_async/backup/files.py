@@ -1,23 +1,31 @@
-"""The folder of a backup. It has a temporary name until the backup is complete."""
+"""The folder of a backup. It has a temporary name until the backup is complete.
+
+The temporary folder is beside the target: `.NAME.part-` and eight random characters. Its archive
+is locked while the backup is written, so that later backups remove only the folders of backups that
+were killed.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import IO, Any, BinaryIO, Final, cast
 
-from js_async.backup.disk import create_private, make_folders, open_regular, sync
 from twinstream.core.backup.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.response import read_json
+from twinstream.disk.exchange import exchange_at_once
+from twinstream.disk.safe_files import create_private, make_folders, open_regular, sync
 from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, StreamConfig, StreamState, decode
 from twinstream.models._bounded_read import bounded
@@ -25,15 +33,29 @@ from twinstream.models._bounded_read import bounded
 __all__ = ["BackupWriter", "read_backup", "verify"]
 
 _PIECE: Final = 1 << 20
+_FILES: Final = frozenset({DATA_FILE, META_FILE, SUMS_FILE})
+# The end of the name of a temporary folder. `-former` stands behind the name of a former backup,
+# where the file system cannot exchange two folders.
+_LEFTOVER: Final = re.compile(r"\.part-[a-z0-9_]{8}(-former)?")
 
 
 class BackupWriter:
-    """The writer of a backup folder."""
+    """The writer of a backup folder.
 
-    def __init__(self, target: Path, *, overwrite: bool) -> None:
+    `exchange` exchanges the names of two folders, or returns False if it cannot do that.
+    """
+
+    def __init__(
+        self,
+        target: Path,
+        *,
+        overwrite: bool,
+        exchange: Callable[[Path, Path], bool] = exchange_at_once,
+    ) -> None:
         # Resolve a symbolic link: the backup replaces the folder to which the link points.
         self._target: Final = target.resolve()
         self._overwrite: Final = overwrite
+        self._exchange: Final = exchange
         self._folder: Path | None = None
         self._file: BinaryIO | None = None
         self._sum: Final = hashlib.sha256()
@@ -48,6 +70,7 @@ class BackupWriter:
         make_folders(parent)
         self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
         self._file = create_private(self._folder / DATA_FILE)
+        _lock(self._file)
 
     def _check_target(self) -> None:
         if not self._target.exists():
@@ -60,7 +83,7 @@ class BackupWriter:
                 f"{self._target} is not empty: choose another folder, or replace the backup in it"
                 " with overwrite=True (--overwrite on the command line)"
             )
-        foreign = sorted(names - {DATA_FILE, META_FILE, SUMS_FILE})
+        foreign = sorted(names - _FILES)
         if foreign:
             raise BadArgument(
                 f"{self._target} contains {foreign[0]}, so it is not just a backup; left alone"
@@ -77,12 +100,12 @@ class BackupWriter:
     def finish(self, members: dict[str, Any]) -> None:
         """Write the metadata, sync everything to disk, and rename the folder to the target.
 
-        An earlier backup in the target is removed.
+        An earlier backup in the target is removed, and so are temporary folders of earlier backups
+        to this target that were killed.
         """
         folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
         with self._named(DATA_FILE):
             _sync(file)
-            file.close()
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
         sync([folder])
@@ -90,21 +113,36 @@ class BackupWriter:
             reached("backup: before rename", folder)
         # Another process may have written to the target meanwhile.
         self._check_target()
+        self._move(folder)
+        file.close()
+        _remove_leftovers(self._target)
+
+    def _move(self, folder: Path) -> None:
+        """Give the folder the name of the target. Remove an earlier backup after that is durable.
+
+        If the process is killed here, the target is one of the two backups. Where the file system
+        cannot exchange two folders, it may be missing; then `read_backup` names the complete ones.
+        """
         former = None
-        if self._target.exists() and any(self._target.iterdir()):
+        if not self._target.exists() or not any(self._target.iterdir()):
+            # A rename over an empty folder is atomic.
+            os.rename(folder, self._target)
+        elif self._exchange(folder, self._target):
+            former = folder
+        else:
             former = folder.with_name(f"{folder.name}-former")
             os.rename(self._target, former)
-        # The target is missing or empty. A rename over an empty folder is atomic.
-        try:
-            os.rename(folder, self._target)
-        except OSError:
-            if former is not None:
+            try:
+                os.rename(folder, self._target)
+            except OSError:
                 os.rename(former, self._target)
-            raise
+                raise
         self._folder = None
+        sync([self._target.parent])
+        if HOOKS:
+            reached("backup: renamed", self._target)
         if former is not None:
             shutil.rmtree(former)
-        sync([self._target.parent])
 
     def _add(self, path: Path, text: str) -> None:
         with self._named(path.name), create_private(path) as file:
@@ -131,6 +169,48 @@ class BackupWriter:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _lock(file: IO[bytes]) -> bool:
+    """Lock the file until it is closed. Return False if another process or call has locked it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # The file system has no locks.
+        pass
+    return True
+
+
+def _leftovers(target: Path) -> list[Path]:
+    """Return the temporary folders of backups to this target."""
+    start = f".{target.name}"
+    return [
+        each
+        for each in target.parent.iterdir()
+        if each.name.startswith(start)
+        and _LEFTOVER.fullmatch(each.name[len(start) :])
+        and each.is_dir()
+    ]
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove the temporary folders of killed backups. One that cannot be removed stays."""
+    for folder in _leftovers(target):
+        with suppress(OSError), open_regular(folder / DATA_FILE) as file:
+            if _FILES.issuperset(each.name for each in folder.iterdir()) and _lock(file):
+                shutil.rmtree(folder)
+
+
+def _missing(folder: Path) -> str:
+    """Return what to do if there is no folder, because a killed backup could not exchange it."""
+    if folder.exists() or not folder.parent.is_dir():
+        return ""
+    whole = sorted(str(each) for each in _leftovers(folder) if _FILES.issubset(os.listdir(each)))
+    if not whole:
+        return ""
+    return f"; a backup that was killed has left {' and '.join(whole)}: rename one of them"
+
+
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
@@ -150,7 +230,8 @@ def read_backup(path: str | os.PathLike[str]) -> Backup:
         sums = folder / SUMS_FILE
         line = _content(sums).decode() if sums.exists() else ""
     except (OSError, ValueError) as error:
-        raise BadArgument(f"{folder} is no backup of a stream: {error}") from error
+        hint = _missing(folder)
+        raise BadArgument(f"{folder} is no backup of a stream: {error}{hint}") from error
     members = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
     try:
         config = decode(members["config"], StreamConfig)

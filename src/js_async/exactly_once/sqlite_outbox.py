@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import Final
 
-from js_async.backup.disk import make_private
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.core.publish.request import (
     PublishRequest,
@@ -20,6 +19,7 @@ from twinstream.core.publish.request import (
 )
 from twinstream.core.wire.headers import HeaderValues, header_pairs
 from twinstream.core.wire.subjects import check_subject
+from twinstream.disk.safe_files import make_private
 from twinstream.errors import BadArgument
 
 __all__ = ["SqliteOutbox"]

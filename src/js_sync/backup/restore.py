@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from js_sync.api.api import Api
-from js_sync.backup.disk import open_regular
 from js_sync.backup.files import read_backup, verify
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import Handler, Signal, aside, sleep
@@ -26,6 +25,7 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer, read_api_answer
 from twinstream.core.wire.subjects import check_subject
+from twinstream.disk.safe_files import open_regular
 from twinstream.errors import (
     BadAnswer,
     BadArgument,

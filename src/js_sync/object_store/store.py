@@ -160,8 +160,8 @@ class ObjectStore:
             timeout: See `put`.
             on_progress: See `put`.
         """
-        from js_sync.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path
+        from twinstream.disk.safe_files import open_regular
 
         source = local_path(path)
         files = ExitStack()

@@ -13,6 +13,7 @@ __all__ = ["HOOKS", "Point", "reached"]
 
 Point = Literal[
     "backup: before rename",
+    "backup: renamed",
     "batch log: before landed",
     "channels: before take",
     "command: before event",

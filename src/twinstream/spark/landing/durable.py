@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from js_sync.backup.disk import make_folders, sync
 from twinstream.core.wire import response
+from twinstream.disk.safe_files import make_folders, sync
 from twinstream.models._bounded_read import read_small_text
 from twinstream.spark.errors import JournalError
 

@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_sync.backup.disk import make_folders, sync
 from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.disk.safe_files import make_folders, sync
 
 __all__ = ["STAGING", "Staging", "Written", "files_in"]
 

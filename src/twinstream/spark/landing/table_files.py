@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_sync.backup.disk import sync
+from twinstream.disk.safe_files import sync
 
 __all__ = ["TableFile", "TableFiles"]
 

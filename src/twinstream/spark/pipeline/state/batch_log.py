@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
-from js_sync.backup.disk import make_folders, sync
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
+from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.errors import JournalError
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_mark import Mark

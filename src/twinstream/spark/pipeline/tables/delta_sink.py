@@ -21,7 +21,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
-from js_sync.backup.disk import make_folders, sync
+from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from js_sync.backup.disk import sync
+from twinstream.disk.safe_files import sync
 from twinstream.spark.errors import JournalError, SchemaError
 from twinstream.spark.landing.landed_seqs import between
 from twinstream.spark.landing.split_tables import BATCH_COLUMN

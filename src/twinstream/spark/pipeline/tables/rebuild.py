@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from js_sync.backup.disk import make_folders, sync
+from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.pipeline.settings.folders import Folders

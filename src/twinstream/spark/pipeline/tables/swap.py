@@ -7,20 +7,12 @@ interrupted there, `finish` completes it.
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import os
 import shutil
 from pathlib import Path
-from typing import Final
+
+from twinstream.disk.exchange import exchange_at_once
 
 __all__ = ["exchange", "exchange_in_steps", "finish"]
-
-_AT_FDCWD: Final = -100
-_EXCHANGE: Final = 2
-
-# The error numbers of kernels and file systems that do not support an exchange.
-_CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 
 def exchange(new: Path, current: Path) -> None:
@@ -28,7 +20,7 @@ def exchange(new: Path, current: Path) -> None:
 
     Afterwards ``new`` has the previous content of ``current``.
     """
-    if not _exchange_at_once(new, current):
+    if not exchange_at_once(new, current):
         exchange_in_steps(new, current)
 
 
@@ -57,16 +49,3 @@ def finish(current: Path) -> None:
 
 def _names(current: Path) -> tuple[Path, Path]:
     return current.with_name(f"_new.{current.name}"), current.with_name(f"_old.{current.name}")
-
-
-def _exchange_at_once(new: Path, current: Path) -> bool:
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is None:
-        return False
-    names = os.fsencode(new), os.fsencode(current)
-    if call(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _CANNOT:
-        return False
-    raise OSError(number, os.strerror(number), str(new), None, str(current))

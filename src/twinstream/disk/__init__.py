@@ -1,0 +1,1 @@
+"""Files and folders that survive crashes, and that other users cannot misuse."""
