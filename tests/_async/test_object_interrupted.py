@@ -14,6 +14,7 @@ import pytest
 import js_async as js
 from js_async.object_store.content import OldContent
 from js_async.object_store.infos import object_place
+from tests.hooked import starts
 from tests.inside import api_of
 from twinstream.core.object_store.claims import Claims
 from twinstream.models import ObjectStoreConfig
@@ -312,3 +313,61 @@ async def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, na
 
 def chunks(store):
     return store.stream.subjects(f"$O.{store.bucket}.C.>")
+
+
+class Interrupting:
+    """The replies of a connection. The call that has sent the first request is interrupted."""
+
+    def __init__(self, replies):
+        self._replies = replies
+        self.sent = []
+
+    def __getattr__(self, name):
+        return getattr(self._replies, name)
+
+    def try_start(self, *_):
+        return None
+
+    async def start(self, subject, headers, payload, deadline, fits=None):
+        answer = await self._replies.start(subject, headers, payload, deadline, fits)
+        self.sent.append((subject, headers))
+        if len(self.sent) == 1:
+            raise Killed
+        return answer
+
+
+class WithReplies:
+    """A transport with other replies."""
+
+    def __init__(self, transport, replies):
+        self._transport = transport
+        self.replies = replies
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+
+async def test_a_small_object_that_is_interrupted_leaves_no_chunk(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        store = await stored(jet, name)
+        transport = api_of(jet).transport
+        replies = Interrupting(transport.replies)
+        interrupted = js.JetStream(WithReplies(transport, replies)).bind_object_store(name)
+        with pytest.raises(Killed):
+            await interrupted.put("small", b"content")
+        # The chunk is sent again with the same id. When that is acknowledged, it can be removed.
+        first, second = replies.sent[:2]
+        assert first == second
+        assert (b".C." in first[0], b"Nats-Msg-Id" in first[1]) == (True, True)
+        assert (await store.stream.info()).state.messages == 0
+
+
+async def test_a_small_object_needs_no_background_work(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        with starts() as tasks:
+            await store.put("small", bytes(128 * 1024))
+            assert "twinstream-publisher" not in tasks
+            await store.put("two chunks", bytes(128 * 1024 + 1))
+            assert "twinstream-publisher" in tasks

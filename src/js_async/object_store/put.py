@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final, Self
 
 from js_async.object_store.content import OldContent
 from js_async.object_store.infos import ObjectPlace, Replaced
 from js_async.object_store.source import ObjectSource, pieces, size_of
+from js_async.publish.publish import publish
 from js_async.publish.publisher import Publisher, PublishHandle
 from js_async.runtime.concurrency import aside, shielded
 from twinstream.core.base.check_arguments import check_whole
@@ -107,7 +109,7 @@ class ObjectUpload:
             return info
 
         try:
-            async with self._chunks.publisher:
+            async with self._chunks:
                 await self._send(source)
             info = self._described()
             replaced = await self._place.replace(name, describe)
@@ -168,6 +170,7 @@ class ObjectUpload:
         async def clean() -> None:
             try:
                 if self._chunks.count:
+                    await self._chunks.settle()
                     await self._place.remove_content(self._nuid)
             except TwinstreamError as failure:
                 failures.append(failure)
@@ -201,7 +204,11 @@ def _unknown(name: str, error: TwinstreamError) -> OutcomeUnknown:
 
 
 class _Chunks:
-    """The chunks of one object, sent in order with at most `window` bytes in flight."""
+    """The chunks of one object, sent in order with at most `window` bytes in flight.
+
+    The first chunk is held back until another one follows. The only chunk of a small object is
+    published without a `Publisher`, which would start a background task or thread.
+    """
 
     def __init__(
         self,
@@ -212,13 +219,17 @@ class _Chunks:
         report: Callable[[int], None],
     ) -> None:
         self._place: Final = place
+        self._timeout: Final = timeout
         self._nuid: Final = nuid
         self._subject: Final = place.subjects.chunks(nuid)
         self._window = window
         self._report: Final = report
         api = place.api
         limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
-        self.publisher: Final = Publisher(api, limits, raise_failures=False)
+        self._publisher: Final = Publisher(api, limits, raise_failures=False)
+        self._held: bytes | None = None
+        # A request that a call without the publisher sent, and whose outcome is not known yet.
+        self._unsure: PublishRequest | None = None
         self._in_flight: Final[deque[PublishHandle]] = deque()
         self._bytes = 0
         self._stored = 0
@@ -230,31 +241,66 @@ class _Chunks:
     async def send(self, chunk: bytes) -> None:
         """Send a chunk. Waits while the window is full."""
         self.count += 1
+        if self.count == 1:
+            self._held = chunk
+            return
+        held, self._held = self._held, None
+        if held is not None:
+            await self._send(held)
         await self._send(chunk)
 
     async def finish(self) -> None:
         """Wait until all chunks are stored."""
+        if self._held is not None:
+            await self._store(self._held)
         while self._in_flight:
-            await self._settle()
+            await self._first_in_flight()
 
-    async def _send(self, chunk: bytes) -> None:
-        while self._in_flight and self._bytes + len(chunk) > self._window:
-            await self._settle()
+    async def settle(self) -> None:
+        """Wait until no chunk can be stored any more, after an interruption.
+
+        The server ignores a second message with the same id, and its response proves that the first
+        one was processed. Without a response, `ObjectStore.sweep` removes the chunk later.
+        """
+        if self._unsure is not None:
+            with suppress(TwinstreamError):
+                await publish(self._place.api, self._unsure, ObjectRetry(), self._timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: Any) -> None:
+        # Does nothing if no chunk was sent with the publisher.
+        await self._publisher.__aexit__(*raised)
+
+    async def _store(self, chunk: bytes) -> None:
+        """Publish the only chunk."""
+        request = self._unsure = self._request(chunk)
+        ack = await publish(self._place.api, request, ObjectRetry(), self._timeout)
+        self._unsure = None
+        self._place.check_ack(ack)
+        self._report(len(chunk))
+
+    def _request(self, chunk: bytes) -> PublishRequest:
         # A removed chunk is sent again with a new message id, because the server would drop a
         # second message with the same id.
         self._sent += 1
-        request = PublishRequest(
+        return PublishRequest(
             self._subject,
             chunk,
             msg_id=f"{self._nuid}.{self._sent}",
             expected_stream=self._place.stream.name,
         )
-        self._in_flight.append(await self.publisher.send_request(request))
+
+    async def _send(self, chunk: bytes) -> None:
+        while self._in_flight and self._bytes + len(chunk) > self._window:
+            await self._first_in_flight()
+        self._in_flight.append(await self._publisher.send_request(self._request(chunk)))
         self._bytes += len(chunk)
         while self._in_flight and self._in_flight[0].is_done:
-            await self._settle()
+            await self._first_in_flight()
 
-    async def _settle(self) -> None:
+    async def _first_in_flight(self) -> None:
         """Wait for the acknowledgement of the first chunk in flight.
 
         If this chunk is stored before the previous one, all chunks in flight are sent again.
