@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 import pytest
 
@@ -56,6 +57,32 @@ async def test_the_error_of_a_name_is_that_of_its_addresses(monkeypatch):
         ):
             with pytest.raises(js.ConnectionFailed, match=text):
                 await js.connect(f"nats://{name}", **options)
+
+
+async def test_a_slow_resolver_leaves_time_for_the_next_server(monkeypatch):
+    released, asked, answered = threading.Event(), [], []
+
+    def answer(resolve, host):
+        if host != "slow":
+            return resolve()
+        asked.append(host)
+        if len(asked) % 2 == 0:
+            released.wait(60)
+            answered.append(host)
+        # The first question is whether the name is a number.
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    replacing(monkeypatch, answer)
+    try:
+        with FakeServer(welcome) as server:
+            servers = ["nats://slow", server.url]
+            async with js.connect(servers, connect_timeout=1, shuffle=False) as connection:
+                assert connection.is_connected
+        with pytest.raises(js.ConnectionFailed, match="the name slow was not resolved in time"):
+            await js.connect("nats://slow", connect_timeout=0.1)
+        assert not answered
+    finally:
+        released.set()
 
 
 @pytest.mark.parametrize(("shuffle", "wanted"), [(True, 2), (False, 1)])

@@ -280,9 +280,9 @@ class Link:
         """
         receiver = _Receiver(self)
         name = server_name if tls is not None else None
+        sock = await connected(host, port, deadline, shuffle)
         try:
             async with asyncio.timeout(deadline.remaining()):
-                sock = await connected(host, port, deadline, shuffle)
                 transport, _ = await self._loop.create_connection(
                     lambda: receiver, sock=sock, ssl=tls, server_hostname=name
                 )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 from twinstream.core.connect.addresses import Shuffle, resolvable, spread
@@ -24,7 +26,7 @@ async def connected(
     deadline, so that each is tried.
     """
     loop = asyncio.get_running_loop()
-    found = spread(await _resolved(loop, host, port), shuffle)
+    found = spread(await _resolved(loop, host, port, deadline), shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
         try:
@@ -37,17 +39,50 @@ async def connected(
     raise trouble
 
 
-async def _resolved(loop: asyncio.AbstractEventLoop, host: str, port: int) -> Any:
-    """Return the addresses of a host in the format of `getaddrinfo`."""
+async def _resolved(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, deadline: Deadline
+) -> list[Any]:
+    """Return the addresses of a host in the format of `getaddrinfo`. Raises OSError."""
     name = resolvable(host)
     try:
-        # A numeric address needs no lookup. A lookup would start a thread in the executor of the
-        # loop, and that thread would stay alive until the loop is closed.
+        # A numeric address needs no lookup.
         return socket.getaddrinfo(
             name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )
     except socket.gaierror:
-        return await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        pass
+    # The lookup cannot be interrupted. The end of the loop and of the program would wait for a
+    # thread of the loop's executor, but not for a daemon thread.
+    answer: asyncio.Future[list[Any]] = loop.create_future()
+    Thread(target=_look_up, args=(loop, answer, name, port), daemon=True).start()
+    try:
+        async with asyncio.timeout(deadline.remaining()):
+            return await answer
+    except TimeoutError:
+        raise TimeoutError(f"the name {host} was not resolved in time") from None
+
+
+def _look_up(
+    loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[Any]], name: str, port: int
+) -> None:
+    found: list[Any] = []
+    trouble: Exception | None = None
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except Exception as error:
+        trouble = error
+
+    def settle() -> None:
+        if answer.done():
+            return
+        if trouble is None:
+            answer.set_result(found)
+        else:
+            answer.set_exception(trouble)
+
+    # The loop may have been closed meanwhile.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(settle)
 
 
 async def _connected_to(

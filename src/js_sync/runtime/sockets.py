@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable, Iterable
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_sync.runtime.concurrency import LONGEST
@@ -72,8 +73,7 @@ def connected(
     The function tries one address of the host after another. All addresses share the time until the
     deadline, so that each is tried.
     """
-    addresses = socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
-    found = spread(addresses, shuffle)
+    found = spread(_resolved(host, port, deadline), shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
         # At least 1 ms, because a socket timeout of 0 means non-blocking.
@@ -87,6 +87,36 @@ def connected(
     if isinstance(trouble, TimeoutError):
         raise TimeoutError("no connection in time") from None
     raise trouble
+
+
+def _resolved(host: str, port: int, deadline: Deadline) -> list[Any]:
+    """Return the addresses of a host in the format of `getaddrinfo`. Raises OSError."""
+    name = resolvable(host)
+    try:
+        # A numeric address needs no lookup.
+        return socket.getaddrinfo(
+            name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        )
+    except socket.gaierror:
+        pass
+    found: list[Any] = []
+    failed: list[Exception] = []
+    ended = Event()
+
+    def look_up() -> None:
+        try:
+            found.extend(socket.getaddrinfo(name, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            failed.append(error)
+        ended.set()
+
+    # The lookup cannot be interrupted. The end of the program does not wait for a daemon thread.
+    Thread(target=look_up, daemon=True).start()
+    if not ended.wait(min(deadline.remaining(), LONGEST)):
+        raise TimeoutError(f"the name {host} was not resolved in time")
+    if failed:
+        raise failed[0]
+    return found
 
 
 def _connected_to(kind: list[Any], address: tuple[Any, ...], timeout: float) -> socket.socket:
