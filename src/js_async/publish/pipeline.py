@@ -387,8 +387,9 @@ class Pipeline:
         return min(soon, self._due(oldest))
 
     def _due(self, entry: UnderWay) -> float:
-        share = entry.sent_at + self._share
-        return share if self._may_repeat(entry) else max(share, self._end(entry))
+        if self._may_repeat(entry):
+            return entry.sent_at + self._share
+        return self._policy.last_due(entry.sent_at, self._end(entry))
 
     def _may_repeat(self, entry: UnderWay) -> bool:
         if entry.engine is not None:
@@ -493,8 +494,7 @@ class Pipeline:
 
     async def _explain(self, entry: UnderWay, action: Explain, reasons: Reasons) -> None:
         """Find out why no stream stored a message, then retry it or set its outcome."""
-        # The message's deadline may have passed; the request for an explanation gets a new one.
-        deadline = Deadline.after(self._timeout)
+        deadline = Deadline(self._end(entry))
         why = await reasons.of(entry.request.subject, deadline, silent=action.silent)
         after = self._engine(entry).explained(why, self._left(entry))
         if isinstance(after, Send):

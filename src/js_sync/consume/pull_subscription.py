@@ -142,7 +142,9 @@ class PullChannel:
     def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
         """Wait for the connection; return the fetch's limits and timeout, less the time waited."""
         end = Deadline.after(patience)
-        self._api.transport.ready(self._api.deadline().earlier(end.at + GRACE))
+        # A fetch that does not wait for messages may still wait for a short reconnect.
+        longest = end.at if patience else end.at + GRACE
+        self._api.transport.ready(self._api.deadline().earlier(longest))
         if limits.expires is None or not patience:
             return limits, patience
         left = max(end.remaining(), _LEAST)

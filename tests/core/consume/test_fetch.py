@@ -156,6 +156,14 @@ def test_the_server_ends_first() -> None:
     assert "did not end" in fetch.detail
 
 
+def test_a_server_that_sends_other_frames_is_not_slow() -> None:
+    fetch = fetching(timeout=5.0)
+    fetch.check(5.05, 5.05)
+    assert fetch.wake_at() == 5.0 + GRACE
+    fetch.check(5.2, 5.2)
+    assert (fetch.end, fetch.is_clean) == (BatchEnd.EXPIRED, False)
+
+
 def test_two_missed_heartbeats_interrupt() -> None:
     fetch = fetching(timeout=60.0)
     assert fetch.wake_at() == 10.0

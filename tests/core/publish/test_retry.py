@@ -52,6 +52,10 @@ def test_the_time_is_shared_by_the_attempts_that_may_follow() -> None:
     assert policy.patience(2.0, True, 2) == pytest.approx(1.6)
     assert policy.patience(10.0, False, 0) == 9.0
     assert RetryPolicy(0).patience(10.0, True, 0) == 9.0
+    # The last attempt of a pipelined message ends before the deadline, however late it was sent.
+    assert policy.last_due(100.0, 110.0) == 109.0
+    assert policy.last_due(109.0, 110.0) == pytest.approx(109.8)
+    assert policy.last_due(111.0, 110.0) == 111.0
 
 
 def test_missing_leader_may_still_be_elected() -> None:

@@ -23,6 +23,8 @@ __all__ = ["GRACE", "Fetch", "frame_size"]
 
 # Seconds that a client waits for the server's status, after the time at which it is expected.
 GRACE: Final = 1.0
+# The same for a server that sends other frames after that time: it is not slow.
+_SHORT_GRACE: Final = 0.1
 
 _ENDS: Final = {
     Kind.NO_MESSAGES: BatchEnd.NO_MESSAGES,
@@ -50,7 +52,7 @@ class Fetch:
     """The state of one fetch."""
 
     __slots__ = (
-        "_give_up_at",
+        "_expires_at",
         "_heard_at",
         "_limits",
         "_size",
@@ -68,7 +70,7 @@ class Fetch:
         self._limits: Final = limits
         self._token: Final = token
         self._heard_at = now
-        self._give_up_at: Final = now + patience + GRACE
+        self._expires_at: Final = now + patience
         self._size = 0
         self.frames: Final[list[Frame]] = []
         # For each `take_all` that added messages: the length of `frames` afterwards, and `at`.
@@ -180,7 +182,7 @@ class Fetch:
         if self.is_over or now < self.wake_at():
             return
         self.is_clean = False
-        if now >= self._give_up_at:
+        if now >= self._give_up_at():
             self._finish(BatchEnd.EXPIRED, "the server did not end the request in time")
         else:
             silence = f"nothing received for {2 * self._limits.heartbeat:g} s, two heartbeats"
@@ -188,4 +190,8 @@ class Fetch:
 
     def wake_at(self) -> float:
         """Return the time at which `check` may end the fetch."""
-        return min(self._give_up_at, self._heard_at + 2 * self._limits.heartbeat)
+        return min(self._give_up_at(), self._heard_at + 2 * self._limits.heartbeat)
+
+    def _give_up_at(self) -> float:
+        is_slow = self._heard_at < self._expires_at + _SHORT_GRACE
+        return self._expires_at + (GRACE if is_slow else _SHORT_GRACE)

@@ -103,6 +103,13 @@ class RetryPolicy:
             return left / (self.retries + 1 - attempts)
         return max(left * 0.8, left - _DIAGNOSIS_TIME)
 
+    def last_due(self, sent_at: float, end: float) -> float:
+        """Return when the last attempt counts as failed, if it was sent at `sent_at`.
+
+        That is early enough to find out before the deadline `end` why there is no reply.
+        """
+        return sent_at + max(0.0, self.patience(end - sent_at, False, 0))
+
 
 # Cached, because nearly every publish has the same policy. Validating a policy takes a tenth of the
 # work of a publish.
