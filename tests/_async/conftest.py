@@ -18,7 +18,7 @@ from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)
 # No test may hang the run; a scenario takes seconds, on a busy machine more.
-_PATIENCE = 3600.0 if LONG else 120.0
+_PATIENCE = 3600.0 if LONG else 400.0
 
 
 @pytest.hookimpl(tryfirst=True)

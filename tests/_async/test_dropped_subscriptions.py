@@ -18,6 +18,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
+from tests.dropping import settle
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
 _NUMBERS = count(1)
@@ -25,6 +26,11 @@ REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
 MOST_KEPT = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settled() -> None:
+    settle()
 
 
 class Place:

@@ -247,12 +247,12 @@ def written(target, members, exchange=exchange_at_once):
     writer.finish(members)
 
 
-def killed_at(sign, target, members):
+def killed_in(point, target, members):
     """Write a backup in a process that is killed at a point."""
     process = os.fork()
     if not process:
         try:
-            with hooked(sign, lambda _: os._exit(9)):
+            with point:
                 written(target, members)
         finally:
             os._exit(1)
@@ -267,8 +267,12 @@ def members_of(name):
 def test_a_backup_that_is_killed_leaves_the_former_one_or_the_new_one(tmp_path):
     target = tmp_path / "copy"
     written(target, members_of("former"))
-    for sign, kept in (("backup: before rename", "former"), ("backup: renamed", "new")):
-        killed_at(sign, target, members_of("new"))
+    before, behind = (
+        hooked("backup: before rename", lambda _: os._exit(9)),
+        hooked("backup: renamed", lambda _: os._exit(9)),
+    )
+    for point, kept in ((before, "former"), (behind, "new")):
+        killed_in(point, target, members_of("new"))
         assert js.read_backup(target).stream == kept
         assert len(list(tmp_path.iterdir())) == 2
         # The next backup removes what a killed one has left, and nothing of others.
@@ -294,7 +298,7 @@ def test_backups_that_could_not_be_exchanged_are_named(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["copy"]
     assert js.read_backup(target).stream == "second"
     # As a process that is killed between the two renames leaves them.
-    killed_at("backup: before rename", target, members_of("new"))
+    killed_in(hooked("backup: before rename", lambda _: os._exit(9)), target, members_of("new"))
     (new,) = (each for each in tmp_path.iterdir() if each != target)
     former = new.with_name(f"{new.name}-former")
     target.rename(former)

@@ -19,6 +19,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
+from tests.dropping import settle
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 
 _NUMBERS = count(1)
@@ -26,6 +27,11 @@ REPEATS = 50
 MESSAGES = 3
 # The inboxes that a connection keeps: one for the responses to requests, one for pull requests.
 MOST_KEPT = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settled() -> None:
+    settle()
 
 
 class Place:

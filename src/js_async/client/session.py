@@ -296,7 +296,7 @@ class Session:
             self.is_connected = False
             raise ConnectionFailed("the connection was closed meanwhile")
         if not self._link.is_open:
-            self._ended(None)
+            self._ended(self._link.last_error)
             raise ConnectionFailed(f"the connection broke at once: {self._end}")
 
     # ---- keeping the connection

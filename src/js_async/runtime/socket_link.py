@@ -190,6 +190,8 @@ class Link:
         self._alarm: Final = Alarm(self._loop)
         self._turn: Final = Turn(self._loop)
         self._forks: Final = Forks.count
+        self.last_error: Exception | None = None
+        """The error with which the last socket ended, or None if the peer closed it."""
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
         # Whether the send buffer is full. Callers should await `drain` then.
@@ -393,6 +395,7 @@ class Link:
             self._drop(error)
 
     def _drop(self, error: Exception | None) -> None:
+        self.last_error = error
         self._transport = None
         self._receiver = None
         self.is_full = False

@@ -76,6 +76,8 @@ class Link(Reader):
         self._forks: Final = Forks.count
         self._waits = 0
         self._closed = False
+        self.last_error: Exception | None = None
+        """The error with which the last socket ended, or None if the peer closed it."""
         # Whether callers should call `drain`. Always False, because `write` itself blocks while the
         # peer is slow.
         self.is_full = False
@@ -284,14 +286,16 @@ class Link(Reader):
             self._drop(sock, error)
 
     def _drop(self, sock: Wire, error: Exception | None) -> None:
-        self._end(sock, lambda: self._on_end(error))
+        self._end(sock, error, lambda: self._on_end(error))
 
-    def _end(self, sock: Wire, tell: Callable[[], None]) -> None:
+    def _end(self, sock: Wire, error: Exception | None, tell: Callable[[], None]) -> None:
         ended = False
         try:
             with self._mutex:
                 if self._socket is not sock:
                     return
+                # Set the reason first: other threads read it when they find no socket.
+                self.last_error = error
                 self._socket, ended = None, True
                 self._out.clear()
             self._cut(sock)
@@ -431,7 +435,7 @@ class Link(Reader):
         self.flush()
         sock = self._socket
         if sock is not None:
-            self._end(sock, _nothing)
+            self._end(sock, None, _nothing)
 
     def drop(self, flag: Signal) -> None:
         """Flush and close the `Link` of a connection that the user dropped.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -74,13 +75,14 @@ def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
 
 def patiently(run: Callable[[], _T]) -> _T:
     """Run a streaming query; goes on when Spark gave its process too little time."""
-    for _ in range(5):
+    end = time.monotonic() + 300
+    while time.monotonic() < end:
         try:
             return run()
         except PySparkException as error:
             if "waiting for the Python worker to connect back" not in str(error):
                 raise
-    raise AssertionError("the query's process did not start in time, five times")
+    raise AssertionError("the query's process did not start in time, in 300 s")
 
 
 def copied(spark: SparkSession, nats: str, folder: str) -> None:
