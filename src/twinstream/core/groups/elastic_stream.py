@@ -15,7 +15,13 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["WHOLE_SUBJECT_SINCE", "destination", "group_stream", "is_of_group", "uses_whole_subject"]
+__all__ = [
+    "WHOLE_SUBJECT_SINCE",
+    "destination",
+    "group_stream",
+    "is_of_group",
+    "uses_whole_subject",
+]
 
 WHOLE_SUBJECT_SINCE: Final = (2, 12, 0)
 """The first server version that can partition by the whole subject.

@@ -111,4 +111,6 @@ class Checkpoint:
 def _last(folder: Path) -> int:
     if not folder.is_dir():
         return -1
-    return max((int(file.name) for file in folder.iterdir() if _NUMBER.fullmatch(file.name)), default=-1)
+    return max(
+        (int(file.name) for file in folder.iterdir() if _NUMBER.fullmatch(file.name)), default=-1
+    )
