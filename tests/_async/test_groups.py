@@ -319,7 +319,7 @@ async def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, na
         stored = {"max_members": 10, "members": ["m1", "victim"]}
         bucket = await jet.get_key_value("static-consumer-groups")
         await bucket.put(f"{name}.g", json.dumps(stored).encode())
-        with pytest.raises(js.BadGroupConfig, match="'g-victim' of .* did not create them"):
+        with pytest.raises(js.BadGroupConfig, match=r"'g-victim' of .* did not create them"):
             await group.delete()
         assert [each async for each in jet.static_consumer_groups(name)] == []
         assert [each async for each in stream.consumer_names()] == ["g-victim"]

@@ -320,7 +320,7 @@ def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, name):
         stored = {"max_members": 10, "members": ["m1", "victim"]}
         bucket = jet.get_key_value("static-consumer-groups")
         bucket.put(f"{name}.g", json.dumps(stored).encode())
-        with pytest.raises(js.BadGroupConfig, match="'g-victim' of .* did not create them"):
+        with pytest.raises(js.BadGroupConfig, match=r"'g-victim' of .* did not create them"):
             group.delete()
         assert [each for each in jet.static_consumer_groups(name)] == []
         assert [each for each in stream.consumer_names()] == ["g-victim"]

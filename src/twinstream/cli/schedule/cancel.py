@@ -19,7 +19,8 @@ from twinstream.cli.target import Target, json_option, server_options
 def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) -> None:
     """Remove the schedule on SUBJECT of STREAM. Messages that it has published are kept.
 
-    A schedule that is replaced while the command asks is kept. With --json the removed schedule is printed.
+    A schedule that is replaced while the command asks is kept. With --json the removed schedule
+    is printed.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
