@@ -368,7 +368,9 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
             stream = None
         if stream is not None and is_of_group(self._names, stream):
             with suppress(StreamNotFound):
-                await Stream(self._api, stream.name, None).delete(timeout=deadline.remaining())
+                await Stream(self._api, self._names.source, None).delete(
+                    timeout=deadline.remaining()
+                )
         elif found is None:
             raise self._store.missing()
         elif stream is not None:

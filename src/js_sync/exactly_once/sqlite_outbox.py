@@ -279,7 +279,7 @@ def _pairs(headers: object) -> tuple[tuple[str, str], ...]:
 
 def _check(request: PublishRequest) -> None:
     """Raise `BadArgument` for a message that no server would accept."""
-    check_condition(request.msg_id, "id")
+    check_condition(request.msg_id or "", "id")
     check_subject(request.subject)
     check_data(request.subject, request.data)
     publish_headers(request)

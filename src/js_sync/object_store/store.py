@@ -454,7 +454,7 @@ class ObjectStore:
             replaced = place.replace(
                 name, lambda now: deleted_info(place.existing(name, now, deleted=True))
             )
-            info, since = replaced.new, replaced.old and replaced.old.revision
+            info, since = replaced.new, None if replaced.old is None else replaced.old.revision
         else:
             since = info.revision
             place.remove_other(name, info)

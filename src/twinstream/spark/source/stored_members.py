@@ -37,5 +37,7 @@ def _fits(member: object, hint: Any) -> bool:
     if hint is int:
         return type(member) is int and 0 <= member < _END
     if hint is float:
-        return type(member) in (int, float) and 0 <= member < _END
+        if not isinstance(member, int | float) or isinstance(member, bool):
+            return False
+        return 0 <= member < _END
     return isinstance(member, get_origin(hint) or hint)
