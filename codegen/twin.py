@@ -37,6 +37,7 @@ TREES = {
         "runtime/socket_link.py": "hand-written in both: the bytes of a connection",
         "runtime/waiter.py": "asyncio only: futures",
         "runtime/reader.py": "blocking only: which of several threads reads the socket",
+        "runtime/handled_at_once.py": "blocking only: signals that arrive before a wait",
         "runtime/sender.py": "blocking only: which of several threads writes to the socket",
         "runtime/sockets.py": "hand-written in both: creation of connections",
         "nats_py/__init__.py": "the package of the next two modules",

@@ -279,6 +279,7 @@ def test_only_the_seam_touches_sockets_and_threads() -> None:
     assert users == {
         "busy_poll.py",
         "concurrency.py",
+        "handled_at_once.py",
         "polling.py",
         "reader.py",
         "sender.py",

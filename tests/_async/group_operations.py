@@ -64,8 +64,8 @@ async def set_group(jet, name):
     await group.create(config_of(name))
     if name.endswith("delete_mappings"):
         await group.set_mappings({"n": [0]})
-    if name.endswith("step_down"):
-        # One that was served, so that a pin is there to be lost.
+    if name.endswith("step_down") or name == "static_group_delete":
+        # One that was served, so that a pin is there to be lost, or a consumer to be deleted.
         await served(group)
 
 

@@ -308,6 +308,38 @@ async def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(
         assert [each async for each in groups(name)] == []
 
 
+async def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, name):
+    async with opened() as jet:
+        group = await static(jet, name, "m1", "m2")
+        stream = await jet.get_stream(name)
+        config = ConsumerConfig(durable_name="g-victim", ack_policy="explicit")
+        await stream.create_consumer(config)
+        async with group.worker("m1", Seen(name).handler("m1"), config=QUICK):
+            pass
+        stored = {"max_members": 10, "members": ["m1", "victim"]}
+        bucket = await jet.get_key_value("static-consumer-groups")
+        await bucket.put(f"{name}.g", json.dumps(stored).encode())
+        with pytest.raises(js.BadGroupConfig, match=r"'g-victim' of .* did not create them"):
+            await group.delete()
+        assert [each async for each in jet.static_consumer_groups(name)] == []
+        assert [each async for each in stream.consumer_names()] == ["g-victim"]
+
+
+async def test_a_forged_elastic_group_does_not_delete_the_stream_of_others(opened, name):
+    async with opened() as jet:
+        await elastic(jet, name, "m1")
+        await jet.create_stream(StreamConfig(name=f"{name}-victim", subjects=[f"{name}-v.>"]))
+        bucket = await jet.get_key_value("elastic-consumer-groups")
+        await bucket.put(f"{name}.victim", b'{"max_members":3,"members":["m1"]}')
+        group = jet.elastic_consumer_group(name, "victim")
+        with pytest.raises(js.BadGroupConfig, match=f"no copy of {name}"):
+            await group.delete()
+        with pytest.raises(js.GroupNotFound):
+            await group.delete()
+        assert (await jet.get_stream(f"{name}-victim")).name == f"{name}-victim"
+        assert [each async for each in jet.elastic_consumer_groups(name)] == ["g"]
+
+
 async def test_an_elastic_member_makes_its_consumer_again(opened, name):
     async with opened() as jet:
         group = await elastic(jet, name, "m1")

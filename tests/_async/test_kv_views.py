@@ -161,6 +161,48 @@ async def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, 
 
 
 @pytest.mark.parametrize(
+    ("codec", "key", "foreign"),
+    [(js.PathKeys(), "a/b", "a/b"), (js.Base64Keys(), "a", "a"), (js.Base64Keys(), "a", "YR")],
+)
+async def test_a_foreign_stored_key_is_not_a_key_of_the_application(
+    opened, name, codec, key, foreign
+):
+    async with opened() as jet:
+        plain = await bucket(jet, name, history=5)
+        made = plain.with_codecs(key=codec)
+        await made.put(key, b"mine")
+        async with made.cached() as cache:
+            await plain.put(foreign, b"theirs")
+            found = await made.get_many()
+            assert found[key].value == b"mine"
+            (broken,) = [entry for entry in found.values() if entry.error is not None]
+            assert (broken.raw_key, broken.raw_value) == (foreign, b"theirs")
+            await plain.delete(foreign)
+            await made.put("last", b"x")
+
+            async def has_all():
+                return cache.entry("last")
+
+            await eventually(has_all)
+            assert cache.get(key) == b"mine"
+            assert sorted(cache) == sorted([key, "last"])
+
+
+@pytest.mark.parametrize("value", [b"{", b"[" * 100_000, b"1" * 5000], ids=["bad", "deep", "long"])
+async def test_an_undecodable_value_replaces_the_one_before_it_in_a_cache(opened, name, value):
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made = plain.with_codecs(key=js.Base64Keys()).typed(int)
+        await made.put("a", 1)
+        await plain.put("YQ", value)
+        async with made.cached() as cache:
+            with pytest.raises((ValueError, RecursionError), match=r"Expecting|recursion|limit"):
+                cache.get("a")
+        (entry,) = (await made.get_many()).values()
+        assert (entry.key, entry.raw_key) == ("a", "YQ")
+
+
+@pytest.mark.parametrize(
     ("model", "value", "stored"),
     [
         (Price, Price(1, "a"), b'{"cents":1,"note":"a"}'),

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -608,6 +609,23 @@ async def test_a_file_is_continued_where_it_was_broken_off(opened, name, tmp_pat
         assert target.read_bytes() == data
 
 
+async def test_the_folder_is_listed_once_for_a_file(opened, name, tmp_path):
+    """Many files in one folder would otherwise take quadratic time."""
+    listed = []
+
+    def count(event, args):
+        # An audit hook cannot be removed, so it counts only for this folder.
+        if event in ("os.listdir", "os.scandir") and str(args[0]) == str(tmp_path):
+            listed.append(event)
+
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"x")
+        sys.addaudithook(count)
+        await store.get_file("a", tmp_path / "out")
+    assert len(listed) == 1
+
+
 async def test_parts_of_killed_transfers_are_removed_by_the_next(opened, name, tmp_path):
     data, target = os.urandom(300_000), tmp_path / "out"
     own = tmp_path / ".out.short.part"
@@ -920,10 +938,11 @@ DAMAGED = {
 }
 
 
-async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
+async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplog):
     async with opened() as jet:
         store = await stored(jet, name)
         await store.put("good", b"x")
+        caplog.clear()
         for each, text in DAMAGED.items():
             token = base64.urlsafe_b64encode(each.encode()).decode()
             await jet.publish(f"$O.{name}.M.{token}", text)
@@ -933,6 +952,9 @@ async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
         assert listed.pop("good") is None
         assert set(listed) == {*DAMAGED, "!!!", "x.Z29vZA=="}
         assert all("cannot be read" in error for error in listed.values())
+        logged = [each.getMessage() for each in caplog.records if "bucket" in each.msg]
+        assert len(logged) == len(listed)
+        assert all(text.startswith(f"bucket {name}: object '") for text in logged)
         async with store.watch() as watch:
             seen = [await watch.next(10) for _ in range(len(listed) + 1)]
             assert await watch.next(10) is None
@@ -948,6 +970,25 @@ async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
             await store.delete("!!!")
         with pytest.raises(js.ObjectDeleted):
             await store.info("big")
+
+
+@pytest.mark.parametrize("kind", ["put", "delete", "put after a deletion"])
+async def test_metadata_of_a_stranger_does_not_remove_a_running_upload(opened, name, kind):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        parts = [os.urandom(1000) for _ in range(3)]
+        forged = {"name": "x", "size": 1000, "chunks": 1, "deleted": kind.endswith("deletion")}
+        nuid = "N" * 22
+        chunks = f"$O.{name}.C.{nuid}"
+        await jet.publish(chunks, parts[0])
+        token = base64.urlsafe_b64encode(b"x").decode()
+        text = json.dumps(forged | {"nuid": nuid, "bucket": name}).encode()
+        await jet.publish(f"$O.{name}.M.{token}", text)
+        await jet.publish(chunks, parts[1])
+        await (store.delete("x") if kind == "delete" else store.put("x", b"new"))
+        await jet.publish(chunks, parts[2])
+        found = [message.data async for message in store.stream.read(subjects=chunks)]
+        assert found == parts
 
 
 async def test_a_mirror_is_read_and_not_written(opened, name):

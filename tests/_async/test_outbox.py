@@ -19,6 +19,7 @@ from tests.descriptors import open_files
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
 from tests.inside import api_of
+from tests.odd_messages import OddMessage, publish_raw
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -284,6 +285,74 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         outbox.retry(strange.number)
         assert await relay.drain(60) == 1
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
+
+
+DAMAGED = {
+    "headers": ["{", "[" * 100_000, "7", '[["a"]]', '[["a", 7]]', '[["a b", "c"]]', b"[]"],
+    "subject": ["", "a b", "a.*", b"bytes", b"a\xff"],
+    "id": ["", "a\nb", b"bytes"],
+    "data": ["text", 7],
+    "key": [b"bytes"],
+}
+
+
+@BY
+async def test_damaged_rows_are_refused_and_the_rest_is_stored(opened, name, path, by):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        cases = [(column, value) for column, values in DAMAGED.items() for value in values]
+        outbox = added(path, [f"{name}.{number}" for number in range(len(cases) + 1)])
+        added(path, [f"{name}.text"])
+        with closing(sqlite3.connect(path)) as db, db:
+            for number, (column, value) in enumerate(cases, 1):
+                db.execute(f"UPDATE outbox SET {column} = ? WHERE number = ?", (value, number))
+            # Text that is not UTF-8.
+            where = "WHERE number = ?"
+            db.execute(f"UPDATE outbox SET subject = CAST(x'ff' AS TEXT) {where}", (len(cases),))
+        reports = []
+        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
+        assert await relay.drain(60) == 2
+        assert relay.refused == len(reports) == len(cases)
+        assert all(report.refused for report in reports)
+        refused = outbox.refused()
+        assert [event.number for event, _ in refused] == list(range(1, len(cases) + 1))
+        for event, why in refused:
+            assert why.startswith("damaged in the outbox: ")
+            outbox.drop(event.number)
+        assert outbox.waiting() == 0
+        assert len(await stored(stream)) == 2
+
+
+async def test_an_id_of_a_stranger_does_not_end_the_relay(opened, server, name, path):
+    async with opened() as jet:
+        await made(jet, name)
+        forged = OddMessage(b"NATS/1.0\r\nNats-Msg-Id: \xff\r\n\r\n")
+        publish_raw(server.port, f"{name}.1", forged)
+        outbox = added(path, [f"{name}.1", f"{name}.2"])
+        relay = jet.outbox(outbox, stream=name, by="subject", on_report=lambda _: None)
+        assert await relay.drain(60) == 1
+        ((_, why),) = outbox.refused()
+        assert "with the id" in why
+
+
+@pytest.mark.parametrize("floor", [-5, 2**62, "text"])
+async def test_a_damaged_floor_lets_the_whole_stream_be_searched(opened, name, path, floor):
+    async with opened() as jet:
+        stream = await made(jet, name, duplicate_window=timedelta(seconds=1))
+        outbox = added(path, [f"{name}.1"])
+        outbox.claim()
+        (event,) = outbox.pending(1)
+        await jet.publish(event.subject, event.data, msg_id=event.id)
+        outbox.set_floor(f"{name}@{(await stream.info()).created}", floor)
+        outbox.release()
+
+        async def forgotten():
+            return not (await jet.publish(f"{name}.x", msg_id="marker")).duplicate
+
+        await jet.publish(f"{name}.x", msg_id="marker")
+        await eventually(forgotten)
+        assert await jet.outbox(outbox, stream=name, by="id", timeout=0.2).drain(60) == 1
+        assert [message.subject for message in await stored(stream)].count(f"{name}.1") == 1
 
 
 @BY

@@ -11,6 +11,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually
 from tests.fake.answers import describe
+from tests.odd_messages import OddMessage, publish_raw
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.testing import FakePeer, FakeServer
 
@@ -202,6 +203,62 @@ async def test_a_wildcard_is_no_schedule(opened, name):
             with pytest.raises(js.BadArgument, match="a wildcard"):
                 await work(f"{name}.*")
         assert [each.subject async for each in schedules.list()] == [f"{name}.s"]
+
+
+def forged(pattern, target):
+    """Return a schedule as a stranger stores it, with any bytes."""
+    block = f"NATS/1.0\r\nNats-Schedule: {pattern}\r\nNats-Schedule-Target: {target}\r\n\r\n"
+    return OddMessage(block.encode("utf-8", "surrogateescape"), b"forged")
+
+
+async def test_a_forged_wildcard_does_not_remove_other_messages(server, name):
+    """The server purges the subject of a finished schedule, also if it is a filter."""
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream, schedules = await scheduling(jet, name)
+        publish_raw(server.port, f"{name}.s.>", forged("@at 2040-01-01T00:00:00Z", f"{name}.out"))
+        await jet.publish(f"{name}.kept", b"x")
+        (found,) = [each async for each in schedules.list()]
+        with pytest.raises(js.BadArgument, match="wildcard; pass it to cancel"):
+            await schedules.finish(found, f"{name}.result", b"done")
+        assert await last(stream, f"{name}.result") is None
+        assert (await schedules.cancel(found)).seq == found.seq
+        assert [message.subject async for message in stream.read()] == [f"{name}.kept"]
+
+
+@pytest.mark.since("2.14")
+async def test_damaged_schedules_are_listed_and_cancelled(server, name):
+    async with js.connect(server.url) as connection:
+        stream, schedules = await scheduling(connection.jetstream(), name)
+        long = "0" * 5000 + "1 * * * * *"
+        for subject, pattern in (
+            (f"{name}.a\udcff", "@at 2040-01-01T00:00:00Z"),
+            (f"{name}.{'y' * 3500}", "@hourly"),
+            (f"{name}.b\x1b", long),
+        ):
+            publish_raw(server.port, subject, forged(pattern, f"{name}.out\x1b[2J"))
+        found = [each async for each in schedules.list()]
+        assert len(found) == 3
+        for each in found:
+            assert len(each.next_times(datetime.now(UTC), 1)) == 1
+            assert (await schedules.cancel(each)).seq == each.seq
+        assert (await stream.info()).state.messages == 0
+
+
+async def test_only_the_schedule_that_was_read_is_cancelled(opened, name):
+    async with opened() as jet:
+        stream, schedules = await scheduling(jet, name)
+        await schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        found = await schedules.get(f"{name}.s")
+        await schedules.add(f"{name}.s", js.Schedule.at(FAR + SECOND), f"{name}.t")
+        with pytest.raises(js.MessageNotFound):
+            await schedules.cancel(found)
+        await stream.delete()
+        stream, schedules = await scheduling(jet, name)
+        await schedules.add(f"{name}.other", js.Schedule.at(FAR), f"{name}.t")
+        with pytest.raises(js.BadArgument, match="read the schedule again"):
+            await schedules.cancel(found)
+        assert (await stream.info()).state.messages == 1
 
 
 async def test_oversized_messages_are_reported(opened, name):

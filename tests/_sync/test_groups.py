@@ -309,6 +309,38 @@ def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(opened
         assert [each for each in groups(name)] == []
 
 
+def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, name):
+    with opened() as jet:
+        group = static(jet, name, "m1", "m2")
+        stream = jet.get_stream(name)
+        config = ConsumerConfig(durable_name="g-victim", ack_policy="explicit")
+        stream.create_consumer(config)
+        with group.worker("m1", Seen(name).handler("m1"), config=QUICK):
+            pass
+        stored = {"max_members": 10, "members": ["m1", "victim"]}
+        bucket = jet.get_key_value("static-consumer-groups")
+        bucket.put(f"{name}.g", json.dumps(stored).encode())
+        with pytest.raises(js.BadGroupConfig, match=r"'g-victim' of .* did not create them"):
+            group.delete()
+        assert [each for each in jet.static_consumer_groups(name)] == []
+        assert [each for each in stream.consumer_names()] == ["g-victim"]
+
+
+def test_a_forged_elastic_group_does_not_delete_the_stream_of_others(opened, name):
+    with opened() as jet:
+        elastic(jet, name, "m1")
+        jet.create_stream(StreamConfig(name=f"{name}-victim", subjects=[f"{name}-v.>"]))
+        bucket = jet.get_key_value("elastic-consumer-groups")
+        bucket.put(f"{name}.victim", b'{"max_members":3,"members":["m1"]}')
+        group = jet.elastic_consumer_group(name, "victim")
+        with pytest.raises(js.BadGroupConfig, match=f"no copy of {name}"):
+            group.delete()
+        with pytest.raises(js.GroupNotFound):
+            group.delete()
+        assert (jet.get_stream(f"{name}-victim")).name == f"{name}-victim"
+        assert [each for each in jet.elastic_consumer_groups(name)] == ["g"]
+
+
 def test_an_elastic_member_makes_its_consumer_again(opened, name):
     with opened() as jet:
         group = elastic(jet, name, "m1")

@@ -162,6 +162,46 @@ def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, name):
 
 
 @pytest.mark.parametrize(
+    ("codec", "key", "foreign"),
+    [(js.PathKeys(), "a/b", "a/b"), (js.Base64Keys(), "a", "a"), (js.Base64Keys(), "a", "YR")],
+)
+def test_a_foreign_stored_key_is_not_a_key_of_the_application(opened, name, codec, key, foreign):
+    with opened() as jet:
+        plain = bucket(jet, name, history=5)
+        made = plain.with_codecs(key=codec)
+        made.put(key, b"mine")
+        with made.cached() as cache:
+            plain.put(foreign, b"theirs")
+            found = made.get_many()
+            assert found[key].value == b"mine"
+            (broken,) = [entry for entry in found.values() if entry.error is not None]
+            assert (broken.raw_key, broken.raw_value) == (foreign, b"theirs")
+            plain.delete(foreign)
+            made.put("last", b"x")
+
+            def has_all():
+                return cache.entry("last")
+
+            eventually(has_all)
+            assert cache.get(key) == b"mine"
+            assert sorted(cache) == sorted([key, "last"])
+
+
+@pytest.mark.parametrize("value", [b"{", b"[" * 100_000, b"1" * 5000], ids=["bad", "deep", "long"])
+def test_an_undecodable_value_replaces_the_one_before_it_in_a_cache(opened, name, value):
+    with opened() as jet:
+        plain = bucket(jet, name)
+        made = plain.with_codecs(key=js.Base64Keys()).typed(int)
+        made.put("a", 1)
+        plain.put("YQ", value)
+        with made.cached() as cache:
+            with pytest.raises((ValueError, RecursionError), match=r"Expecting|recursion|limit"):
+                cache.get("a")
+        (entry,) = (made.get_many()).values()
+        assert (entry.key, entry.raw_key) == ("a", "YQ")
+
+
+@pytest.mark.parametrize(
     ("model", "value", "stored"),
     [
         (Price, Price(1, "a"), b'{"cents":1,"note":"a"}'),

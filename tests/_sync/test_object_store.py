@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -609,6 +610,23 @@ def test_a_file_is_continued_where_it_was_broken_off(opened, name, tmp_path):
         assert target.read_bytes() == data
 
 
+def test_the_folder_is_listed_once_for_a_file(opened, name, tmp_path):
+    """Many files in one folder would otherwise take quadratic time."""
+    listed = []
+
+    def count(event, args):
+        # An audit hook cannot be removed, so it counts only for this folder.
+        if event in ("os.listdir", "os.scandir") and str(args[0]) == str(tmp_path):
+            listed.append(event)
+
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"x")
+        sys.addaudithook(count)
+        store.get_file("a", tmp_path / "out")
+    assert len(listed) == 1
+
+
 def test_parts_of_killed_transfers_are_removed_by_the_next(opened, name, tmp_path):
     data, target = os.urandom(300_000), tmp_path / "out"
     own = tmp_path / ".out.short.part"
@@ -921,10 +939,11 @@ DAMAGED = {
 }
 
 
-def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
+def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplog):
     with opened() as jet:
         store = stored(jet, name)
         store.put("good", b"x")
+        caplog.clear()
         for each, text in DAMAGED.items():
             token = base64.urlsafe_b64encode(each.encode()).decode()
             jet.publish(f"$O.{name}.M.{token}", text)
@@ -934,6 +953,9 @@ def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
         assert listed.pop("good") is None
         assert set(listed) == {*DAMAGED, "!!!", "x.Z29vZA=="}
         assert all("cannot be read" in error for error in listed.values())
+        logged = [each.getMessage() for each in caplog.records if "bucket" in each.msg]
+        assert len(logged) == len(listed)
+        assert all(text.startswith(f"bucket {name}: object '") for text in logged)
         with store.watch() as watch:
             seen = [watch.next(10) for _ in range(len(listed) + 1)]
             assert watch.next(10) is None
@@ -949,6 +971,25 @@ def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name):
             store.delete("!!!")
         with pytest.raises(js.ObjectDeleted):
             store.info("big")
+
+
+@pytest.mark.parametrize("kind", ["put", "delete", "put after a deletion"])
+def test_metadata_of_a_stranger_does_not_remove_a_running_upload(opened, name, kind):
+    with opened() as jet:
+        store = stored(jet, name)
+        parts = [os.urandom(1000) for _ in range(3)]
+        forged = {"name": "x", "size": 1000, "chunks": 1, "deleted": kind.endswith("deletion")}
+        nuid = "N" * 22
+        chunks = f"$O.{name}.C.{nuid}"
+        jet.publish(chunks, parts[0])
+        token = base64.urlsafe_b64encode(b"x").decode()
+        text = json.dumps(forged | {"nuid": nuid, "bucket": name}).encode()
+        jet.publish(f"$O.{name}.M.{token}", text)
+        jet.publish(chunks, parts[1])
+        (store.delete("x") if kind == "delete" else store.put("x", b"new"))
+        jet.publish(chunks, parts[2])
+        found = [message.data for message in store.stream.read(subjects=chunks)]
+        assert found == parts
 
 
 def test_a_mirror_is_read_and_not_written(opened, name):

@@ -12,6 +12,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
+from tests.odd_messages import OddMessage, publish_raw
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.testing import FakePeer, FakeServer
 
@@ -203,6 +204,62 @@ def test_a_wildcard_is_no_schedule(opened, name):
             with pytest.raises(js.BadArgument, match="a wildcard"):
                 work(f"{name}.*")
         assert [each.subject for each in schedules.list()] == [f"{name}.s"]
+
+
+def forged(pattern, target):
+    """Return a schedule as a stranger stores it, with any bytes."""
+    block = f"NATS/1.0\r\nNats-Schedule: {pattern}\r\nNats-Schedule-Target: {target}\r\n\r\n"
+    return OddMessage(block.encode("utf-8", "surrogateescape"), b"forged")
+
+
+def test_a_forged_wildcard_does_not_remove_other_messages(server, name):
+    """The server purges the subject of a finished schedule, also if it is a filter."""
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream, schedules = scheduling(jet, name)
+        publish_raw(server.port, f"{name}.s.>", forged("@at 2040-01-01T00:00:00Z", f"{name}.out"))
+        jet.publish(f"{name}.kept", b"x")
+        (found,) = [each for each in schedules.list()]
+        with pytest.raises(js.BadArgument, match="wildcard; pass it to cancel"):
+            schedules.finish(found, f"{name}.result", b"done")
+        assert last(stream, f"{name}.result") is None
+        assert (schedules.cancel(found)).seq == found.seq
+        assert [message.subject for message in stream.read()] == [f"{name}.kept"]
+
+
+@pytest.mark.since("2.14")
+def test_damaged_schedules_are_listed_and_cancelled(server, name):
+    with js.connect(server.url) as connection:
+        stream, schedules = scheduling(connection.jetstream(), name)
+        long = "0" * 5000 + "1 * * * * *"
+        for subject, pattern in (
+            (f"{name}.a\udcff", "@at 2040-01-01T00:00:00Z"),
+            (f"{name}.{'y' * 3500}", "@hourly"),
+            (f"{name}.b\x1b", long),
+        ):
+            publish_raw(server.port, subject, forged(pattern, f"{name}.out\x1b[2J"))
+        found = [each for each in schedules.list()]
+        assert len(found) == 3
+        for each in found:
+            assert len(each.next_times(datetime.now(UTC), 1)) == 1
+            assert (schedules.cancel(each)).seq == each.seq
+        assert (stream.info()).state.messages == 0
+
+
+def test_only_the_schedule_that_was_read_is_cancelled(opened, name):
+    with opened() as jet:
+        stream, schedules = scheduling(jet, name)
+        schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        found = schedules.get(f"{name}.s")
+        schedules.add(f"{name}.s", js.Schedule.at(FAR + SECOND), f"{name}.t")
+        with pytest.raises(js.MessageNotFound):
+            schedules.cancel(found)
+        stream.delete()
+        stream, schedules = scheduling(jet, name)
+        schedules.add(f"{name}.other", js.Schedule.at(FAR), f"{name}.t")
+        with pytest.raises(js.BadArgument, match="read the schedule again"):
+            schedules.cancel(found)
+        assert (stream.info()).state.messages == 1
 
 
 def test_oversized_messages_are_reported(opened, name):

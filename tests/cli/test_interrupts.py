@@ -11,21 +11,32 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from js_sync.runtime.concurrency import Interrupts
+from js_sync.runtime.concurrency import Signal as Flag
+from js_sync.runtime.handled_at_once import handled_at_once
 from twinstream.cli.groups import LazyGroup
-from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c, handled_at_once
+from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c
+from twinstream.core.deadline import NEVER
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 LIMIT = 60
 
 
+class Awaited(Protocol):
+    """A lock, or anything else that the main thread waits for."""
+
+    def acquire(self, *, timeout: float) -> object: ...
+
+
 @contextmanager
-def received_elsewhere(number: int) -> Generator[Callable[[threading.Lock], None]]:
+def received_elsewhere(number: int) -> Generator[Callable[[Awaited], None]]:
     """Yield a function that waits for a lock, while another thread receives a signal.
 
     This does not interrupt the wait, as if the signal had arrived immediately before it. The block
@@ -39,7 +50,7 @@ def received_elsewhere(number: int) -> Generator[Callable[[threading.Lock], None
         if not ended.wait(LIMIT):
             late.set()
 
-    def wait_for(lock: threading.Lock) -> None:
+    def wait_for(lock: Awaited) -> None:
         waits.set()
         lock.acquire(timeout=2 * LIMIT)
 
@@ -106,6 +117,20 @@ def test_request_to_stop_is_handled_during_a_wait(number: int) -> None:
             wait_for(lock)
         assert asked.is_set()
     assert handled == [number]  # once
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_is_asked_to_stop_during_a_wait(number: int) -> None:
+    flag, handler = Flag(), signal.getsignal(number)
+
+    class Waited:
+        def acquire(self, *, timeout: float) -> None:
+            flag.sleep(NEVER)
+
+    with Interrupts(flag), received_elsewhere(number) as wait_for:
+        wait_for(Waited())
+        assert flag.is_set()
+        assert signal.getsignal(number) is handler
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

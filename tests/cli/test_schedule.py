@@ -80,6 +80,14 @@ def test_a_schedule_is_stored_shown_and_cancelled(run: Run, timers: str) -> None
     assert (gone.exit_code, gone.stdout) == (1, "")
 
 
+def test_the_target_of_a_stranger_does_not_reach_the_terminal(run: Run, timers: str) -> None:
+    subject = f"{timers}.s.1"
+    run("schedule", "add", timers, subject, f"{timers}.\x1b[2J", "--at", "2040-01-01T00:00:00Z")
+    asked = run("schedule", "cancel", timers, subject, input="n\n")
+    assert "2040" in asked.stderr
+    assert "\x1b" not in asked.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "pattern"),
     [

@@ -323,6 +323,7 @@ class OutboxRelay(Owned, WorksBeside):
                 await self._finish(done)
                 return False, trouble or self._cut_short()
             began = True
+            wave = await self._sound(wave, lanes)
             if self._window is not None and not self._window.may_send(wave):
                 await self._finish(done)
                 await self._look_again(self._window)
@@ -341,6 +342,14 @@ class OutboxRelay(Owned, WorksBeside):
                 done = []
         await self._finish(done)
         return True, trouble
+
+    async def _sound(self, wave: list[OutboxEvent], lanes: Lanes) -> list[OutboxEvent]:
+        """Refuse the events of a wave that could not be read, and return the others."""
+        for event in wave:
+            if event.damage:
+                lanes.hold(event)
+                await self._failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
+        return [event for event in wave if not event.damage]
 
     async def _look_again(self, window: OutboxWindow) -> None:
         before = window.found

@@ -36,7 +36,8 @@ class OutboxStore(Protocol):
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
         """Return up to `limit` pending events with numbers above `after`, in order of number.
 
-        Leave out refused events, and all events whose key is that of a refused event.
+        Leave out refused events, and all events whose key is that of a refused event. An event that
+        cannot be read has a `damage`.
         """
         ...
 

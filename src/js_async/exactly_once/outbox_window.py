@@ -87,6 +87,9 @@ class OutboxWindow:
             # The relay sets the floor before it sends the first event. Without a floor, no event
             # was sent to this stream.
             floor = last
+        elif not 0 <= floor <= last:
+            # The stream has lost its end, or the file is damaged: search all that there is.
+            floor = max(0, info.state.first_seq - 1)
         if info.state.first_seq > floor + 1 and last > floor:
             raise OutcomeUnknown(
                 f"{self._stream.name} has only sequences from {info.state.first_seq} on, but those"

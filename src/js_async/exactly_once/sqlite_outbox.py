@@ -17,10 +17,11 @@ from twinstream.core.publish.request import (
     check_data,
     publish_headers,
 )
-from twinstream.core.wire.headers import HeaderValues, header_pairs
+from twinstream.core.wire.headers import Headers, HeaderValues, header_pairs
 from twinstream.core.wire.subjects import check_subject
 from twinstream.disk.safe_files import make_private
 from twinstream.errors import BadArgument
+from twinstream.models.records import evolve
 
 __all__ = ["SqliteOutbox"]
 
@@ -107,10 +108,8 @@ class SqliteOutbox:
             id = str(db.execute("SELECT lower(hex(randomblob(16)))").fetchone()[0])
         check_condition(id, "id")
         subject = subject.replace("{id}", id)
-        check_subject(subject)
-        check_data(subject, data)
         pairs = tuple(header_pairs(headers or {}))
-        publish_headers(PublishRequest(subject, data, headers=headers, msg_id=id))
+        _check(PublishRequest(subject, data, headers=headers, msg_id=id))
         row = (id, key, subject, json.dumps(pairs) if pairs else None, bytes(data))
         text = f"INSERT INTO {self._table} (id, key, subject, headers, data) VALUES (?, ?, ?, ?, ?)"
         number = db.execute(text, row).lastrowid
@@ -146,6 +145,8 @@ class SqliteOutbox:
         make_private(self._path)
         # Calls of the relay may run in different threads, but only one at a time.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
+        # Text that is not UTF-8 would end the reading of all rows.
+        db.text_factory = _text
         try:
             with db:
                 self.create(db)
@@ -219,13 +220,19 @@ class SqliteOutbox:
         """Mark an event as refused, with the reason why it cannot be stored."""
         with self._db as db:
             text = f"UPDATE {self._table} SET refused = ? WHERE number = ?"
-            db.execute(text, (reason, number))
+            # SQLite does not store a lone surrogate, which a name in the reason may contain.
+            db.execute(text, (reason.encode("utf-8", "backslashreplace").decode(), number))
 
     def floor(self, stream: str) -> int | None:
-        """Return the floor of a stream (see `OutboxStore`), or None if it was never set."""
+        """Return the floor of a stream (see `OutboxStore`), or None if it was never set.
+
+        A floor that is not a sequence is 0, so that the whole stream is searched.
+        """
         text = f"SELECT seq FROM {self._table}_floor WHERE stream = ?"
         row = self._db.execute(text, (stream,)).fetchone()
-        return None if row is None else int(row[0])
+        if row is None:
+            return None
+        return row[0] if isinstance(row[0], int) and row[0] > 0 else 0
 
     def set_floor(self, stream: str, seq: int) -> None:
         """Store the floor of a stream (see `OutboxStore`)."""
@@ -235,10 +242,47 @@ class SqliteOutbox:
 
 
 _COLUMNS: Final = "number, id, subject, data, headers, key"
-_Row = tuple[int, str, str, bytes, str | None, str | None]
+_Row = tuple[int, object, object, object, object, object]
 
 
 def _event(row: _Row) -> OutboxEvent:
+    """Return the event of a row, with its `damage` if `add` would not have written the row."""
     number, id, subject, data, headers, key = row
-    pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
-    return OutboxEvent(number=number, id=id, subject=subject, data=data, headers=pairs, key=key)
+    event = OutboxEvent(
+        number=number,
+        id=id if isinstance(id, str) else "",
+        subject=subject if isinstance(subject, str) else "",
+        data=data if isinstance(data, bytes) else b"",
+        key=key if isinstance(key, str) else None,
+    )
+    kinds = {"id": str, "subject": str, "data": bytes, "key": str | None, "headers": str | None}
+    values = (id, subject, data, key, headers)
+    for (name, kind), value in zip(kinds.items(), values, strict=True):
+        if not isinstance(value, kind):
+            return evolve(event, damage=f"{name} is {type(value).__name__}")
+    try:
+        pairs = _pairs(headers)
+        _check(PublishRequest(event.subject, event.data, headers=Headers(pairs), msg_id=event.id))
+    except (ValueError, RecursionError) as error:
+        return evolve(event, damage=str(error))
+    return evolve(event, headers=pairs)
+
+
+def _pairs(headers: object) -> tuple[tuple[str, str], ...]:
+    """Return the headers in a row. Raises `ValueError` for other text than `add` writes."""
+    found = json.loads(headers) if isinstance(headers, str) and headers else []
+    if not isinstance(found, list):
+        raise BadArgument("headers are not a list")
+    return tuple((name, value) for name, value in found)
+
+
+def _check(request: PublishRequest) -> None:
+    """Raise `BadArgument` for a message that no server would accept."""
+    check_condition(request.msg_id or "", "id")
+    check_subject(request.subject)
+    check_data(request.subject, request.data)
+    publish_headers(request)
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")

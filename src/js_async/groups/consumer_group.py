@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
 
@@ -10,7 +11,7 @@ from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_stream
 from js_async.groups.group_worker import GroupWorker
-from js_async.groups.member_join import delete_member_consumer
+from js_async.groups.member_join import delete_own_consumer
 from js_async.groups.message import GroupMessage, group_message
 from js_async.groups.store import GroupStore
 from js_async.runtime.concurrency import Handler
@@ -30,13 +31,14 @@ from twinstream.core.groups.config import (
 from twinstream.core.groups.elastic_stream import (
     WHOLE_SUBJECT_SINCE,
     group_stream,
+    is_of_group,
     uses_whole_subject,
 )
 from twinstream.core.groups.errors import BadGroupConfig
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, check_template
 from twinstream.core.groups.names import GroupKind, GroupNames
-from twinstream.core.groups.partitions import members_of
+from twinstream.core.groups.partitions import filters_of, members_of
 from twinstream.core.groups.reports import GroupReport
 from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import BadArgument, StreamNotFound
@@ -221,15 +223,31 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
     async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the group and the consumers of its members. The workers of the members then end.
 
-        Raises `GroupNotFound`.
+        A consumer with other settings than the group gives it is kept, because any client may have
+        stored its name as that of a member.
+
+        Raises:
+            GroupNotFound: The group does not exist.
+            BadGroupConfig: The group is deleted, but consumers were kept. The error names them.
         """
         deadline = self._api.deadline(timeout)
         found = await self._store.find(deadline)
         if found is None:
             raise self._store.missing()
         await self._store.delete(deadline)
-        for member in [] if isinstance(found, BadGroupConfig) else members_of(found):
-            await delete_member_consumer(self._api, self._names, member)
+        if isinstance(found, BadGroupConfig):
+            return
+        kept: list[str] = []
+        for member in members_of(found):
+            filters = filters_of(found, member)
+            name = await delete_own_consumer(self._api, self._names, member, filters, deadline)
+            kept += [] if name is None else [name]
+        if kept:
+            raise BadGroupConfig(
+                f"{self._names} is deleted, but not the consumers {', '.join(map(repr, kept))}"
+                f" of {self._names.source}: the group did not create them; delete them with"
+                " Stream.delete_consumer"
+            )
 
 
 class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
@@ -333,15 +351,30 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the group and its stream. The workers of the members then end.
 
-        Messages that the group has not processed remain in the original stream. Raises
-        `GroupNotFound`.
+        Messages that the group has not processed remain in the original stream.
+
+        Raises:
+            GroupNotFound: The group does not exist.
+            BadGroupConfig: The group is deleted, but not the stream, which is not the group's:
+                it does not copy the original stream.
         """
         deadline = self._api.deadline(timeout)
         found = await self._store.find(deadline)
         if found is not None:
             await self._store.delete(deadline)
         try:
-            await Stream(self._api, self._names.source, None).delete(timeout=deadline.remaining())
+            stream = (await self._api.stream_info(self._names.source, deadline)).config
         except StreamNotFound:
-            if found is None:
-                raise self._store.missing() from None
+            stream = None
+        if stream is not None and is_of_group(self._names, stream):
+            with suppress(StreamNotFound):
+                await Stream(self._api, self._names.source, None).delete(
+                    timeout=deadline.remaining()
+                )
+        elif found is None:
+            raise self._store.missing()
+        elif stream is not None:
+            raise BadGroupConfig(
+                f"{self._names} is deleted, but not the stream {stream.name}: it is no copy of"
+                f" {self._names.stream}; delete it with JetStream.delete_stream"
+            )

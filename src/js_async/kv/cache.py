@@ -71,8 +71,9 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     `cache[key]`, `get`, `entry`, `in`, `len` and iteration read from memory, without a request. A
     write by another client is visible when the watch delivers it. A write through this cache is
-    visible when the call returns. While the connection is down, the values may be outdated: see
-    `is_current`.
+    visible when the call returns. Entries whose stored keys the codec cannot decode are not in the
+    cache, but `on_change` receives them. While the connection is down, the values may be outdated:
+    see `is_current`.
 
     If the watch or `on_change` raises an error, every later read raises this error. The watch
     raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
@@ -100,9 +101,17 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     async def _start(self) -> None:
         while (entry := await self._watch.next()) is not None:
-            self._entries.delivered(entry, self._watch.generation)
+            if self._has_key(entry):
+                self._entries.delivered(entry, self._watch.generation)
         self._entries.caught_up(self._watch.generation)
         self._task = spawn(self._follow, "twinstream-key-value-cache")
+
+    def _has_key(self, entry: Entry[V]) -> bool:
+        """Return whether an entry has a key, which it lacks if its stored key cannot be decoded.
+
+        Such a stored key may have the text of another key, and must not replace its entry.
+        """
+        return entry.error is None or self._bucket._codecs.has_stored(entry.key, entry.raw_key)
 
     async def _follow(self) -> None:
         watch, entries = self._watch, self._entries
@@ -111,7 +120,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
                 async with self._changing:
                     if entry is None:
                         entries.caught_up(watch.generation)
-                    else:
+                    elif self._has_key(entry):
                         entries.delivered(entry, watch.generation)
                 if entry is not None and self._on_change is not None:
                     self._on_change(entry)

@@ -18,6 +18,8 @@ from js_async.read.get_message import get_message
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Backoff, Deadline
+from twinstream.core.log.events import ObjectUnreadable
+from twinstream.core.log.logger import Log
 from twinstream.core.object_store.config import origin_of
 from twinstream.core.object_store.errors import (
     BadObjectInfo,
@@ -25,7 +27,7 @@ from twinstream.core.object_store.errors import (
     ObjectDeleted,
     ObjectNotFound,
 )
-from twinstream.core.object_store.info import info_bytes, is_link, read_info
+from twinstream.core.object_store.info import info_bytes, is_link, listed_info, read_info
 from twinstream.core.object_store.names import ObjectSubjects, stream_of
 from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.publish.request import PublishRequest
@@ -50,6 +52,7 @@ from twinstream.models import (
 
 __all__ = ["ObjectPlace", "Replaced", "object_place"]
 
+_LOG: Final = Log("object")
 # Pauses before a retry, if another client writes the same metadata (seconds).
 _BACKOFF: Final = Backoff(0.005, 0.25)
 
@@ -220,6 +223,15 @@ class ObjectPlace:
         if bucket == self.bucket:
             return self
         return await object_place(self.api, bucket, Stream(self.api, stream_of(bucket), None))
+
+    def listed(self, message: StreamMessage) -> ObjectInfo:
+        """Return the metadata in a message, or what shows that it cannot be read, and log this."""
+        info = listed_info(message, self.bucket)
+        error = info.unknown.get("error")
+        # Readable metadata may have a member of this name, but always has a NUID.
+        if error and info.nuid is None:
+            _LOG(ObjectUnreadable(info.name, self.bucket, message.seq, str(error)))
+        return info
 
     # ---- writing
 

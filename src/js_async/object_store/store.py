@@ -323,7 +323,7 @@ class ObjectStore:
         place = await self._place()
         stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         for message in stored.values():
-            info = listed_info(message, self.bucket)
+            info = place.listed(message)
             if deleted or not info.deleted:
                 yield info
 
@@ -455,10 +455,11 @@ class ObjectStore:
             replaced = await place.replace(
                 name, lambda now: deleted_info(place.existing(name, now, deleted=True))
             )
-            info = replaced.new
+            info, since = replaced.new, None if replaced.old is None else replaced.old.revision
         else:
+            since = info.revision
             await place.remove_other(name, info)
-        await (await self._old()).remove(info)
+        await (await self._old()).remove(info, since)
         return info
 
     async def _delete_literal(self, place: ObjectPlace, token: str) -> ObjectInfo | None:

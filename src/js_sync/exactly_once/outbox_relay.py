@@ -324,6 +324,7 @@ class OutboxRelay(Owned, WorksBeside):
                 self._finish(done)
                 return False, trouble or self._cut_short()
             began = True
+            wave = self._sound(wave, lanes)
             if self._window is not None and not self._window.may_send(wave):
                 self._finish(done)
                 self._look_again(self._window)
@@ -342,6 +343,14 @@ class OutboxRelay(Owned, WorksBeside):
                 done = []
         self._finish(done)
         return True, trouble
+
+    def _sound(self, wave: list[OutboxEvent], lanes: Lanes) -> list[OutboxEvent]:
+        """Refuse the events of a wave that could not be read, and return the others."""
+        for event in wave:
+            if event.damage:
+                lanes.hold(event)
+                self._failed(event, BadArgument(f"damaged in the outbox: {event.damage}"))
+        return [event for event in wave if not event.damage]
 
     def _look_again(self, window: OutboxWindow) -> None:
         before = window.found

@@ -18,6 +18,7 @@ from twinstream.core.publish.schedules import (
     StoredSchedule,
     check_schedule_server,
     check_schedules,
+    check_unchanged,
     explained,
     finish_headers,
     is_schedule,
@@ -147,14 +148,20 @@ class Schedules:
             if is_schedule(message):
                 yield stored_schedule(message)
 
-    def cancel(self, subject: str) -> StoredSchedule:
+    def cancel(self, schedule: str | StoredSchedule) -> StoredSchedule:
         """Remove the schedule of a subject and return it.
 
-        Messages that the server has already published remain in the stream. Raises
+        A `StoredSchedule`, as returned by `get` or `list`, is removed unless it was replaced. This
+        also removes a schedule with a subject to which this client cannot publish, such as one that
+        ends in `>`. Messages that the server has already published remain in the stream. Raises
         `JetStreamError` if the stream denies deletions, and otherwise as `get` does, for example
         `MessageNotFound`.
         """
-        found = self.get(subject)
+        if isinstance(schedule, StoredSchedule):
+            found = stored_schedule(self._stream.get_message(schedule.seq))
+            check_unchanged(schedule, found)
+        else:
+            found = self.get(schedule)
         self._stream.delete_message(found.seq)
         return found
 
@@ -181,7 +188,8 @@ class Schedules:
         Raises:
             WrongLastSequence: The schedule was replaced, was cancelled or has ended meanwhile.
                 Nothing is stored.
-            BadArgument: An argument is invalid.
+            BadArgument: An argument is invalid, or the schedule has a subject with a wildcard, for
+                which the server would remove all matching messages. `cancel` removes it.
             TwinstreamError: Any error of `JetStream.publish`.
         """
         if subject == schedule.subject:

@@ -10,9 +10,11 @@ from js_sync.api.api import Api
 from js_sync.consumer import Consumer
 from js_sync.groups.member_worker import MemberWorker
 from js_sync.runtime.concurrency import sleep
+from twinstream.core.deadline import Deadline
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.member_consumer import (
     PRIORITY_GROUP,
+    is_of_member,
     member_consumer,
     pin_holder,
     stored_filters,
@@ -29,7 +31,13 @@ from twinstream.errors import (
 from twinstream.models import ConsumerConfig, Timestamp
 from twinstream.models.error_codes import CONSUMER_CREATE
 
-__all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
+__all__ = [
+    "create_member_consumer",
+    "delete_member_consumer",
+    "delete_own_consumer",
+    "hand_over",
+    "release_pin",
+]
 
 
 def create_member_consumer(
@@ -103,6 +111,22 @@ def delete_member_consumer(
             if info.created != created:
                 return
         consumer_admin.delete(api, names.source, consumer)
+
+
+def delete_own_consumer(
+    api: Api, names: GroupNames, member: str, filters: tuple[str, ...], deadline: Deadline
+) -> str | None:
+    """Delete the consumer of a member of a deleted group, if it exists.
+
+    Return its name if it was kept, because it is not a consumer of the group; otherwise None.
+    """
+    consumer = names.consumer(member)
+    with suppress(ConsumerNotFound, StreamNotFound):
+        info = consumer_admin.info(api, names.source, consumer, deadline)
+        if not is_of_member(info, consumer, filters):
+            return consumer
+        consumer_admin.delete(api, names.source, consumer)
+    return None
 
 
 def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:

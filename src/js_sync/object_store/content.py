@@ -12,7 +12,7 @@ from twinstream.core.log.events import ContentKept, ContentLeft
 from twinstream.core.log.logger import Log
 from twinstream.core.object_store.claims import Claims, claimed
 from twinstream.core.object_store.names import object_name_of
-from twinstream.core.read.direct_get import last_request
+from twinstream.core.read.direct_get import last_request, next_request
 from twinstream.errors import MessageNotFound, RequestTimeout, TwinstreamError
 from twinstream.models import ObjectInfo
 
@@ -42,15 +42,17 @@ class OldContent:
         except TwinstreamError as error:
             _LOG(ContentLeft(info.name, self._place.bucket, info.nuid or "", error))
 
-    def remove(self, info: ObjectInfo) -> None:
+    def remove(self, info: ObjectInfo, since: int | None = None) -> None:
         """Remove the content that an object had, according to its former metadata.
 
-        Chunks are stored before the metadata that names them, so later chunks are not removed.
+        Chunks are stored before the metadata that names them, so later chunks are not removed. If
+        there are chunks after the sequence `since`, by default the revision of the metadata, the
+        whole content is kept.
         """
         place, nuid = self._place, info.nuid
         if not nuid:
             return
-        reason = self._reason_to_keep(nuid)
+        reason = self._reason_to_keep(nuid) or self._growth(nuid, since or info.revision)
         if reason:
             _LOG(ContentKept(info.name, place.bucket, nuid, reason))
         else:
@@ -69,6 +71,22 @@ class OldContent:
             return "" if name is None else f"object {name!r} has the same content"
         finally:
             self._reading.release(held)
+
+    def _growth(self, nuid: str, since: int | None) -> str:
+        """Return why a content with chunks after a sequence is kept, "" if there are none.
+
+        An upload stores its metadata last, so metadata before a chunk is that of another client,
+        which has seen the NUID of an upload that may still be running.
+        """
+        place = self._place
+        if not since:
+            return ""
+        request = next_request(place.subjects.chunks(nuid), since + 1)
+        try:
+            place.message(request)
+        except MessageNotFound:
+            return ""
+        return "it has chunks that were stored later, so an upload may still be storing it"
 
     def _read(self) -> None:
         """Read what was stored since the last call."""

@@ -54,7 +54,9 @@ def get_file(
     path = whole(lambda: _target(path))
     token = _part_token(info.nuid) if resume else f"{_ONCE}{place.api.transport.tokens.name()}"
     part = path.with_name(f".{path.name}.{token}.part")
-    whole(lambda: _remove_leftovers(path, _ONCE))
+    leftovers = whole(lambda: _leftovers(path))
+    once = f".{path.name}.{_ONCE}"
+    whole(lambda: _remove([each for each in leftovers if each.name.startswith(once)]))
     content, seq, files = None, 1, ExitStack()
     try:
         # The stack also gets the file if the call is cancelled while the file is opened.
@@ -78,7 +80,7 @@ def get_file(
         raise
     finally:
         whole(files.close)
-    whole(lambda: _remove_leftovers(path))
+    whole(lambda: _remove(leftovers))
     return reader.info
 
 
@@ -143,16 +145,22 @@ def _is_locked(file: BinaryIO) -> bool:
     return True
 
 
-def _remove_leftovers(path: Path, prefix: str = "") -> None:
-    """Remove temporary files of killed calls with this target: files that no call has locked.
+def _leftovers(path: Path) -> list[Path]:
+    """Return the temporary files of other calls with this target, which may have been killed.
+
+    The folder may contain many files, so a call lists it once.
+    """
+    start = f".{path.name}."
+    names = (name for name in os.listdir(path.parent) if name.startswith(start))
+    return [path.with_name(name) for name in names if _LEFTOVER.fullmatch(name, len(start))]
+
+
+def _remove(leftovers: list[Path]) -> None:
+    """Remove temporary files of killed calls: files that no call has locked.
 
     A file that cannot be locked or removed stays.
     """
-    start = f".{path.name}."
-    for each in path.parent.iterdir():
-        end = each.name.removeprefix(start)
-        if end == each.name or not (end.startswith(prefix) and _LEFTOVER.fullmatch(end)):
-            continue
+    for each in leftovers:
         with suppress(OSError), open_regular(each) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             each.unlink()

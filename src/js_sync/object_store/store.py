@@ -322,7 +322,7 @@ class ObjectStore:
         place = self._place()
         stored = place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         for message in stored.values():
-            info = listed_info(message, self.bucket)
+            info = place.listed(message)
             if deleted or not info.deleted:
                 yield info
 
@@ -454,10 +454,11 @@ class ObjectStore:
             replaced = place.replace(
                 name, lambda now: deleted_info(place.existing(name, now, deleted=True))
             )
-            info = replaced.new
+            info, since = replaced.new, None if replaced.old is None else replaced.old.revision
         else:
+            since = info.revision
             place.remove_other(name, info)
-        (self._old()).remove(info)
+        (self._old()).remove(info, since)
         return info
 
     def _delete_literal(self, place: ObjectPlace, token: str) -> ObjectInfo | None:

@@ -13,7 +13,6 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.runtime.concurrency import BlockHint, LoopHint, TimedLock
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.deadline import NEVER, Deadline, Seconds
-from twinstream.core.object_store.info import listed_info
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import IterationEnded, RequestTimeout
 from twinstream.models import ObjectInfo, Timestamp
@@ -161,7 +160,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             data=message.data,
             headers=message.headers,
         )
-        info = listed_info(stored, self._place.bucket)
+        info = self._place.listed(stored)
         return info if self._deletes or not info.deleted else None
 
     def close(self) -> None:

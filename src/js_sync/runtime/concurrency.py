@@ -217,26 +217,35 @@ def soon(work: Callable[[], object], home: Home) -> None:
 class Interrupts:
     """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
-    The first signal restores the previous handlers, so a second signal has its usual effect. Raises
+    The first signal restores the previous handlers, so a second signal has its usual effect. A
+    signal ends a wait of the main thread also if it arrives just before the wait. Raises
     `BadArgument` if the context is not entered in the main thread.
     """
 
     def __init__(self, flag: Signal) -> None:
+        from js_sync.runtime.handled_at_once import handled_at_once
+
         self._flag = flag
         self._before: dict[int, Any] = {}
+        self._at_once = handled_at_once()
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             raise BadArgument("signals reach the main thread only: pass signals=False")
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._note)
+        self._at_once.__enter__()
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._flag.set()
-        self.__exit__()
+        self._restore()
 
     def __exit__(self, *_: object) -> None:
+        self._at_once.__exit__(None, None, None)
+        self._restore()
+
+    def _restore(self) -> None:
         while self._before:
             number, handler = self._before.popitem()
             signal.signal(number, handler)

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from twinstream.cli.escapes import harmless
 from twinstream.cli.failures import JSON_ASKED, Failure
 
 
@@ -34,7 +35,8 @@ def sure(question: str, *, yes: bool) -> None:
     if yes:
         return
     try:
-        click.confirm(question, abort=True, err=True)
+        # The question may contain text of others, such as the target of a schedule.
+        click.confirm(harmless(question), abort=True, err=True)
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.failures import JSON_ASKED, reported
-from twinstream.cli.interrupts import asks_for_json, handled_at_once
+from twinstream.cli.interrupts import asks_for_json
 from twinstream.cli.logs import verbose_option
 
 COMMANDS: Final = {
@@ -182,6 +182,8 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand. Errors that the user can fix are reported without a traceback."""
+        from js_sync.runtime.handled_at_once import handled_at_once
+
         with reported(), handled_at_once():
             return super().invoke(ctx)
 

@@ -8,13 +8,21 @@ Files to read must be regular files, because opening a FIFO or a device could bl
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-__all__ = ["create_private", "make_folders", "make_private", "open_regular", "sync"]
+__all__ = [
+    "create_private",
+    "make_folders",
+    "make_private",
+    "open_regular",
+    "remove_tree",
+    "sync",
+]
 
 _PRIVATE: Final = 0o600
 
@@ -27,6 +35,14 @@ def sync(paths: Iterable[Path]) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder with its contents, or a file. Of a symbolic link only the link is removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def make_folders(folder: Path) -> None:

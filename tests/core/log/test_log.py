@@ -116,6 +116,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.BackedUp("S", 10, 0.5),
     log_events.ContentKept("a.txt", "FILES", "NUID", "object 'b' has the same content"),
     log_events.ContentLeft("a.txt", "FILES", "NUID", RequestTimeout("late")),
+    log_events.ObjectUnreadable("a.txt", "FILES", 7, "the size is -1"),
     log_events.Restored("S", 10, 0.5),
     happenings.Started("orders", 5, 6),
     happenings.Landed("orders", batch(2)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 from collections.abc import Iterator
@@ -17,8 +18,10 @@ from tests.spark.crash_points import Writer
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.journal import Journal, Plan
 from twinstream.spark.landing.report import LandReport
+from twinstream.spark.landing.staging import Staging
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.tables import swap
 from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
 COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
@@ -111,6 +114,32 @@ def test_a_file_that_is_no_entry_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "journal" / "S" / name).touch()
     with pytest.raises(JournalError, match=f"{name} is not the entry of a batch"):
         journal.last()
+
+
+@pytest.mark.parametrize("number", ["../../x", -1, 2**64, 1.0, None, True])
+def test_a_plan_has_a_number(tmp_path: Path, number: object) -> None:
+    journal = Journal(tmp_path, "S")
+    journal.begin(PLAN)
+    file = tmp_path / "journal" / "S" / "_plan.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"batch_id": number}))
+    with pytest.raises(JournalError, match=r"_plan\.json cannot be read \(batch_id is"):
+        journal.plan()
+
+
+def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
+    """Neither staging nor an unfinished exchange removes the files behind a link."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    staging, table = tmp_path / "staging", tmp_path / "table"
+    for link in (staging / "w.1", tmp_path / "_old.table", tmp_path / "_new.table"):
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(outside)
+    table.mkdir()
+    swap.finish(table)
+    Staging(staging, "w").close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["outside", "table"]
+    assert (outside / "kept").exists()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": []}', '{"plan": {"batch_id": 0}}'])

@@ -76,6 +76,35 @@ def test_a_line_that_a_crash_cut_short_is_passed_over(tmp_path: Path) -> None:
         log.entries()
 
 
+@pytest.mark.parametrize(
+    "table",
+    ["../other", "/etc", "..", ".", "", "a/b", "_dead_letters/..", "_staging", "a/../../b", "a\0"],
+)
+def test_a_table_of_a_journal_is_a_folder_of_the_pipeline(tmp_path: Path, table: str) -> None:
+    log = BatchLog(tmp_path / "journal.jsonl")
+    tables = {table: TableEntry(rows=1, files=1, bytes=1)}
+    log.landed(evolve(entry(0), tables=tables))
+    with pytest.raises(JournalError, match="is not the name of a table"):
+        log.entries()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("batch", "../x"), ("batch", -1), ("batch", True), ("batch", 2**64), ("start", 1.5),
+        ("end", None), ("seconds", float("nan")), ("seconds", 10**400), ("created", 7),
+        ("tables", []), ("mark", {"seq": "x", "time": "t"}), ("filter", 7), ("more", 1),
+    ],
+)  # fmt: skip
+def test_members_of_another_kind_are_refused(tmp_path: Path, name: str, value: object) -> None:
+    file = tmp_path / "journal.jsonl"
+    BatchLog(file).landed(entry(0))
+    members = json.loads(file.read_text()) | {name: value}
+    file.write_text(json.dumps(members) + "\n")
+    with pytest.raises(JournalError, match="has a line that cannot be read"):
+        BatchLog(file).last()
+
+
 def test_the_end_of_a_long_journal_is_enough(tmp_path: Path) -> None:
     log = BatchLog(tmp_path / "journal.jsonl")
     log.landed(entry(700))
@@ -117,6 +146,8 @@ def test_the_bounds_of_batches_come_from_the_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "c" / "offsets" / "1").write_text("v9\n{}\n{}")
     with pytest.raises(CheckpointError, match="does not support format 'v9'"):
         checkpoint.bounds(1, 3)
+    (tmp_path / "c" / "offsets" / "\u00b2").touch()
+    assert checkpoint.last_begun() == 1
     none = Checkpoint(tmp_path / "none", "ORDERS")
     assert (none.query_id(), none.last_begun(), none.last_committed()) == (None, -1, -1)
 

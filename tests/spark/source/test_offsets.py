@@ -52,6 +52,10 @@ def test_offsets_survive_json() -> None:
         {"v": 1, "streams": {"S": {"nxt": 1}}},
         {"v": 1, "streams": {"S": {"next": 1, "created": "x", "mark": 7}}},
         {"v": 1, "streams": [1]},
+        *(
+            {"v": 1, "streams": {"S": {"next": 1, "created": "x"} | member}}
+            for member in ({"parts": 10**12}, {"parts": -1}, {"next": "1"}, {"since": 2**64})
+        ),
     ],
 )
 def test_offsets_of_others_are_refused(value: dict[str, Any]) -> None:

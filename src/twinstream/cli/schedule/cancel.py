@@ -19,14 +19,15 @@ from twinstream.cli.target import Target, json_option, server_options
 def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) -> None:
     """Remove the schedule on SUBJECT of STREAM. Messages that it has published are kept.
 
-    With --json the removed schedule is printed.
+    A schedule that is replaced while the command asks is kept. With --json the removed schedule
+    is printed.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
         schedules = jet.schedules(stream)
         found = schedules.get(subject)
         sure(f"Cancel {subject} ({found.schedule}, publishes to {found.target})?", yes=yes)
-        removed = schedules.cancel(subject)
+        removed = schedules.cancel(found)
     if as_json:
         print_json(as_json_object(removed))
     else:

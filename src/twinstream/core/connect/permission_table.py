@@ -365,13 +365,14 @@ _TABLE: Final = (
         "static_group.delete",
         "stream group",
         "P.STREAM.MSG.GET.KV_static-consumer-groups K.static-consumer-groups.{stream}.{group}"
-        " P.CONSUMER.DELETE.{stream}.*",
+        " P.CONSUMER.INFO.{stream}.* P.CONSUMER.DELETE.{stream}.*",
     ),
     Pattern(
         "elastic_group.delete",
         "stream group",
         "P.STREAM.MSG.GET.KV_elastic-consumer-groups"
-        " K.elastic-consumer-groups.{stream}.{group} P.STREAM.DELETE.{stream}-{group}",
+        " K.elastic-consumer-groups.{stream}.{group} P.STREAM.INFO.{stream}-{group}"
+        " P.STREAM.DELETE.{stream}-{group}",
     ),
     *(
         Pattern(f"elastic_group.{name}", "stream group", _CHANGE.replace("{kind}", "elastic"))

@@ -77,7 +77,8 @@ class OutboxEvent:
     """A message in an outbox, which is to be stored in a stream exactly once.
 
     Events with the same `key` are stored in the order of `number`. `id` is the message id, which
-    was created when the event was added.
+    was created when the event was added. If the stored event could not be read, `damage` is the
+    reason, and the other members may be empty. A relay refuses such an event.
     """
 
     number: int
@@ -86,6 +87,7 @@ class OutboxEvent:
     data: bytes
     headers: tuple[tuple[str, str], ...] = ()
     key: str | None = None
+    damage: str = ""
 
     def request(self, stream: str) -> PublishRequest:
         """Return the event as a message to publish to `stream`."""

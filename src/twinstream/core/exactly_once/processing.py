@@ -6,6 +6,7 @@ same ids, in any process and at any time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
@@ -31,6 +32,8 @@ __all__ = [
 _PLACE: Final = "{id}"
 # Maximum number of ids that are cached for later messages. They take some tens of megabytes.
 _MAX_CACHED: Final = 200_000
+# The part of an id after its prefix: sequence and index. Clients may store other ids of any length.
+_POSITION: Final = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 
 class Reject(Exception):
@@ -96,6 +99,8 @@ class OwnIds:
 
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str) or not id.startswith(self._prefix):
+            return False
+        if not _POSITION.fullmatch(id, len(self._prefix)):
             return False
         self._left -= 1
         return self._left >= 0 or id in self._asked

@@ -15,7 +15,13 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["WHOLE_SUBJECT_SINCE", "destination", "group_stream", "uses_whole_subject"]
+__all__ = [
+    "WHOLE_SUBJECT_SINCE",
+    "destination",
+    "group_stream",
+    "is_of_group",
+    "uses_whole_subject",
+]
 
 WHOLE_SUBJECT_SINCE: Final = (2, 12, 0)
 """The first server version that can partition by the whole subject.
@@ -45,6 +51,19 @@ def destination(given: PartitioningFilter, partitions: int) -> str:
             tokens[place] = f"{{{{Wildcard({stars})}}}}"
     numbers = ",".join(map(str, (partitions, *(given.partitioning_wildcards or ()))))
     return ".".join([f"{{{{Partition({numbers})}}}}", *tokens])
+
+
+def is_of_group(names: GroupNames, found: StreamConfig) -> bool:
+    """Return whether a stream copies the stream of a group, as the group's own stream does.
+
+    Any client may have stored a group, so its name may lead to another stream.
+    """
+    sources = [each.name for each in found.sources or ()]
+    return (
+        sources == [names.stream]
+        and not found.subjects
+        and found.retention is RetentionPolicy.WORKQUEUE
+    )
 
 
 def group_stream(

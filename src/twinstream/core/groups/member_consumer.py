@@ -13,6 +13,7 @@ from twinstream.models import AckPolicy, ConsumerConfig, ConsumerInfo, PriorityP
 __all__ = [
     "PRIORITY_GROUP",
     "check_template",
+    "is_of_member",
     "member_consumer",
     "pin_holder",
     "stored_filters",
@@ -93,6 +94,23 @@ def pin_holder(info: ConsumerInfo) -> str:
         if state.group == PRIORITY_GROUP:
             return state.pinned_client_id or ""
     return ""
+
+
+def is_of_member(info: ConsumerInfo, name: str, filters: tuple[str, ...]) -> bool:
+    """Return whether a consumer has the settings that a group gives the consumer of a member.
+
+    Any client may have stored the member's name, so it may be that of another consumer.
+    """
+    found = info.config
+    return (
+        found is not None
+        and found.durable_name == name
+        and found.ack_policy is AckPolicy.EXPLICIT
+        and found.deliver_subject is None
+        and found.priority_policy is PriorityPolicy.PINNED_CLIENT
+        and found.priority_groups == [PRIORITY_GROUP]
+        and set(stored_filters(info)) == set(filters)
+    )
 
 
 def stored_filters(info: ConsumerInfo) -> tuple[str, ...]:

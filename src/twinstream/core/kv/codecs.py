@@ -236,8 +236,27 @@ class Codecs(Generic[V]):
         return check_filter_of_keys(pattern)
 
     def decode_key(self, key: str) -> str:
-        """Return the application's key."""
-        return key if self.key is None else self.key.decode(key)
+        """Return the application's key.
+
+        Raises `ValueError` if the application's key has another stored key: the codec would decode
+        both to it, and an entry of another client would appear in place of the application's.
+        """
+        if self.key is None:
+            return key
+        found = self.key.decode(key)
+        if not self.has_stored(found, key):
+            raise ValueError(f"{key!r} is not the stored key of {found!r}")
+        return found
+
+    def has_stored(self, key: str, stored: str) -> bool:
+        """Return whether `stored` is the stored key of `key`."""
+        if self.key is None:
+            return key == stored
+        try:
+            return self.key.encode(key) == stored
+        except Exception:
+            # Codecs are user code, so they may raise any exception.
+            return False
 
     def encode_value(self, value: V) -> bytes:
         """Return the stored bytes of a value. Raises `BadArgument` if the result is not bytes."""

@@ -68,8 +68,8 @@ class EntryMaker(Generic[V]):
     def values_by_key(self, page: StoredPage) -> dict[str, Entry[V]]:
         """Return the entries of a page that are values, by key, ordered by their revisions.
 
-        An entry that a codec cannot decode has its stored key, or its stored subject if another
-        entry has this key.
+        An entry whose key a codec cannot decode has its stored key, or its stored subject if
+        another entry has this key.
         """
         found: dict[str, Entry[V]] = {}
         broken: list[Entry[V]] = []
@@ -127,12 +127,16 @@ class EntryMaker(Generic[V]):
     def _decoded(
         self, raw: str, data: bytes, has_value: bool
     ) -> tuple[str, V | None, Exception | None]:
-        """Return key, value and None; if a codec fails, the stored key, None and the error."""
+        """Return key, value and None; if a codec fails, the key, None and the error.
+
+        The key is the stored one if the codec cannot decode it.
+        """
         if self._is_plain:
             return raw, cast("V", data) if has_value else None, None
+        key = raw
         try:
             key = self._codecs.decode_key(raw)
             return key, self._codecs.decode_value(data) if has_value else None, None
         except Exception as refused:
             # Codecs are user code, so they may raise any exception.
-            return raw, None, refused
+            return key, None, refused

@@ -143,7 +143,8 @@ class Entry(NamedTuple, Generic[V]):
     raw_value: bytes = b""
     """The stored value, empty for most markers and if only headers were delivered."""
     error: Exception | None = None
-    """The error of a codec, or None. With an error, `key` is the stored key and `value` is None."""
+    """The error of a codec, or None. With an error, `value` is None, and
+    `key` is the stored key if the codec cannot decode it."""
 
     @property
     def created(self) -> Timestamp:

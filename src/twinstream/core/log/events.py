@@ -15,6 +15,7 @@ __all__ = [
     "LeaseWasLost",
     "MessageNotRead",
     "NoDeadLetter",
+    "ObjectUnreadable",
     "PullSent",
     "ReconnectFailed",
     "Restored",
@@ -173,6 +174,16 @@ class ContentLeft:
     bucket: str
     nuid: str
     error: BaseException
+
+
+@frozen
+class ObjectUnreadable:
+    """Logged when a list or a watch returned an object whose metadata cannot be read."""
+
+    name: str
+    bucket: str
+    seq: int
+    error: str
 
 
 @frozen

@@ -370,6 +370,14 @@ ROWS: Final = (
         "bucket %(bucket)s: the content that object %(name)s had before remains, sweep() removes"
         " it: %(error)s",
     ),
+    Row(
+        "ObjectUnreadable",
+        "object",
+        WARNING,
+        "bucket %(bucket)s: object '%(name)s' cannot be read: %(error)s",
+        limit="record",
+        same=lambda event: (event.bucket, event.name, event.seq),
+    ),
     # ---- the Spark pipeline
     Row(
         "Started",

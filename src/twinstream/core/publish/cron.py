@@ -33,7 +33,8 @@ WORDS: Final = {
 }
 """The predefined words and their patterns."""
 
-_NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+# A number without its leading zeros. Python refuses to read one with more than 4,300 digits.
+_NUMBER: Final = re.compile(r"([+-]?)(?=\d)0*+(\d{0,9})", re.ASCII)
 # One field of a pattern. U+001C to U+001F are white space for Python, but not for Go.
 _WORD: Final = re.compile(r"[\S\x1c-\x1f]+")
 _MINUTE: Final = 60
@@ -252,9 +253,10 @@ def _number(text: str, field: _Field, pattern: str) -> int:
 
 
 def _integer(text: str, field: _Field, pattern: str) -> int:
-    if not _NUMBER.fullmatch(text):
+    found = _NUMBER.fullmatch(text)
+    if found is None:
         raise _fault(pattern, field, f"{text!r} is not a number" + _or_a_name(field))
-    return int(text)
+    return int(f"{found[1]}{found[2] or 0}")
 
 
 def _or_a_name(field: _Field) -> str:

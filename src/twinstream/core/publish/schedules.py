@@ -40,6 +40,7 @@ __all__ = [
     "StoredSchedule",
     "check_schedule_server",
     "check_schedules",
+    "check_unchanged",
     "explained",
     "finish_headers",
     "is_schedule",
@@ -303,12 +304,29 @@ def check_schedule_server(
 def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
     """Return the headers of a message that cancels a schedule.
 
-    They do not contain the condition that the schedule was not replaced.
+    They do not contain the condition that the schedule was not replaced. Raises `BadArgument` if
+    its subject cannot be published to: the server would remove all messages that match a wildcard.
     """
+    try:
+        check_subject(schedule.subject)
+    except BadArgument as error:
+        raise BadArgument(
+            f"cannot finish the schedule at sequence {schedule.seq}: {error}; pass it to cancel"
+        ) from error
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
     }
+
+
+def check_unchanged(expected: StoredSchedule, found: StoredSchedule) -> None:
+    """Raise `BadArgument` unless both are the same message, for example of a re-created stream."""
+    # Some ways to read a message replace the bytes of a subject that are not UTF-8.
+    if (expected.seq, expected.time) != (found.seq, found.time):
+        raise BadArgument(
+            f"the message at sequence {expected.seq} is on {found.subject!r}, not the schedule on"
+            f" {expected.subject!r}: read the schedule again"
+        )
 
 
 def explained(error: JetStreamError, target: str, source: str | None) -> JetStreamError | None:

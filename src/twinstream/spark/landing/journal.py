@@ -20,6 +20,7 @@ from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.landing.report import LandReport, TableReport
 from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.stored_members import checked_members
 from twinstream.spark.source.stream_mark import Mark
 
 __all__ = ["Journal", "Plan"]
@@ -54,7 +55,7 @@ class Plan:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
         """Return the plan that a JSON object contains."""
-        return cls(**Mark.read_in(value))
+        return cls(**checked_members(cls, Mark.read_in(value)))
 
 
 class Journal:
@@ -111,8 +112,10 @@ class Journal:
 
 def _report(entry: Mapping[str, Any]) -> LandReport:
     found = dict(entry["report"])
-    tables = tuple(TableReport(**each) for each in found.pop("tables"))
-    return LandReport(**found, tables=tables)
+    tables = tuple(
+        TableReport(**checked_members(TableReport, each)) for each in found.pop("tables")
+    )
+    return LandReport(**checked_members(LandReport, found), tables=tables)
 
 
 def _number(file: Path) -> int:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.disk.safe_files import make_folders, sync
+from twinstream.disk.safe_files import make_folders, remove_tree, sync
 
 __all__ = ["STAGING", "Staging", "Written", "files_in"]
 
@@ -57,7 +57,7 @@ class Staging:
 
     def __init__(self, parent: Path, writer: str) -> None:
         for left in parent.glob(f"{escape(writer)}.*"):  # stream names may contain brackets
-            shutil.rmtree(left)
+            remove_tree(left)
         self.folder: Final = parent / f"{writer}.{uuid.uuid4().hex}"
         """The folder for the files of the attempt."""
         _make(self.folder)

@@ -52,7 +52,7 @@ class Entry:
             batch, rows = int(members["batch"]), int(members["rows"])
             # Entries of earlier releases lack these two members.
             keys, first = b64decode(members.get("keys", "")), int(members.get("first", 0))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise LedgerError(
                 f"{subject} has a message that is no ledger entry (sequence {seq}); set"
                 " ledgerSubject to a subject that no other application publishes to"

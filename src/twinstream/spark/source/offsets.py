@@ -16,11 +16,14 @@ from typing import Any, Final, cast
 from attrs import asdict, field, frozen
 
 from twinstream.spark.errors import CheckpointError
+from twinstream.spark.source.stored_members import checked_members
 from twinstream.spark.source.stream_mark import Mark
 
 __all__ = ["Offset", "Position"]
 
 _VERSION: Final = 1
+# Each range of a batch is a task of Spark.
+_MOST_PARTS: Final = 10_000_000
 
 
 @frozen
@@ -55,7 +58,10 @@ class Position:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Position:
         """Return the position from the members that Spark stored."""
-        return cls(**Mark.read_in(value))
+        members = checked_members(cls, Mark.read_in(value))
+        if members.get("parts", 1) > _MOST_PARTS:
+            raise ValueError(f"parts is {members['parts']}")
+        return cls(**members)
 
 
 @frozen
@@ -80,7 +86,7 @@ class Offset:
         try:
             found = cast(Mapping[str, Mapping[str, Any]], value["streams"])
             return cls({name: Position.from_json(members) for name, members in found.items()})
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"the checkpoint has no offset of this source: {error}"
             ) from error

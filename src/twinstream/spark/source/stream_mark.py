@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
+from twinstream.spark.source.stored_members import checked_members
+
 __all__ = ["Mark", "TimeAt"]
 
 TimeAt: TypeAlias = Callable[[str, int], str | None]
@@ -40,4 +42,4 @@ class Mark:
         The member is ``None`` if the object has no mark, as in objects of older releases.
         """
         stored = value.get("mark")
-        return {**value, "mark": None if stored is None else cls(**stored)}
+        return {**value, "mark": None if stored is None else cls(**checked_members(cls, stored))}

@@ -6,13 +6,15 @@ These are replaced files, files of killed attempts to land a batch, and replaced
 from __future__ import annotations
 
 import math
-import shutil
+import os
 import time
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
 from attrs import frozen
 
+from twinstream.disk.safe_files import remove_tree
 from twinstream.spark.pipeline.maintenance.compact import all_tables
 from twinstream.spark.pipeline.maintenance.settled import settled
 from twinstream.spark.pipeline.settings.config import PipelineConfig
@@ -95,14 +97,16 @@ def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
 
 
 def _measured(path: Path) -> Leftover:
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return Leftover(path=path, bytes=sum(each.stat().st_size for each in files))
+    # Of a symbolic link only the link is removed.
+    files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
+    sizes = (each.lstat() for each in files)
+    return Leftover(path=path, bytes=sum(e.st_size for e in sizes if S_ISREG(e.st_mode)))
 
 
 def _remove(folders: Folders, found: list[Leftover]) -> None:
     for each in found:
-        if each.path.is_dir():
-            shutil.rmtree(each.path)
+        if os.path.lexists(each.path):
+            remove_tree(each.path)
     for folder in (folders.staging, folders.replaced):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -19,7 +20,9 @@ from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
 from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.errors import JournalError
+from twinstream.spark.landing.split_tables import DEAD_LETTERS
 from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.stored_members import checked_members
 from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["BatchEntry", "BatchLog", "TableEntry", "of_one_stream"]
 
 _Kind: TypeAlias = Literal["begin", "landed", "replayed", "accepted"]
+
+_TABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
 #: The number of bytes that `BatchLog` first reads from the end of the file. If they contain no
 #: landed batch, it reads more.
@@ -108,10 +113,25 @@ class BatchEntry:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> BatchEntry:
         """Return the entry that a line of the journal contains."""
-        tables = {name: TableEntry(**each) for name, each in value.get("tables", {}).items()}
-        members = Mark.read_in(value)
+        tables = {
+            _table_name(name): TableEntry(**checked_members(TableEntry, each))
+            for name, each in value.get("tables", {}).items()
+        }
+        members = checked_members(cls, Mark.read_in(value))
         members["tables"] = tables
         return cls(**members)
+
+
+def _table_name(name: str) -> str:
+    """Return the name of a table in a journal. Raises `ValueError` for any other path.
+
+    Compaction replaces the folder of this name, and vacuum removes its files.
+    """
+    *parents, own = name.split("/")
+    is_own = not parents or (parents == [DEAD_LETTERS] and own.startswith("source="))
+    if not is_own or not _TABLE.fullmatch(own.removeprefix("source=")):
+        raise ValueError(f"{name!r:.60} is not the name of a table")
+    return name
 
 
 def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:

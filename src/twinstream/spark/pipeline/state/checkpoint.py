@@ -22,6 +22,8 @@ __all__ = ["Bounds", "Checkpoint"]
 
 _FORMATS: Final = ("v1", "v2")
 
+_NUMBER: Final = re.compile(r"[0-9]{1,19}")
+
 _UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
 """Names of temporary files. Spark writes such a file, and then renames it to the batch number."""
 
@@ -109,4 +111,6 @@ class Checkpoint:
 def _last(folder: Path) -> int:
     if not folder.is_dir():
         return -1
-    return max((int(file.name) for file in folder.iterdir() if file.name.isdigit()), default=-1)
+    return max(
+        (int(file.name) for file in folder.iterdir() if _NUMBER.fullmatch(file.name)), default=-1
+    )

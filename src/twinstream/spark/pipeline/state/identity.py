@@ -17,6 +17,7 @@ from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.settings.folders import SourceFolder
 from twinstream.spark.pipeline.state.checkpoint import Checkpoint
+from twinstream.spark.source.stored_members import checked_members
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["Identity"]
@@ -46,7 +47,7 @@ class Identity:
         """Return the stored identity, or ``None`` for a source that never ran."""
         if not folder.identity.exists():
             return None
-        return read_json(folder.identity, lambda found: cls(**found))
+        return read_json(folder.identity, lambda found: cls(**checked_members(cls, found)))
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:

@@ -8,7 +8,6 @@ crash, the sink finds this number in the table and writes nothing.
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,7 +20,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 
-from twinstream.disk.safe_files import make_folders, sync
+from twinstream.disk.safe_files import make_folders, remove_tree, sync
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
@@ -84,7 +83,7 @@ class DeltaBatch:
         is_earlier = delta is not None and self._is_in(delta)
         if delta is None or not is_earlier:
             for left in (folder / _DATA).glob(f"{self._name}*"):
-                shutil.rmtree(left)  # files of an attempt that was killed before its transaction
+                remove_tree(left)  # files of an attempt that was killed before its transaction
             before = -1 if delta is None else delta.version()
             make_folders(folder)
             delta = _fitting(delta, folder, columns)

@@ -7,10 +7,11 @@ interrupted there, `finish` completes it.
 
 from __future__ import annotations
 
-import shutil
+import os
 from pathlib import Path
 
 from twinstream.disk.exchange import exchange_at_once
+from twinstream.disk.safe_files import remove_tree
 
 __all__ = ["exchange", "exchange_in_steps", "finish"]
 
@@ -43,8 +44,8 @@ def finish(current: Path) -> None:
     if waiting.exists() and not current.exists():
         waiting.rename(current)
     for left in (waiting, old):
-        if left.exists():
-            shutil.rmtree(left)
+        if os.path.lexists(left):
+            remove_tree(left)
 
 
 def _names(current: Path) -> tuple[Path, Path]:
