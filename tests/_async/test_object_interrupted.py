@@ -37,7 +37,7 @@ class _Replies:
     def __getattr__(self, name):
         return getattr(self._transport.replies, name)
 
-    def try_start(self, *_):
+    def try_start(self, *_, **__):
         return None
 
     async def start(self, subject, headers, payload, deadline, fits=None):
@@ -325,7 +325,7 @@ class Interrupting:
     def __getattr__(self, name):
         return getattr(self._replies, name)
 
-    def try_start(self, *_):
+    def try_start(self, *_, **__):
         return None
 
     async def start(self, subject, headers, payload, deadline, fits=None):

@@ -38,7 +38,7 @@ class _Replies:
     def __getattr__(self, name):
         return getattr(self._transport.replies, name)
 
-    def try_start(self, *_):
+    def try_start(self, *_, **__):
         return None
 
     def start(self, subject, headers, payload, deadline, fits=None):

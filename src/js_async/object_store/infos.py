@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import frozen
 
@@ -67,6 +67,14 @@ async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
     return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
+
+
+class Unfinished(Protocol):
+    """The content of an object that is being stored."""
+
+    async def finish(self) -> None:
+        """Wait until the content is stored."""
+        ...
 
 
 @frozen
@@ -240,12 +248,14 @@ class ObjectPlace:
         name: str,
         make: Callable[[ObjectInfo | None], ObjectInfo],
         deadline: Deadline | None = None,
+        content: Unfinished | None = None,
     ) -> Replaced:
         """Call `make` with the current metadata of an object, and store the result.
 
         The argument of `make` is None if the object has no metadata, or if the metadata is invalid.
         If another client writes first, `make` is called again with the newer metadata, until the
-        deadline. Metadata with the subject that nats.java uses is removed.
+        deadline. Metadata with the subject that nats.java uses is removed. `content` is
+        finished before the metadata is stored for the first time.
 
         Raises `WrongLastSequence` if other clients wrote first until the deadline. Raises
         `BadArgument` if the bucket is a mirror.
@@ -255,6 +265,9 @@ class ObjectPlace:
         pauses = iter(_BACKOFF)
         while True:
             message = await self.last(name)
+            if content is not None:
+                await content.finish()
+                content = None
             old = None
             if message is not None:
                 try:

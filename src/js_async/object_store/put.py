@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 from js_async.object_store.content import OldContent
 from js_async.object_store.infos import ObjectPlace, Replaced
 from js_async.object_store.source import ObjectSource, pieces, size_of
-from js_async.publish.publish import publish
+from js_async.publish.publish import EarlyPublish, publish
 from js_async.publish.publisher import Publisher, PublishHandle
 from js_async.runtime.concurrency import aside, shielded
 from twinstream.core.base.check_arguments import check_whole
@@ -112,7 +112,7 @@ class ObjectUpload:
             async with self._chunks:
                 await self._send(source)
             info = self._described()
-            replaced = await self._place.replace(name, describe)
+            replaced = await self._place.replace(name, describe, content=self._chunks)
         except BaseException as error:
             if is_sent and not _is_refusal(error):
                 if isinstance(error, TwinstreamError):
@@ -138,7 +138,7 @@ class ObjectUpload:
         last = chunker.last()
         if last:
             await chunks.send(last)
-        await chunks.finish()
+        await chunks.flush()
 
     def _described(self) -> ObjectInfo:
         chunker = self._chunker
@@ -207,7 +207,8 @@ class _Chunks:
     """The chunks of one object, sent in order with at most `window` bytes in flight.
 
     The first chunk is held back until another one follows. The only chunk of a small object is
-    published without a `Publisher`, which would start a background task or thread.
+    published without a `Publisher`, which would start a background task or thread, and together
+    with the request for the object's metadata.
     """
 
     def __init__(
@@ -228,8 +229,8 @@ class _Chunks:
         limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
         self._publisher: Final = Publisher(api, limits, raise_failures=False)
         self._held: bytes | None = None
-        # A request that a call without the publisher sent, and whose outcome is not known yet.
-        self._unsure: PublishRequest | None = None
+        # The only chunk, until its outcome is known.
+        self._alone: EarlyPublish | None = None
         self._in_flight: Final[deque[PublishHandle]] = deque()
         self._bytes = 0
         self._stored = 0
@@ -249,12 +250,24 @@ class _Chunks:
             await self._send(held)
         await self._send(chunk)
 
-    async def finish(self) -> None:
-        """Wait until all chunks are stored."""
+    async def flush(self) -> None:
+        """Send the only chunk, or wait until all chunks are stored."""
         if self._held is not None:
-            await self._store(self._held)
+            request = self._request(self._held)
+            api = self._place.api
+            self._alone = EarlyPublish(api, request, ObjectRetry(), self._timeout)
         while self._in_flight:
             await self._first_in_flight()
+
+    async def finish(self) -> None:
+        """Wait until the only chunk is stored, after `flush`."""
+        if self._alone is None:
+            return
+        ack = await self._alone.result()
+        size = len(self._alone.request.data)
+        self._alone = None
+        self._place.check_ack(ack)
+        self._report(size)
 
     async def settle(self) -> None:
         """Wait until no chunk can be stored any more, after an interruption.
@@ -262,9 +275,11 @@ class _Chunks:
         The server ignores a second message with the same id, and its response proves that the first
         one was processed. Without a response, `ObjectStore.sweep` removes the chunk later.
         """
-        if self._unsure is not None:
+        if self._alone is not None:
+            self._alone.forget()
+            request = self._alone.request
             with suppress(TwinstreamError):
-                await publish(self._place.api, self._unsure, ObjectRetry(), self._timeout)
+                await publish(self._place.api, request, ObjectRetry(), self._timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -272,14 +287,6 @@ class _Chunks:
     async def __aexit__(self, *raised: Any) -> None:
         # Does nothing if no chunk was sent with the publisher.
         await self._publisher.__aexit__(*raised)
-
-    async def _store(self, chunk: bytes) -> None:
-        """Publish the only chunk."""
-        request = self._unsure = self._request(chunk)
-        ack = await publish(self._place.api, request, ObjectRetry(), self._timeout)
-        self._unsure = None
-        self._place.check_ack(ack)
-        self._report(len(chunk))
 
     def _request(self, chunk: bytes) -> PublishRequest:
         # A removed chunk is sent again with a new message id, because the server would drop a

@@ -35,7 +35,7 @@ from twinstream.models import PubAck
 if TYPE_CHECKING:
     from js_async.client.instrumentation import OpenCall
 
-__all__ = ["publish"]
+__all__ = ["EarlyPublish", "publish"]
 
 
 async def publish(
@@ -127,6 +127,53 @@ async def _told(
         if call is not None:
             call.stream = ack.stream
         return ack
+
+
+class EarlyPublish:
+    """A message that is sent before its caller waits for the acknowledgement.
+
+    Its request is sent together with the next request of the connection.
+    """
+
+    def __init__(
+        self, api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds
+    ) -> None:
+        self._api: Final = api
+        self.request: Final = request
+        self._policy: Final = policy
+        self._timeout: Final = timeout
+        self._deadline: Final = Deadline.after(seconds(timeout))
+        self._answer: Answer | None = None
+        if api.on_call is None:
+            subject, headers = known_subject(request.subject), publish_headers(request)
+            fits = _fits(_expected(api, request)) if headers else is_pub_ack
+            replies = api.transport.replies
+            self._answer = replies.try_start(subject, headers, request.data, fits, now=False)
+
+    async def result(self) -> PubAck:
+        """Wait for the acknowledgement, and return it. Sends the message again as `publish` does.
+
+        Call this once, or `forget`.
+        """
+        api, request, answer = self._api, self.request, self._answer
+        if answer is None:
+            return await publish(api, request, self._policy, self._deadline.remaining())
+        headers, policy = publish_headers(request), self._policy
+        repeatable = bool(headers) and request.is_repeatable
+        end = Deadline.after(policy.patience(self._deadline.remaining(), repeatable, 0))
+        try:
+            await api.transport.wait(answer.signal, end)
+        except BaseException:
+            self.forget()
+            raise
+        subject, deadline = known_subject(request.subject), self._deadline
+        publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
+        return await publishing.run(answer, end, None)
+
+    def forget(self) -> None:
+        """Ignore the acknowledgement."""
+        if self._answer is not None:
+            self._api.transport.replies.forget(self._answer)
 
 
 class _Publishing:

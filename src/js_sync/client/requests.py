@@ -174,8 +174,12 @@ class Replies:
         headers: bytes,
         payload: bytes,
         fits: Callable[[Frame], bool] | None = None,
+        now: bool = True,
     ) -> Answer | None:
-        """Send a request and return its pending response, or None if sending has to wait."""
+        """Send a request and return its pending response, or None if sending has to wait.
+
+        Without `now`, the request is sent with the next one, or before the next wait.
+        """
         token = self._token()
         self._answers[token] = answer = Answer(subject, token, Signal(), fits)
         try:
@@ -184,7 +188,7 @@ class Replies:
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
-                if self._channel.try_send(subject, reply, headers, payload, True):
+                if self._channel.try_send(subject, reply, headers, payload, now):
                     return answer
         except BaseException:
             self.forget(answer)

@@ -27,7 +27,7 @@ from typing import Any, Final, Self
 from js_sync.object_store.content import OldContent
 from js_sync.object_store.infos import ObjectPlace, Replaced
 from js_sync.object_store.source import ObjectSource, pieces, size_of
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import EarlyPublish, publish
 from js_sync.publish.publisher import Publisher, PublishHandle
 from js_sync.runtime.concurrency import aside, shielded
 from twinstream.core.base.check_arguments import check_whole
@@ -113,7 +113,7 @@ class ObjectUpload:
             with self._chunks:
                 self._send(source)
             info = self._described()
-            replaced = self._place.replace(name, describe)
+            replaced = self._place.replace(name, describe, content=self._chunks)
         except BaseException as error:
             if is_sent and not _is_refusal(error):
                 if isinstance(error, TwinstreamError):
@@ -139,7 +139,7 @@ class ObjectUpload:
         last = chunker.last()
         if last:
             chunks.send(last)
-        chunks.finish()
+        chunks.flush()
 
     def _described(self) -> ObjectInfo:
         chunker = self._chunker
@@ -208,7 +208,8 @@ class _Chunks:
     """The chunks of one object, sent in order with at most `window` bytes in flight.
 
     The first chunk is held back until another one follows. The only chunk of a small object is
-    published without a `Publisher`, which would start a background task or thread.
+    published without a `Publisher`, which would start a background task or thread, and together
+    with the request for the object's metadata.
     """
 
     def __init__(
@@ -229,8 +230,8 @@ class _Chunks:
         limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
         self._publisher: Final = Publisher(api, limits, raise_failures=False)
         self._held: bytes | None = None
-        # A request that a call without the publisher sent, and whose outcome is not known yet.
-        self._unsure: PublishRequest | None = None
+        # The only chunk, until its outcome is known.
+        self._alone: EarlyPublish | None = None
         self._in_flight: Final[deque[PublishHandle]] = deque()
         self._bytes = 0
         self._stored = 0
@@ -250,12 +251,24 @@ class _Chunks:
             self._send(held)
         self._send(chunk)
 
-    def finish(self) -> None:
-        """Wait until all chunks are stored."""
+    def flush(self) -> None:
+        """Send the only chunk, or wait until all chunks are stored."""
         if self._held is not None:
-            self._store(self._held)
+            request = self._request(self._held)
+            api = self._place.api
+            self._alone = EarlyPublish(api, request, ObjectRetry(), self._timeout)
         while self._in_flight:
             self._first_in_flight()
+
+    def finish(self) -> None:
+        """Wait until the only chunk is stored, after `flush`."""
+        if self._alone is None:
+            return
+        ack = self._alone.result()
+        size = len(self._alone.request.data)
+        self._alone = None
+        self._place.check_ack(ack)
+        self._report(size)
 
     def settle(self) -> None:
         """Wait until no chunk can be stored any more, after an interruption.
@@ -263,9 +276,11 @@ class _Chunks:
         The server ignores a second message with the same id, and its response proves that the first
         one was processed. Without a response, `ObjectStore.sweep` removes the chunk later.
         """
-        if self._unsure is not None:
+        if self._alone is not None:
+            self._alone.forget()
+            request = self._alone.request
             with suppress(TwinstreamError):
-                publish(self._place.api, self._unsure, ObjectRetry(), self._timeout)
+                publish(self._place.api, request, ObjectRetry(), self._timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -273,14 +288,6 @@ class _Chunks:
     def __exit__(self, *raised: Any) -> None:
         # Does nothing if no chunk was sent with the publisher.
         self._publisher.__exit__(*raised)
-
-    def _store(self, chunk: bytes) -> None:
-        """Publish the only chunk."""
-        request = self._unsure = self._request(chunk)
-        ack = publish(self._place.api, request, ObjectRetry(), self._timeout)
-        self._unsure = None
-        self._place.check_ack(ack)
-        self._report(len(chunk))
 
     def _request(self, chunk: bytes) -> PublishRequest:
         # A removed chunk is sent again with a new message id, because the server would drop a
