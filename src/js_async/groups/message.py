@@ -26,6 +26,8 @@ class GroupMessage(Message):
 
 def group_message(message: Message) -> GroupMessage:
     """Return a received message as a `GroupMessage`, without the partition in its subject."""
+    if isinstance(message, GroupMessage):
+        return message
     token, _, subject = message._frame[0].partition(b".")
     made = GroupMessage((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
