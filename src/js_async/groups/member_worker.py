@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from js_async.api.api import Api
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
+from js_async.groups.floors import Floors
 from js_async.groups.takeover import Takeover
 from js_async.runtime.concurrency import Handler, Signal
+from js_async.workers.jobs import Job
 from js_async.workers.settings import WorkSettings
 from js_async.workers.worker import Take, Worker
+from twinstream.core.deadline import Seconds
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP
 from twinstream.errors import ConsumerDeleted, NoResponders
+
+if TYPE_CHECKING:
+    from js_async.groups.message import GroupMessage
 
 __all__ = ["MemberWorker"]
 
@@ -32,6 +38,7 @@ class MemberWorker(Worker):
         handler: Handler[Message],
         settings: WorkSettings,
         woken: Signal,
+        floors: Floors | None = None,
     ) -> None:
         super().__init__(api, consumer.stream, consumer, handler, settings)
         self.consumer: Final = consumer
@@ -44,6 +51,7 @@ class MemberWorker(Worker):
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
         self._takeover: Takeover | None = None
+        self.floors: Final = floors
         consumer._channels.pins.on_drop = self._note_lost_pin
 
     @property
@@ -58,7 +66,34 @@ class MemberWorker(Worker):
 
     def is_handler(self) -> bool:
         """Return whether the caller is a handler of this worker."""
+        if self.floors is not None and self.floors.is_keeper():
+            return True
         return any(task.is_current() for task in self._tasks)
+
+    async def _attempt(self, job: Job) -> float | None:
+        floors = self.floors
+        # The first copy may have been processed since this one was received.
+        if floors is not None and await floors.skips(cast("GroupMessage", job.message)):
+            return None
+        return await super()._attempt(job)
+
+    def _release(self, job: Job) -> None:
+        if self.floors is not None and job.is_over:
+            self.floors.processed(cast("GroupMessage", job.message))
+        super()._release(job)
+
+    @property
+    def skipped(self) -> int:
+        """Number of messages that the server copied again, and that were not handled again."""
+        return 0 if self.floors is None else self.floors.skipped
+
+    async def stop(self, timeout: Seconds = 30.0) -> None:
+        """End the work like a `Worker`. Afterwards another instance may take over."""
+        try:
+            await super().stop(timeout)
+        finally:
+            if self.floors is not None:
+                await self.floors.close()
 
     def _note_lost_pin(self) -> None:
         self.lost_pin = True
@@ -69,6 +104,12 @@ class MemberWorker(Worker):
         self._woken.set()
 
     def _taking(self, messages: Messages) -> Take:
+        take = self._taking_in_order(messages)
+        if self.floors is None:
+            return take
+        return self.floors.filtered(take, self.consumer, self._fail)
+
+    def _taking_in_order(self, messages: Messages) -> Take:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
         # Messages are not sorted if the consumer delivers one at a time, if the user requires no

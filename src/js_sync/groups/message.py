@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from js_sync.consume.message import Message
+
+if TYPE_CHECKING:
+    from twinstream.core.groups.floors import Place
 
 __all__ = ["GroupMessage", "group_message"]
 
@@ -15,9 +20,13 @@ class GroupMessage(Message):
     names of the member's consumer and of its stream (see `ConsumerGroup.source`).
     """
 
-    __slots__ = ("_partition",)
+    __slots__ = ("_copy", "_partition", "_second")
 
     _partition: bytes
+    # In an elastic group: the place of the message's source, and its sequence there.
+    _copy: tuple[Place, int] | None
+    # The same for a message that the server has copied again; otherwise None.
+    _second: tuple[Place, int] | None
 
     @property
     def partition(self) -> int:
@@ -33,6 +42,7 @@ def group_message(message: Message) -> GroupMessage:
     made = GroupMessage((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
     made._partition = token
+    made._copy = made._second = None
     if hasattr(message, "_told_at"):
         # The time at which the worker has sent `in_progress` while the message waited.
         made._told_at = message._told_at
