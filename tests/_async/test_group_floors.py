@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections import deque
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -32,7 +31,6 @@ from tests._async.members import (
 )
 from tests.fake.answers import CONSUMER
 from tests.inside import api_of
-from twinstream.core.deadline import NEVER
 from twinstream.core.groups.floors import digest, floor_bytes
 from twinstream.core.groups.names import GroupNames
 from twinstream.models import ConsumerConfig, ElasticGroupConfig
@@ -106,14 +104,12 @@ class Member:
 
     def __init__(self, jet, before=None):
         self.reports = []
-        self._arrived = deque()
         self.jet = jet
         api = api_of(jet)
         store = GroupStore(api, NAMES, ElasticGroupConfig)
         floors = before.floors if before is not None else None
         self.floors = Floors(api, NAMES, store, "m", self._report, floors)
-        consumer = jet.bind_consumer("S-g", "m")
-        self._take = self.floors.filtered(self._next, consumer, self.reports.append)
+        self.floors.bind(jet.bind_consumer("S-g", "m"), self.reports.append)
         self.acks = []
 
     def _report(self, report, **_):
@@ -122,9 +118,6 @@ class Member:
     def _send(self, data):
         self.acks.append(data)
         return True
-
-    async def _next(self, deadline):
-        return self._arrived.popleft() if self._arrived else None
 
     def _message(self, origin, seq, *lines, delivered=1, partition=0):
         lines = lines or (header(origin),)
@@ -136,16 +129,22 @@ class Member:
             (subject, reply, len(block), block + b"\r\n"), Delivery(transport, 0.0, None, 1.0)
         )
 
-    async def receive(self, *messages, **options):
-        """Return the sequences of the messages that are to be handled."""
-        return [each.metadata.stream_seq for each in await self.take(*messages, **options)]
+    def take(self, *messages, lines=(), **options):
+        """Return messages as the worker receives them."""
+        return [self.floors.adapt(self._message(*each, *lines, **options)) for each in messages]
 
-    async def take(self, *messages, lines=(), **options):
-        self._arrived.extend(self._message(*each, *lines, **options) for each in messages)
-        taken = []
-        while (message := await self._take(NEVER)) is not None:
-            taken.append(message)
-        return taken
+    async def receive(self, *messages, **options):
+        """Return the sequences of the messages that are handled."""
+        handled = []
+        for message in self.take(*messages, **options):
+            if not await self.floors.skips(message):
+                handled.append(message.metadata.stream_seq)
+        return handled
+
+    async def process(self, message):
+        """Acknowledge a message as the worker does after its handler."""
+        await message.ack()
+        self.floors.note_processed(message)
 
     @property
     def warnings(self):
@@ -209,14 +208,12 @@ async def test_the_floor_is_contiguous():
 
 async def test_what_this_instance_has_processed_is_not_handled_again():
     async with member_in(World()) as (member, _):
-        first, other = await member.take((11, 1), (12, 2))
+        first, other = member.take((11, 1), (12, 2))
         # A second copy arrives while the first one is still being handled.
-        (second,) = await member.take((11, 3))
+        (second,) = member.take((11, 3))
         assert not await member.floors.skips(second)
-        await first.ack()
-        member.floors.processed(first)
+        await member.process(first)
         assert await member.floors.skips(second)
-        assert not await member.floors.skips(first)
         assert await member.receive((11, 5), (12, 6)) == [6]
         assert not other.is_acknowledged
 
@@ -225,9 +222,9 @@ async def test_what_this_instance_has_processed_is_not_handled_again():
 async def test_a_member_that_joins_again_knows_what_it_has_processed(is_same):
     world = World()
     async with member_in(world) as (member, _):
-        (first,) = await member.take((11, 1))
-        await first.ack()
-        member.floors.processed(first)
+        (first,) = member.take((11, 1))
+        assert not await member.floors.skips(first)
+        await member.process(first)
         later = Member(member.jet, member)
         if not is_same:
             world.answer = lambda request: (

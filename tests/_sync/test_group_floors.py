@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections import deque
 from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -33,7 +32,6 @@ from tests._sync.members import (
 )
 from tests.fake.answers import CONSUMER
 from tests.inside import api_of
-from twinstream.core.deadline import NEVER
 from twinstream.core.groups.floors import digest, floor_bytes
 from twinstream.core.groups.names import GroupNames
 from twinstream.models import ConsumerConfig, ElasticGroupConfig
@@ -107,14 +105,12 @@ class Member:
 
     def __init__(self, jet, before=None):
         self.reports = []
-        self._arrived = deque()
         self.jet = jet
         api = api_of(jet)
         store = GroupStore(api, NAMES, ElasticGroupConfig)
         floors = before.floors if before is not None else None
         self.floors = Floors(api, NAMES, store, "m", self._report, floors)
-        consumer = jet.bind_consumer("S-g", "m")
-        self._take = self.floors.filtered(self._next, consumer, self.reports.append)
+        self.floors.bind(jet.bind_consumer("S-g", "m"), self.reports.append)
         self.acks = []
 
     def _report(self, report, **_):
@@ -123,9 +119,6 @@ class Member:
     def _send(self, data):
         self.acks.append(data)
         return True
-
-    def _next(self, deadline):
-        return self._arrived.popleft() if self._arrived else None
 
     def _message(self, origin, seq, *lines, delivered=1, partition=0):
         lines = lines or (header(origin),)
@@ -137,16 +130,22 @@ class Member:
             (subject, reply, len(block), block + b"\r\n"), Delivery(transport, 0.0, None, 1.0)
         )
 
-    def receive(self, *messages, **options):
-        """Return the sequences of the messages that are to be handled."""
-        return [each.metadata.stream_seq for each in self.take(*messages, **options)]
-
     def take(self, *messages, lines=(), **options):
-        self._arrived.extend(self._message(*each, *lines, **options) for each in messages)
-        taken = []
-        while (message := self._take(NEVER)) is not None:
-            taken.append(message)
-        return taken
+        """Return messages as the worker receives them."""
+        return [self.floors.adapt(self._message(*each, *lines, **options)) for each in messages]
+
+    def receive(self, *messages, **options):
+        """Return the sequences of the messages that are handled."""
+        handled = []
+        for message in self.take(*messages, **options):
+            if not self.floors.skips(message):
+                handled.append(message.metadata.stream_seq)
+        return handled
+
+    def process(self, message):
+        """Acknowledge a message as the worker does after its handler."""
+        message.ack()
+        self.floors.note_processed(message)
 
     @property
     def warnings(self):
@@ -214,10 +213,8 @@ def test_what_this_instance_has_processed_is_not_handled_again():
         # A second copy arrives while the first one is still being handled.
         (second,) = member.take((11, 3))
         assert not member.floors.skips(second)
-        first.ack()
-        member.floors.processed(first)
+        member.process(first)
         assert member.floors.skips(second)
-        assert not member.floors.skips(first)
         assert member.receive((11, 5), (12, 6)) == [6]
         assert not other.is_acknowledged
 
@@ -227,8 +224,8 @@ def test_a_member_that_joins_again_knows_what_it_has_processed(is_same):
     world = World()
     with member_in(world) as (member, _):
         (first,) = member.take((11, 1))
-        first.ack()
-        member.floors.processed(first)
+        assert not member.floors.skips(first)
+        member.process(first)
         later = Member(member.jet, member)
         if not is_same:
             world.answer = lambda request: (

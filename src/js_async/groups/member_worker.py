@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
+from attrs import evolve
+
 from js_async.api.api import Api
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
@@ -40,6 +42,9 @@ class MemberWorker(Worker):
         woken: Signal,
         floors: Floors | None = None,
     ) -> None:
+        if floors is not None:
+            settings = evolve(settings, adapt=floors.adapt)
+            floors.bind(consumer, self._fail)
         super().__init__(api, consumer.stream, consumer, handler, settings)
         self.consumer: Final = consumer
         self._woken: Final = woken
@@ -70,16 +75,14 @@ class MemberWorker(Worker):
             return True
         return any(task.is_current() for task in self._tasks)
 
-    async def _attempt(self, job: Job) -> float | None:
-        floors = self.floors
-        # The first copy may have been processed since this one was received.
-        if floors is not None and await floors.skips(cast("GroupMessage", job.message)):
-            return None
-        return await super()._attempt(job)
+    async def _skips(self, job: Job) -> bool:
+        return self.floors is not None and await self.floors.skips(
+            cast("GroupMessage", job.message)
+        )
 
     def _release(self, job: Job) -> None:
         if self.floors is not None and job.is_over:
-            self.floors.processed(cast("GroupMessage", job.message))
+            self.floors.note_processed(cast("GroupMessage", job.message))
         super()._release(job)
 
     @property
@@ -104,12 +107,6 @@ class MemberWorker(Worker):
         self._woken.set()
 
     def _taking(self, messages: Messages) -> Take:
-        take = self._taking_in_order(messages)
-        if self.floors is None:
-            return take
-        return self.floors.filtered(take, self.consumer, self._fail)
-
-    def _taking_in_order(self, messages: Messages) -> Take:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
         # Messages are not sorted if the consumer delivers one at a time, if the user requires no

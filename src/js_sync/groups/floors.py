@@ -14,12 +14,12 @@ from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.floors import (
     BadFloors,
     Floor,
+    Origins,
     Place,
     checked,
     digest,
     floor_bytes,
     floor_key,
-    origin_of,
     read_floors,
 )
 from twinstream.core.groups.reports import CopiesSkipped
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from js_sync.consumer import Consumer
     from js_sync.groups.message import GroupMessage
     from js_sync.groups.store import GroupStore
-    from js_sync.workers.worker import Take
     from twinstream.core.groups.names import GroupNames
     from twinstream.core.groups.reports import GroupReport
     from twinstream.core.log.reporter import Reporter
@@ -68,7 +67,7 @@ class Floors:
         self._store: Final = store
         self._member: Final = member
         self._report: Final = report
-        self._stream: Final = names.stream.encode()
+        self._origins: Final = Origins(names.stream)
         # What this instance knew before it created its consumer again. The earlier object is not
         # kept.
         self._earlier_places: Final = before._places if before is not None else {}
@@ -83,67 +82,70 @@ class Floors:
         self._last = 0
         self._is_denied = False
         self._lock: Final = Lock()
+        self._opening: Final = Lock()
         self._keeper: Task | None = None
         self._ended: Final = Signal()
         self.skipped = 0
         """Number of second copies that were acknowledged without handling."""
         self._reported = 0
 
-    def filtered(
-        self, take: Take, consumer: Consumer, fail: Callable[[BaseException], None]
-    ) -> Take:
-        """Return a function that takes messages with `take`, and skips processed second copies.
-
-        `fail` is called with an error of the background work.
-        """
+    def bind(self, consumer: Consumer, fail: Callable[[BaseException], None]) -> None:
+        """Use the consumer of the member. `fail` is called with an error of the background work."""
         self._consumer, self._fail = consumer, fail
 
-        def take_first_copy(deadline: Deadline) -> Message | None:
-            while True:
-                message = take(deadline)
-                if message is None:
-                    return None
-                message = group_message(message)
-                self._note(message)
-                if not self.skips(message):
-                    return message
+    def adapt(self, received: Message) -> GroupMessage:
+        """Return a received message as a `GroupMessage`, and note where it comes from.
 
-        return take_first_copy
+        `_place` is set if the message may be a second copy.
+        """
+        message = group_message(received)
+        frame = message._frame
+        found = self._origins.read(frame[3], frame[2])
+        if found is None:
+            return message
+        source, origin = found
+        partition = message._partition
+        place = self._places.get((partition, source))
+        if place is None:
+            place = self._added(partition, source)
+        try:
+            seq = message.metadata.stream_seq
+        except NotAcknowledgeable:
+            return message
+        message._copy = (place, origin)
+        place.open.append((origin, seq))
+        if origin > place.highest:
+            place.highest = origin
+        else:
+            message._place = place
+        return message
+
+    def _added(self, partition: bytes, source: bytes) -> Place:
+        place = self._places[partition, source] = Place(partition, source)
+        if self._keeper is None:
+            self._keeper = spawn(self._keep, "twinstream-floors")
+        return place
 
     def skips(self, message: GroupMessage) -> bool:
         """Return whether a message is a second copy of a processed one; acknowledge it then."""
-        copy = message._second
-        if copy is None or not copy[0].is_processed(copy[1]):
+        if message._copy is None:
+            return False
+        place, origin = message._copy
+        with self._opening:
+            if not place.is_opened:
+                self._open(place)
+        if not place.has_processed(origin, message.metadata.stream_seq):
             return False
         self.skipped += 1
         with suppress(*FAILED_REQUEST):
             message.ack()
         return True
 
-    def processed(self, message: GroupMessage) -> None:
+    def note_processed(self, message: GroupMessage) -> None:
         """Note that this instance has processed a message."""
         if message._copy is not None:
             place, origin = message._copy
             place.done(origin)
-
-    def _note(self, message: GroupMessage) -> None:
-        frame = message._frame
-        found = origin_of(frame[3], frame[2], self._stream)
-        if found is None:
-            return
-        source, origin = found
-        partition = message._partition
-        place = self._places.get((partition, source))
-        if place is None:
-            place = self._opened(partition, source)
-        try:
-            seq = message.metadata.stream_seq
-        except NotAcknowledgeable:
-            return
-        message._copy = (place, origin)
-        if place.is_second(origin, seq):
-            message._second = message._copy
-        place.began(origin, seq)
 
     def is_keeper(self) -> bool:
         """Return whether the caller is the background work of this object."""
@@ -151,16 +153,12 @@ class Floors:
 
     # ---- what is stored
 
-    def _opened(self, partition: bytes, source: bytes) -> Place:
-        """Return the place of a source in a partition, with its stored floor."""
-        place = Place(self._stored(partition, source))
-        earlier = self._earlier_places.get((partition, source))
-        if earlier is not None and self._created and self._created == self._earlier_created:
-            place.inherit(earlier)
-        self._places[partition, source] = place
-        if self._keeper is None:
-            self._keeper = spawn(self._keep, "twinstream-floors")
-        return place
+    def _open(self, place: Place) -> None:
+        stored = self._stored(place.partition, place.source)
+        earlier = None
+        if self._created and self._created == self._earlier_created:
+            earlier = self._earlier_places.get((place.partition, place.source))
+        place.begin(stored, earlier)
 
     def _stored(self, partition: bytes, source: bytes) -> Floor:
         """Return the stored floor. Without a valid one, all messages are handled."""
@@ -224,22 +222,16 @@ class Floors:
         if self._is_denied or not any(each.is_changed for each in places):
             return
         self._advance(timeout)
-        changed = {
-            partition
-            for (partition, _), place in list(self._places.items())
-            if place.floor != place.stored
-        }
+        places = list(self._places.values())
+        changed = {place.partition for place in places if place.floor != place.stored}
         for partition in sorted(changed):
-            self._write_one(partition, timeout)
+            mine = [place for place in places if place.partition == partition and place.is_opened]
+            self._write_one(partition, mine, timeout)
 
-    def _write_one(self, partition: bytes, timeout: Seconds | None) -> None:
-        mine = {
-            source: (place, place.floor)
-            for (each, source), place in list(self._places.items())
-            if each == partition and place.floor[0]
-        }
+    def _write_one(self, partition: bytes, places: list[Place], timeout: Seconds | None) -> None:
+        floors = {place: place.floor for place in places if place.floor[0]}
         record = self._records.setdefault(partition, {})
-        record.update({digest(source): floor for source, (_, floor) in mine.items()})
+        record.update({digest(place.source): floor for place, floor in floors.items()})
         key = floor_key(self._names, partition.decode("ascii", "replace"))
         try:
             value = floor_bytes(self._incarnation(), record)
@@ -247,7 +239,7 @@ class Floors:
         except PermissionDenied as error:
             self._deny(error)
             return
-        for place, floor in mine.values():
+        for place, floor in floors.items():
             place.stored = floor
 
     def _advance(self, timeout: Seconds | None = None) -> None:

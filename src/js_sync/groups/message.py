@@ -20,13 +20,13 @@ class GroupMessage(Message):
     names of the member's consumer and of its stream (see `ConsumerGroup.source`).
     """
 
-    __slots__ = ("_copy", "_partition", "_second")
+    __slots__ = ("_copy", "_partition", "_place")
 
     _partition: bytes
     # In an elastic group: the place of the message's source, and its sequence there.
     _copy: tuple[Place, int] | None
-    # The same for a message that the server has copied again; otherwise None.
-    _second: tuple[Place, int] | None
+    # The place of a message that the server may have copied again; otherwise None.
+    _place: Place | None
 
     @property
     def partition(self) -> int:
@@ -42,7 +42,7 @@ def group_message(message: Message) -> GroupMessage:
     made = GroupMessage((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
     made._partition = token
-    made._copy = made._second = None
+    made._copy = made._place = None
     if hasattr(message, "_told_at"):
         # The time at which the worker has sent `in_progress` while the message waited.
         made._told_at = message._told_at

@@ -6,11 +6,11 @@ origin, which the server appends to each copy::
 
     Nats-Stream-Source: <stream> <sequence> <filter> <transform> <subject> <identity of the stream>
 
-In the group's stream, the first copies of one source have increasing origins. So a message is a
-second copy if its origin is not above an origin that was seen before, although its own sequence is
-higher. It was processed if its origin is not above the floor of its partition: all first copies up
-to the floor are acknowledged. Or this instance itself has processed the first copy. First copies
-are always handled, whatever the floor is.
+All first copies up to the floor of a partition are acknowledged. The floor is an origin with the
+sequence of its copy in the group's stream. As first copies of one source have increasing origins, a
+message with a lower origin and a higher sequence is a second copy, of a processed message. First
+copies have no higher sequence, so they are always handled. An instance also knows which messages
+above the floor it has processed itself.
 
 Servers before 2.15 append no identity. They copy no message twice, so they need no floors.
 """
@@ -18,6 +18,7 @@ Servers before 2.15 append no identity. They copy no message twice, so they need
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import Final, cast
@@ -29,17 +30,18 @@ from twinstream.errors import TwinstreamError
 __all__ = [
     "BadFloors",
     "Floor",
+    "Origins",
     "Place",
     "checked",
     "digest",
     "floor_bytes",
     "floor_key",
-    "origin_of",
     "read_floors",
 ]
 
 _NAME: Final = b"\r\nNats-Stream-Source: "
-_PARTS: Final = 6
+# Filter, transform, subject and identity.
+_PARTS: Final = 4
 # More digits than the largest sequence has are no sequence.
 _DIGITS: Final = 20
 _LARGEST: Final = 2**63 - 1
@@ -54,63 +56,85 @@ class BadFloors(TwinstreamError):
     """A stored record of floors is invalid."""
 
 
-def origin_of(block: bytes, size: int, stream: bytes) -> tuple[bytes, int] | None:
-    """Return the source of a copy and its sequence there; None for any other message.
+class Origins:
+    """A parser of the origins of copies of one stream.
 
-    `block` begins with `size` bytes of headers. The copy must be of `stream`. A publisher may have
-    stored the same header, so the last one counts, which the server has appended.
+    The source is usually the same for all messages, so the parser compares it with the last one.
+    This runs for each message.
     """
-    start = block.rfind(_NAME, 0, size)
-    if start < 0:
-        return None
-    start += len(_NAME)
-    parts = block[start : block.find(b"\r\n", start, size)].split(b" ")
-    if len(parts) != _PARTS or parts[0] != stream:
-        return None
-    name, sequence, given, transform, _, identity = parts
-    if not sequence.isdigit() or len(sequence) > _DIGITS:
-        return None
-    return b" ".join((name, given, transform, identity)), int(sequence)
+
+    __slots__ = ("_begin", "_end", "_kind", "_size", "_source")
+
+    def __init__(self, stream: str) -> None:
+        # The parts of the last header: up to the sequence, after it, and after the subject.
+        self._begin: Final = _NAME + stream.encode() + b" "
+        self._size: Final = len(self._begin)
+        self._kind = self._end = b"\n"
+        self._source = b""
+
+    def read(self, block: bytes, size: int) -> tuple[bytes, int] | None:
+        """Return the source of a copy and its sequence there; None for any other message.
+
+        `block` begins with `size` bytes of headers. A publisher may have stored the same header, so
+        the last one counts, which the server has appended.
+        """
+        start = block.rfind(_NAME, 0, size)
+        if not block.startswith(self._begin, start):
+            return None
+        digits, _, rest = block[start + self._size : size].partition(b" ")
+        if not (rest.startswith(self._kind) and self._end in rest):
+            parts = rest.partition(b"\r\n")[0].split(b" ")
+            if len(parts) != _PARTS:
+                return None
+            given, transform, _, identity = parts
+            self._kind = b"%b %b " % (given, transform)
+            self._end = b" %b\r\n" % identity
+            self._source = self._begin[len(_NAME) :] + b" ".join((given, transform, identity))
+        if not digits.isdigit() or len(digits) > _DIGITS:
+            return None
+        return self._source, int(digits)
 
 
 class Place:
     """What one instance of a member knows of one source in one partition."""
 
-    __slots__ = ("_done", "_open", "_seen", "floor", "stored")
+    __slots__ = ("_done", "floor", "highest", "is_opened", "open", "partition", "source", "stored")
 
-    def __init__(self, floor: Floor = (0, 0)) -> None:
-        self.floor = floor
-        self.stored = floor
+    def __init__(self, partition: bytes, source: bytes) -> None:
+        self.partition: Final = partition
+        self.source: Final = source
+        self.is_opened = False
+        """Whether the stored floor was read."""
+        self.highest = math.inf
+        """The highest origin so far. A message that is not above it may be a second copy."""
+        self.floor: Floor = (0, 0)
+        self.stored: Floor = (0, 0)
         """The floor that was read or written last."""
-        # The highest origin so far, and the sequence of its copy. First copies of lower origins
-        # have lower sequences.
-        self._seen = floor
-        # Origins and sequences of the messages above the floor, in the order of their arrival.
-        self._open: Final[deque[Floor]] = deque()
+        self.open: Final[deque[Floor]] = deque()
+        """Origins and sequences of the messages above the floor, in the order of their arrival."""
         # Origins above the floor that this instance has processed.
         self._done: set[int] = set()
 
-    def inherit(self, earlier: Place) -> None:
-        """Add what the instance knew before it created its consumer again."""
-        self.floor = max(self.floor, earlier.floor)
-        self._seen = max(self._seen, earlier._seen)
-        self._done = {origin for origin in earlier._done.copy() if origin > self.floor[0]}
+    def begin(self, stored: Floor, earlier: Place | None) -> None:
+        """Begin with the stored floor.
 
-    def is_second(self, origin: int, seq: int) -> bool:
-        """Return whether a received message is a second copy."""
-        highest, seq_of_highest = self._seen
-        if origin > highest:
-            self._seen = (origin, seq)
-            return False
-        return seq > seq_of_highest
+        `earlier` is what the instance knew before it created its consumer again.
+        """
+        self.floor = self.stored = stored
+        if earlier is not None:
+            self.floor = max(stored, earlier.floor)
+            self._done = {origin for origin in earlier._done.copy() if origin > self.floor[0]}
+        seen = [origin for origin, _ in self.open.copy()]
+        self.highest = max([self.floor[0], *self._done, *seen])
+        self.is_opened = True
 
-    def is_processed(self, origin: int) -> bool:
-        """Return whether a second copy is one of a processed message."""
-        return origin <= self.floor[0] or origin in self._done
+    def has_processed(self, origin: int, seq: int) -> bool:
+        """Return whether a message was processed, as its first copy.
 
-    def began(self, origin: int, seq: int) -> None:
-        """Note a message that is to be handled."""
-        self._open.append((origin, seq))
+        The sequence of a first copy is not above that of the floor.
+        """
+        floor, last = self.floor
+        return (origin <= floor and seq > last) or origin in self._done
 
     def done(self, origin: int) -> None:
         """Note that this instance has processed a message."""
@@ -120,11 +144,11 @@ class Place:
     @property
     def is_changed(self) -> bool:
         """Whether the stored floor may be too low."""
-        return bool(self._open) or self.floor != self.stored
+        return self.is_opened and (bool(self.open) or self.floor != self.stored)
 
     def advance(self, acknowledged: int) -> None:
         """Raise the floor: all messages up to the sequence `acknowledged` are acknowledged."""
-        waiting = self._open
+        waiting = self.open
         origin, last = self.floor
         while waiting and waiting[0][1] <= acknowledged:
             mine, seq = waiting.popleft()
