@@ -297,7 +297,7 @@ async def test_other_messages_need_no_floors(line):
         assert not server.operations("STREAM|CONSUMER|KV")
 
 
-@pytest.mark.parametrize("denied", ["STREAM.INFO.S-g", "STREAM.MSG.GET", "$KV."])
+@pytest.mark.parametrize("denied", ["STREAM.INFO.S-g", "STREAM.MSG.GET", "$KV.", "CONSUMER.INFO"])
 async def test_without_permission_messages_are_handled(denied):
     world = World()
     world.denied = denied

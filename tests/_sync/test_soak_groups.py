@@ -25,7 +25,7 @@ from tests._sync.members import (
 from tests.soak import rounds, state
 
 COUNT = rounds(200, 10_000)
-STOPS = rounds(4, 60)
+STOPS = rounds(4, 30)
 EACH = rounds(150, 1_000)
 NAMES = ("m1", "m2", "m3")
 

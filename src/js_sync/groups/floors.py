@@ -80,7 +80,8 @@ class Floors:
         self._created: str | None = None
         # A sequence that the source has reached.
         self._last = 0
-        self._is_denied = False
+        # Whether permissions are missing to store floors, and to see what is acknowledged.
+        self._is_denied = self._is_blind = False
         self._lock: Final = Lock()
         self._opening: Final = Lock()
         self._keeper: Task | None = None
@@ -99,6 +100,8 @@ class Floors:
         `_place` is set if the message may be a second copy.
         """
         message = group_message(received)
+        if self._is_blind:
+            return message
         frame = message._frame
         found = self._origins.read(frame[3], frame[2])
         if found is None:
@@ -219,9 +222,19 @@ class Floors:
 
     def _write(self, timeout: Seconds | None) -> None:
         places = list(self._places.values())
-        if self._is_denied or not any(each.is_changed for each in places):
+        if not any(each.is_changed for each in places):
             return
-        self._advance(timeout)
+        try:
+            self._advance(timeout)
+        except PermissionDenied as error:
+            self._is_blind = True
+            for place in places:
+                place.open.clear()
+            self._deny(error)
+        if self._is_denied:
+            for place in places:
+                place.stored = place.floor
+            return
         places = list(self._places.values())
         changed = {place.partition for place in places if place.floor != place.stored}
         for partition in sorted(changed):
