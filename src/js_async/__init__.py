@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     )
     from twinstream.core.groups.info import GroupInfo
     from twinstream.core.groups.reports import (
+        CopiesSkipped,
         GroupReport,
         JoinDelayed,
         PartitionsAssigned,
@@ -304,6 +305,7 @@ __all__ = [
     "ConsumerNotFound",
     "Consuming",
     "Coordination",
+    "CopiesSkipped",
     "CoreMessage",
     "Counter",
     "Counters",

@@ -52,6 +52,7 @@ MODULES: Final[dict[str, str]] = {
     "ConsumerNotFound": "twinstream.errors",
     "Consuming": "js_async.consume.consume",
     "Coordination": "js_async.coordination.coordination",
+    "CopiesSkipped": "twinstream.core.groups.reports",
     "CoreMessage": "js_async.client.core_message",
     "Counter": "twinstream.core.publish.counters",
     "Counters": "js_async.features.counters",

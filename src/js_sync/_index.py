@@ -53,6 +53,7 @@ MODULES: Final[dict[str, str]] = {
     "ConsumerNotFound": "twinstream.errors",
     "Consuming": "js_sync.consume.consume",
     "Coordination": "js_sync.coordination.coordination",
+    "CopiesSkipped": "twinstream.core.groups.reports",
     "CoreMessage": "js_sync.client.core_message",
     "Counter": "twinstream.core.publish.counters",
     "Counters": "js_sync.features.counters",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import timedelta
 
@@ -18,9 +19,22 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["QUICK", "STRICT", "Members", "Seen", "consumed", "elastic", "has", "publish", "static"]
+__all__ = [
+    "PATIENT",
+    "QUICK",
+    "STRICT",
+    "Members",
+    "Seen",
+    "consumed",
+    "elastic",
+    "floors_hold",
+    "has",
+    "publish",
+    "static",
+]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
+PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
 
 
@@ -31,6 +45,10 @@ class Seen:
         self._name = name
         self.finished = []
         self.by = {}
+        self.last = {}
+        """The highest number in each partition."""
+        self.copies = {}
+        """The sequences in the group's stream with which each message was handled."""
         self._is_held = False
         self._error = None
 
@@ -56,6 +74,8 @@ class Seen:
             number = int(message.data)
             self.finished.append((key, number))
             self.by.setdefault(number, member)
+            self.copies.setdefault(number, set()).add(message.metadata.stream_seq)
+            self.last[message.partition] = max(number, self.last.get(message.partition, 0))
             if confirmed:
                 # Short: one that is sent to a consumer that is just deleted is never confirmed.
                 await message.double_ack(2)
@@ -88,6 +108,11 @@ class Seen:
     def key(number):
         """Return the key of a message."""
         return f"k{number % 23}"
+
+    @property
+    def twice(self):
+        """The number of messages of which more than one copy was handled."""
+        return sum(1 for sequences in self.copies.values() if len(sequences) > 1)
 
     @property
     def again(self):
@@ -146,6 +171,19 @@ async def consumed(seen, count, patience=60):
         return len(seen.numbers) >= count
 
     await eventually(enough, patience=patience)
+
+
+async def floors_hold(jet, name, seen):
+    """Return whether the stored floor of each partition is its last message."""
+    bucket = await jet.get_key_value("elastic-consumer-groups")
+    for partition, number in seen.last.items():
+        record = await bucket.entry(f"floors/{name}.g.{partition}")
+        if record is None:
+            return False
+        ((origin, _),) = json.loads(record.value)["floors"].values()
+        if origin != number + 1:
+            return False
+    return True
 
 
 async def has(worker, partitions):

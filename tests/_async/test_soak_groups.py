@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 import js_async as js
 from tests._async.flow import eventually
 from tests._async.members import (
+    PATIENT,
     QUICK,
     STRICT,
     Members,
     Seen,
     consumed,
     elastic,
+    floors_hold,
     has,
     publish,
     static,
@@ -20,6 +24,8 @@ from tests._async.members import (
 from tests.soak import rounds, state
 
 COUNT = rounds(200, 10_000)
+STOPS = rounds(4, 30)
+EACH = rounds(150, 1_000)
 NAMES = ("m1", "m2", "m3")
 
 
@@ -75,3 +81,52 @@ async def test_a_static_group_keeps_keys_in_order(server, name):
         for each in (again, m2, m3):
             await each.stop()
         assert await jet.static_consumer_group(name, "g").active_members() == []
+
+
+@pytest.mark.parametrize("restarts", [True, False], ids=["new processes", "the same processes"])
+async def test_no_second_copy_is_handled_after_stops_and_kills(server_factory, name, restarts):
+    """With new processes the floors are stored before; the same ones know what they have done."""
+    server, seen, chance = server_factory(), Seen(name), Random(int(restarts))
+    async with js.connect(server.url, reconnect=PATIENT) as connection, Members() as members:
+        jet = connection.jetstream(timeout=20)
+        await elastic(jet, name, "m1", "m2", stream={"storage": "file"})
+
+        async def started():
+            return [
+                await members.start(server, name, each, seen, QUICK, reconnect=PATIENT)
+                for each in NAMES[:2]
+            ]
+
+        made, skipped = await started(), 0
+        for stop in range(STOPS):
+            await publish(jet, name, stop * EACH, (stop + 1) * EACH)
+            if restarts:
+                await consumed(seen, (stop + 1) * EACH)
+                await eventually(floors_hold, jet, name, seen)
+                skipped += sum(each.worker.skipped for each in made)
+                for each in made:
+                    await each.kill()
+            else:
+                # Without messages in the group's stream the server trusts its old position.
+                part = chance.random() if stop % 4 > 1 else 1
+                await consumed(seen, int((stop + part) * EACH))
+            if stop % 2:
+                server.kill()
+            else:
+                server.shut_down()
+            server.start()
+            if restarts:
+                made = await started()
+        await publish(jet, name, STOPS * EACH, (STOPS + 1) * EACH)
+        await consumed(seen, (STOPS + 1) * EACH)
+        skipped += sum(each.worker.skipped for each in made)
+        state(
+            f"elastic group: {(STOPS + 1) * EACH} messages, {STOPS} stops, {seen.again} handled"
+            f" again, of them {seen.twice} as second copies, {skipped} second copies skipped"
+        )
+        seen.check((STOPS + 1) * EACH)
+        assert seen.twice == 0
+        if restarts:
+            assert seen.again == 0
+        for each in made:
+            await each.stop()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import timedelta
 
@@ -19,9 +20,22 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["QUICK", "STRICT", "Members", "Seen", "consumed", "elastic", "has", "publish", "static"]
+__all__ = [
+    "PATIENT",
+    "QUICK",
+    "STRICT",
+    "Members",
+    "Seen",
+    "consumed",
+    "elastic",
+    "floors_hold",
+    "has",
+    "publish",
+    "static",
+]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
+PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
 
 
@@ -32,6 +46,10 @@ class Seen:
         self._name = name
         self.finished = []
         self.by = {}
+        self.last = {}
+        """The highest number in each partition."""
+        self.copies = {}
+        """The sequences in the group's stream with which each message was handled."""
         self._is_held = False
         self._error = None
 
@@ -57,6 +75,8 @@ class Seen:
             number = int(message.data)
             self.finished.append((key, number))
             self.by.setdefault(number, member)
+            self.copies.setdefault(number, set()).add(message.metadata.stream_seq)
+            self.last[message.partition] = max(number, self.last.get(message.partition, 0))
             if confirmed:
                 # Short: one that is sent to a consumer that is just deleted is never confirmed.
                 message.double_ack(2)
@@ -89,6 +109,11 @@ class Seen:
     def key(number):
         """Return the key of a message."""
         return f"k{number % 23}"
+
+    @property
+    def twice(self):
+        """The number of messages of which more than one copy was handled."""
+        return sum(1 for sequences in self.copies.values() if len(sequences) > 1)
 
     @property
     def again(self):
@@ -147,6 +172,19 @@ def consumed(seen, count, patience=60):
         return len(seen.numbers) >= count
 
     eventually(enough, patience=patience)
+
+
+def floors_hold(jet, name, seen):
+    """Return whether the stored floor of each partition is its last message."""
+    bucket = jet.get_key_value("elastic-consumer-groups")
+    for partition, number in seen.last.items():
+        record = bucket.entry(f"floors/{name}.g.{partition}")
+        if record is None:
+            return False
+        ((origin, _),) = json.loads(record.value)["floors"].values()
+        if origin != number + 1:
+            return False
+    return True
 
 
 def has(worker, partitions):

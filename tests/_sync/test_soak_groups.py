@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
 from tests._sync.members import (
+    PATIENT,
     QUICK,
     STRICT,
     Members,
     Seen,
     consumed,
     elastic,
+    floors_hold,
     has,
     publish,
     static,
@@ -21,6 +25,8 @@ from tests._sync.members import (
 from tests.soak import rounds, state
 
 COUNT = rounds(200, 10_000)
+STOPS = rounds(4, 30)
+EACH = rounds(150, 1_000)
 NAMES = ("m1", "m2", "m3")
 
 
@@ -74,3 +80,52 @@ def test_a_static_group_keeps_keys_in_order(server, name):
         for each in (again, m2, m3):
             each.stop()
         assert jet.static_consumer_group(name, "g").active_members() == []
+
+
+@pytest.mark.parametrize("restarts", [True, False], ids=["new processes", "the same processes"])
+def test_no_second_copy_is_handled_after_stops_and_kills(server_factory, name, restarts):
+    """With new processes the floors are stored before; the same ones know what they have done."""
+    server, seen, chance = server_factory(), Seen(name), Random(int(restarts))
+    with js.connect(server.url, reconnect=PATIENT) as connection, Members() as members:
+        jet = connection.jetstream(timeout=20)
+        elastic(jet, name, "m1", "m2", stream={"storage": "file"})
+
+        def started():
+            return [
+                members.start(server, name, each, seen, QUICK, reconnect=PATIENT)
+                for each in NAMES[:2]
+            ]
+
+        made, skipped = started(), 0
+        for stop in range(STOPS):
+            publish(jet, name, stop * EACH, (stop + 1) * EACH)
+            if restarts:
+                consumed(seen, (stop + 1) * EACH)
+                eventually(floors_hold, jet, name, seen)
+                skipped += sum(each.worker.skipped for each in made)
+                for each in made:
+                    each.kill()
+            else:
+                # Without messages in the group's stream the server trusts its old position.
+                part = chance.random() if stop % 4 > 1 else 1
+                consumed(seen, int((stop + part) * EACH))
+            if stop % 2:
+                server.kill()
+            else:
+                server.shut_down()
+            server.start()
+            if restarts:
+                made = started()
+        publish(jet, name, STOPS * EACH, (STOPS + 1) * EACH)
+        consumed(seen, (STOPS + 1) * EACH)
+        skipped += sum(each.worker.skipped for each in made)
+        state(
+            f"elastic group: {(STOPS + 1) * EACH} messages, {STOPS} stops, {seen.again} handled"
+            f" again, of them {seen.twice} as second copies, {skipped} second copies skipped"
+        )
+        seen.check((STOPS + 1) * EACH)
+        assert seen.twice == 0
+        if restarts:
+            assert seen.again == 0
+        for each in made:
+            each.stop()

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections import deque
 from datetime import timedelta
 from types import SimpleNamespace
+from weakref import WeakSet
 
 import pytest
 
+from js_sync.consume.delivery import Delivery
+from js_sync.consume.message import Message
+from js_sync.groups.message import group_message
 from js_sync.groups.takeover import Takeover
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
@@ -21,16 +25,33 @@ from twinstream.models import ConsumerConfig
 CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=20), max_ack_pending=100)
 
 
+def message(stream_seq, consumer_seq):
+    """Return a received message whose acknowledgements go nowhere."""
+    reply = b"$JS.ACK.S-g.m.1.%d.%d.0.0" % (stream_seq, consumer_seq)
+    return Message((b"0.s.k", reply, 0, b"\r\n"), Delivery(Silent(), 0.0, None, 1.0))
+
+
+class Silent:
+    """A transport that sends nothing, and shows whether its message still exists."""
+
+    alive = WeakSet()
+
+    def __init__(self):
+        self.alive.add(self)
+
+    def try_write(self, _):
+        return True
+
+
 class Arrivals:
     """The messages of a consumer as they arrive: a replacement for a part of `Messages`."""
 
     def __init__(self, *arrived):
         self._arrived = deque(arrived)
-        self._held = SimpleNamespace(hold=self._note, release=self._note)
-        self.held = []
+        self._held = SimpleNamespace(hold=self._ignore, release=self._ignore)
 
-    def _note(self, message):
-        self.held.append(message)
+    def _ignore(self, message):
+        """Report no progress."""
 
     def add(self, *arrived):
         self._arrived.extend(arrived)
@@ -38,8 +59,7 @@ class Arrivals:
     def _take(self, deadline):
         if self._arrived:
             stream_seq, consumer_seq = self._arrived.popleft()
-            metadata = SimpleNamespace(stream_seq=stream_seq, consumer_seq=consumer_seq)
-            return SimpleNamespace(metadata=metadata, is_acknowledged=False, is_late=False)
+            return message(stream_seq, consumer_seq)
         sleep(0)
         raise RequestTimeout("no message")
 
@@ -66,7 +86,7 @@ class Script:
 def order(takeover, count):
     """Return the stream sequences of the next messages."""
     taken = [takeover.take(Deadline.after(20)) for _ in range(count)]
-    return [message.metadata.stream_seq for message in taken]
+    return [each.metadata.stream_seq for each in taken]
 
 
 def takeover_of(arrivals, *infos, config=CONFIG):
@@ -116,3 +136,12 @@ def test_the_wait_is_bounded_and_reported_for_an_earlier_instance(first):
         arrivals.add((5, 9))
         assert order(takeover, 1) == [5]
     assert len(reports) == first
+
+
+def test_acknowledged_messages_are_forgotten():
+    arrivals = Arrivals(*((seq, seq) for seq in range(1, 1001)))
+    takeover, _ = takeover_of(arrivals, (1, 1))
+    for _ in range(1000):
+        # As the worker does it for the handler.
+        group_message(takeover.take(Deadline.after(20))).ack()
+    assert len(Silent.alive) < 300

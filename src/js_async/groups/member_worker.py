@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
+
+from attrs import evolve
 
 from js_async.api.api import Api
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
+from js_async.groups.floors import Floors
 from js_async.groups.takeover import Takeover
 from js_async.runtime.concurrency import Handler, Signal
+from js_async.workers.jobs import Job
 from js_async.workers.settings import WorkSettings
 from js_async.workers.worker import Take, Worker
+from twinstream.core.deadline import Seconds
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP
 from twinstream.errors import ConsumerDeleted, NoResponders
+
+if TYPE_CHECKING:
+    from js_async.groups.message import GroupMessage
 
 __all__ = ["MemberWorker"]
 
@@ -32,7 +40,11 @@ class MemberWorker(Worker):
         handler: Handler[Message],
         settings: WorkSettings,
         woken: Signal,
+        floors: Floors | None = None,
     ) -> None:
+        if floors is not None:
+            settings = evolve(settings, adapt=floors.adapt)
+            floors.bind(consumer, self._fail)
         super().__init__(api, consumer.stream, consumer, handler, settings)
         self.consumer: Final = consumer
         self._woken: Final = woken
@@ -44,6 +56,7 @@ class MemberWorker(Worker):
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
         self._takeover: Takeover | None = None
+        self.floors: Final = floors
         consumer._channels.pins.on_drop = self._note_lost_pin
 
     @property
@@ -58,7 +71,32 @@ class MemberWorker(Worker):
 
     def is_handler(self) -> bool:
         """Return whether the caller is a handler of this worker."""
+        if self.floors is not None and self.floors.is_keeper():
+            return True
         return any(task.is_current() for task in self._tasks)
+
+    async def _skips(self, job: Job) -> bool:
+        return self.floors is not None and await self.floors.skips(
+            cast("GroupMessage", job.message)
+        )
+
+    def _release(self, job: Job) -> None:
+        if self.floors is not None and job.is_over:
+            self.floors.note_processed(cast("GroupMessage", job.message))
+        super()._release(job)
+
+    @property
+    def skipped(self) -> int:
+        """Number of messages that the server copied again, and that were not handled again."""
+        return 0 if self.floors is None else self.floors.skipped
+
+    async def stop(self, timeout: Seconds = 30.0) -> None:
+        """End the work like a `Worker`. Afterwards another instance may take over."""
+        try:
+            await super().stop(timeout)
+        finally:
+            if self.floors is not None:
+                await self.floors.close()
 
     def _note_lost_pin(self) -> None:
         self.lost_pin = True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
+from js_async.groups.message import group_message
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import NEVER, Deadline
@@ -99,6 +100,8 @@ class Takeover:
         """Return the next message as it arrives, and note if a delivery before it is missing."""
         message = await self._messages._take(deadline)
         if message is not None:
+            # The object that the handler acknowledges, so that `_noted` can forget it afterwards.
+            message = group_message(message)
             seq = message.metadata.consumer_seq
             if seq != self._last_seq + 1:
                 self._gap_at = seq

@@ -384,6 +384,8 @@ class Worker(Runnable):
         if message.is_late and not job.tries:
             # The server redelivers the message, or has redelivered it.
             return None
+        if message._place is not None and await self._skips(job):
+            return None
         try:
             await call(self._handler, message)
         except WrongHandler:
@@ -393,6 +395,10 @@ class Worker(Runnable):
             return await self._outcomes.failed(job, error)
         await self._outcomes.succeeded(job)
         return None
+
+    async def _skips(self, job: Job) -> bool:
+        """Return whether a message need not be handled any more; acknowledge it then."""
+        return False
 
     def _release(self, job: Job) -> None:
         if self._messages is not None:

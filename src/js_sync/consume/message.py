@@ -33,6 +33,9 @@ class Message(CoreMessage):
 
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
 
+    # Set in a `GroupMessage` that the server may have copied again into the stream of its group.
+    _place: object = None
+
     def __init__(self, frame: Frame, delivery: Delivery) -> None:
         # This runs for each message, so everything else is computed on access.
         self._frame = frame

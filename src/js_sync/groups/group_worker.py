@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_sync.api.api import Api
 from js_sync.consume.message import Message
+from js_sync.groups.floors import Floors
 from js_sync.groups.member_join import (
     create_member_consumer,
     delete_member_consumer,
@@ -111,8 +112,9 @@ class GroupWorker(Runnable):
         self._membership: Membership | None = None
         self._worker: MemberWorker | None = None
         self._created: Timestamp | None = None
-        # The numbers of messages that earlier `MemberWorker`s have handled, retried and rejected.
-        self._counts = (0, 0, 0)
+        # The counts of `_counts_of` of all earlier `MemberWorker`s.
+        self._counts = (0, 0, 0, 0)
+        self._floors: Floors | None = None
         self._changes: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None
         self._watch_error: Exception | None = None
@@ -149,6 +151,14 @@ class GroupWorker(Runnable):
     def rejected(self) -> int:
         """Number of messages that were rejected and will not be retried."""
         return self._count(2)
+
+    @property
+    def skipped(self) -> int:
+        """Number of messages that the server copied again, and that were not handled again.
+
+        They were acknowledged, because the group had processed their first copies.
+        """
+        return self._count(3)
 
     def _count(self, place: int) -> int:
         worker, counts = self._worker, self._counts
@@ -362,8 +372,14 @@ class GroupWorker(Runnable):
             return
         self._was_in_use = False
         self._created = consumer.cached_info.created if consumer.cached_info else None
-        worker = MemberWorker(self._api, consumer, self._handler, self._settings, self._woken)
         names = self._names
+        floors = None
+        if names.kind == "elastic":
+            floors = Floors(self._api, names, self._store, self._member, self._report, self._floors)
+            self._floors = floors
+        worker = MemberWorker(
+            self._api, consumer, self._handler, self._settings, self._woken, floors
+        )
         self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))
         worker.start()
         self._worker = worker
@@ -411,7 +427,7 @@ class GroupWorker(Runnable):
             reason = f"an error ended the work: {str(error) or type(error).__name__}"
             raise
         finally:
-            self._counts = (self.handled, self.retried, self.rejected)
+            self._counts = (self.handled, self.retried, self.rejected, self.skipped)
             self._worker = None
             membership.left(monotonic())
             self._report(
@@ -444,5 +460,5 @@ class GroupWorker(Runnable):
                 self._watch.close()
 
 
-def _counts_of(worker: MemberWorker) -> tuple[int, int, int]:
-    return worker.handled, worker.retried, worker.rejected
+def _counts_of(worker: MemberWorker) -> tuple[int, int, int, int]:
+    return worker.handled, worker.retried, worker.rejected, worker.skipped

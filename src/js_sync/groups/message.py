@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from js_sync.consume.message import Message
+
+if TYPE_CHECKING:
+    from twinstream.core.groups.floors import Place
 
 __all__ = ["GroupMessage", "group_message"]
 
@@ -15,9 +20,13 @@ class GroupMessage(Message):
     names of the member's consumer and of its stream (see `ConsumerGroup.source`).
     """
 
-    __slots__ = ("_partition",)
+    __slots__ = ("_copy", "_partition", "_place")
 
     _partition: bytes
+    # In an elastic group: the place of the message's source, and its sequence there.
+    _copy: tuple[Place, int] | None
+    # The place of a message that the server may have copied again; otherwise None.
+    _place: Place | None
 
     @property
     def partition(self) -> int:
@@ -27,10 +36,13 @@ class GroupMessage(Message):
 
 def group_message(message: Message) -> GroupMessage:
     """Return a received message as a `GroupMessage`, without the partition in its subject."""
+    if isinstance(message, GroupMessage):
+        return message
     token, _, subject = message._frame[0].partition(b".")
     made = GroupMessage((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
     made._partition = token
+    made._copy = made._place = None
     if hasattr(message, "_told_at"):
         # The time at which the worker has sent `in_progress` while the message waited.
         made._told_at = message._told_at

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
+from js_sync.groups.message import group_message
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import NEVER, Deadline
@@ -100,6 +101,8 @@ class Takeover:
         """Return the next message as it arrives, and note if a delivery before it is missing."""
         message = self._messages._take(deadline)
         if message is not None:
+            # The object that the handler acknowledges, so that `_noted` can forget it afterwards.
+            message = group_message(message)
             seq = message.metadata.consumer_seq
             if seq != self._last_seq + 1:
                 self._gap_at = seq

@@ -385,6 +385,8 @@ class Worker(Runnable):
         if message.is_late and not job.tries:
             # The server redelivers the message, or has redelivered it.
             return None
+        if message._place is not None and self._skips(job):
+            return None
         try:
             call(self._handler, message)
         except WrongHandler:
@@ -394,6 +396,10 @@ class Worker(Runnable):
             return self._outcomes.failed(job, error)
         self._outcomes.succeeded(job)
         return None
+
+    def _skips(self, job: Job) -> bool:
+        """Return whether a message need not be handled any more; acknowledge it then."""
+        return False
 
     def _release(self, job: Job) -> None:
         if self._messages is not None:

@@ -30,7 +30,12 @@ from twinstream.core.connect.connection_events import (
 from twinstream.core.consume.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
 from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
 from twinstream.core.exactly_once.processing import ProcessReport, Reject
-from twinstream.core.groups.reports import JoinDelayed, PartitionsAssigned, PartitionsRevoked
+from twinstream.core.groups.reports import (
+    CopiesSkipped,
+    JoinDelayed,
+    PartitionsAssigned,
+    PartitionsRevoked,
+)
 from twinstream.core.log import events as log_events
 from twinstream.core.log import logger as log
 from twinstream.core.log import table as log_table
@@ -108,6 +113,7 @@ SAMPLES: tuple[object, ...] = (
     PartitionsRevoked("S", "g", "m", (0, 1), "the members changed"),
     JoinDelayed("S", "g", "m", RequestTimeout("late"), 0.1, True),
     JoinDelayed("S", "g", "m", RequestTimeout("late"), 0.1, False),
+    CopiesSkipped("S", "g", "m", 10),
     OutboxReport(error=BadArgument("no"), event=EVENT, refused=True),
     OutboxReport(error=RequestTimeout("late")),
     OutboxReport(error=RequestTimeout("late"), event=EVENT),

@@ -49,6 +49,12 @@ _MEMBER: Final = (
     " P.CONSUMER.UNPIN.{consumer} P.CONSUMER.DELETE.{consumer} $JS.ACK.{consumer}.>"
 )
 
+# The positions that the worker of an elastic group stores.
+_FLOORS: Final = (
+    " P.STREAM.INFO.{stream}-{group} P.STREAM.INFO.{stream}"
+    " K.elastic-consumer-groups.floors/{stream}.{group}.*"
+)
+
 
 def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern, ...]:
     """Return the table entries of one `kind` of consumer groups.
@@ -74,7 +80,11 @@ def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern
             f"{_CONFIG} P.CONSUMER.LIST.{source}",
         ),
         (f"{kind}_group.step_down", "stream group member", "P.CONSUMER.UNPIN.{consumer}"),
-        (f"{kind}_group.worker", "stream group member", f"{key} {_CONFIG} {_MEMBER}"),
+        (
+            f"{kind}_group.worker",
+            "stream group member",
+            f"{key} {_CONFIG} {_MEMBER}{_FLOORS if kind == 'elastic' else ''}",
+        ),
     )
     return tuple(
         Pattern(name, takes, needs.replace("{kind}", kind).replace("{consumer}", consumer))

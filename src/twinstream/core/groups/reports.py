@@ -5,7 +5,7 @@ from __future__ import annotations
 from twinstream.core.consume.reports import WorkReport
 from twinstream.models.records import frozen
 
-__all__ = ["GroupReport", "JoinDelayed", "PartitionsAssigned", "PartitionsRevoked"]
+__all__ = ["CopiesSkipped", "GroupReport", "JoinDelayed", "PartitionsAssigned", "PartitionsRevoked"]
 
 
 @frozen
@@ -52,5 +52,18 @@ class JoinDelayed:
     is_usual: bool
 
 
-GroupReport = WorkReport | PartitionsAssigned | PartitionsRevoked | JoinDelayed
+@frozen
+class CopiesSkipped:
+    """Reported when messages were acknowledged without handling: the group has processed them.
+
+    The server had copied these `count` messages into the stream of the group again.
+    """
+
+    stream: str
+    group: str
+    member: str
+    count: int
+
+
+GroupReport = WorkReport | PartitionsAssigned | PartitionsRevoked | JoinDelayed | CopiesSkipped
 """The reports that a `GroupWorker` passes to its `on_report`."""

@@ -306,6 +306,13 @@ ROWS: Final = (
         limit="record",
         same=_error,
     ),
+    Row(
+        "CopiesSkipped",
+        "groups",
+        WARNING,
+        "member %(member)s of consumer group %(group)s acknowledged %(count)d messages without"
+        " handling: the server had copied them again",
+    ),
     # ---- dead letters
     Row(
         "DeadLettered",
