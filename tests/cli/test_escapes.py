@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from tests.cli.output import Run
+from twinstream.cli.confirm import sure
 from twinstream.cli.escapes import harmless, json_line
+from twinstream.cli.failures import Failure
 from twinstream.cli.screen import notes, progress, results
 from twinstream.testing import FakePeer, FakeServer
 
@@ -89,6 +92,17 @@ def test_problems_of_files_are_escaped(run: Run, tmp_path: Path, form: tuple[str
         assert shown.exit_code == 1
         assert "subj" in shown.output
         assert is_harmless(shown.output)
+
+
+def test_questions_are_escaped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(Failure, match="not answered"):
+        sure(f"Cancel {EVERY}?", yes=False)
+    asked = capsys.readouterr().err
+    assert asked.startswith("Cancel ")
+    assert is_harmless(asked)
 
 
 def test_wrong_usage_is_escaped(run: Run, tmp_path: Path) -> None:

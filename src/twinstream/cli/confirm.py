@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from twinstream.cli.escapes import harmless
 from twinstream.cli.failures import JSON_ASKED, Failure
 
 
@@ -29,12 +30,13 @@ yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, hel
 def sure(question: str, *, yes: bool) -> None:
     """Ask the question on standard error. Return at once if ``yes`` is true.
 
+    The question may contain text from servers and other clients, so it is escaped.
     If the user does not confirm, or standard input has ended, the command ends with exit code 1.
     """
     if yes:
         return
     try:
-        click.confirm(question, abort=True, err=True)
+        click.confirm(harmless(question), abort=True, err=True)
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
