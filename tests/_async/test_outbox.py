@@ -286,6 +286,54 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
 
 
+DAMAGE = {
+    "headers": ["no JSON", "1", '{"A": "b"}', '["A"]', '[["A", 1]]', "[" * 5000, b"\xff"],
+    "subject": [b"\xff"],
+    "id": [b"other"],
+    "data": ["text", 5],
+}
+
+
+@BY
+@pytest.mark.parametrize(
+    ("column", "value"), [(column, value) for column in DAMAGE for value in DAMAGE[column]]
+)
+async def test_a_damaged_event_is_refused_and_the_rest_is_stored(
+    opened, name, path, by, column, value
+):
+    async with opened() as jet:
+        stream = await made(jet, name)
+        outbox = added(path, [f"{name}.{place}" for place in "abc"])
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute(f"UPDATE outbox SET {column} = ? WHERE number = 2", (value,))
+        reports = []
+        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
+        assert await relay.drain(60) == 2
+        assert [message.subject[-1] for message in await stored(stream)] == ["a", "c"]
+        [(event, reason)] = outbox.refused()
+        assert event.number == 2
+        assert [(report.event.number, report.refused) for report in reports] == [(2, True)]
+        assert "row 2 of the outbox is damaged" in reason
+        outbox.drop(2)
+        assert outbox.waiting() == 0
+
+
+@BY
+async def test_text_that_is_not_utf_8_is_damage(opened, name, path, by):
+    async with opened() as jet:
+        await made(jet, name)
+        outbox = added(path, [f"{name}.a", f"{name}.b", f"{name}.c"])
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE outbox SET key = CAST(x'ff' AS TEXT) WHERE number != 2")
+            db.execute("UPDATE outbox SET id = CAST(x'ff' AS TEXT) WHERE number = 1")
+        relay = jet.outbox(outbox, stream=name, by=by, on_report=str)
+        # The third event has the key of the damaged one.
+        assert await relay.drain(60) == 1
+        assert [event.number for event, _ in outbox.refused()] == [1]
+        outbox.drop(1)
+        assert await relay.drain(60) == 1
+
+
 @BY
 async def test_denied_subjects_do_not_keep_off_what_is_behind_them(
     server_factory, name, path, by, tuned

@@ -327,8 +327,7 @@ class OutboxRelay(Owned, WorksBeside):
                 await self._finish(done)
                 await self._look_again(self._window)
                 return False, trouble
-            requests = [event.request(self._stream) for event in wave]
-            results = await self._writer.write(requests)
+            results = await self._written(wave)
             for event, result in zip(wave, results, strict=True):
                 if isinstance(result, Stored):
                     done.append(event.number)
@@ -341,6 +340,12 @@ class OutboxRelay(Owned, WorksBeside):
                 done = []
         await self._finish(done)
         return True, trouble
+
+    async def _written(self, wave: list[OutboxEvent]) -> list[Written]:
+        """Write events, and return the outcome of each. Damaged events are not written."""
+        requests = [event.request(self._stream) for event in wave if not event.damage]
+        results = iter(await self._writer.write(requests))
+        return [BadArgument(event.damage) if event.damage else next(results) for event in wave]
 
     async def _look_again(self, window: OutboxWindow) -> None:
         before = window.found

@@ -328,8 +328,7 @@ class OutboxRelay(Owned, WorksBeside):
                 self._finish(done)
                 self._look_again(self._window)
                 return False, trouble
-            requests = [event.request(self._stream) for event in wave]
-            results = self._writer.write(requests)
+            results = self._written(wave)
             for event, result in zip(wave, results, strict=True):
                 if isinstance(result, Stored):
                     done.append(event.number)
@@ -342,6 +341,12 @@ class OutboxRelay(Owned, WorksBeside):
                 done = []
         self._finish(done)
         return True, trouble
+
+    def _written(self, wave: list[OutboxEvent]) -> list[Written]:
+        """Write events, and return the outcome of each. Damaged events are not written."""
+        requests = [event.request(self._stream) for event in wave if not event.damage]
+        results = iter(self._writer.write(requests))
+        return [BadArgument(event.damage) if event.damage else next(results) for event in wave]
 
     def _look_again(self, window: OutboxWindow) -> None:
         before = window.found

@@ -9,7 +9,7 @@ import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Final
+from typing import Final, cast
 
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.core.publish.request import (
@@ -18,7 +18,9 @@ from twinstream.core.publish.request import (
     check_data,
     publish_headers,
 )
+from twinstream.core.wire.header_text import valid
 from twinstream.core.wire.headers import HeaderValues, header_pairs
+from twinstream.core.wire.response import read_json
 from twinstream.core.wire.subjects import check_subject
 from twinstream.disk.safe_files import make_private
 from twinstream.errors import BadArgument
@@ -147,6 +149,7 @@ class SqliteOutbox:
         make_private(self._path)
         # Calls of the relay may run in different threads, but only one at a time.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
+        db.text_factory = _decoded
         try:
             with db:
                 self.create(db)
@@ -236,10 +239,48 @@ class SqliteOutbox:
 
 
 _COLUMNS: Final = "number, id, subject, data, headers, key"
-_Row = tuple[int, str, str, bytes, str | None, str | None]
+_Row = tuple[int, object, object, object, object, object]
 
 
 def _event(row: _Row) -> OutboxEvent:
+    """Return the event in a row, with its `damage` if another program has written the row."""
     number, id, subject, data, headers, key = row
-    pairs = tuple((name, value) for name, value in json.loads(headers)) if headers else ()
-    return OutboxEvent(number=number, id=id, subject=subject, data=data, headers=pairs, key=key)
+    pairs: tuple[tuple[str, str], ...] = ()
+    damage = ""
+    try:
+        for name, value in (("id", id), ("subject", subject)):
+            if not isinstance(value, str) or valid(value) != value:
+                raise ValueError(f"its {name} is not text")
+        if not isinstance(data, bytes):
+            raise ValueError("its data is not bytes")
+        pairs = _pairs(headers)
+    except ValueError as error:
+        damage = f"row {number} of the outbox is damaged: {error}"
+    return OutboxEvent(
+        number=number,
+        id=str(id),
+        subject=str(subject),
+        data=data if isinstance(data, bytes) else b"",
+        headers=pairs,
+        key=None if key is None else str(key),
+        damage=damage,
+    )
+
+
+def _pairs(headers: object) -> tuple[tuple[str, str], ...]:
+    if not headers:
+        return ()
+    loaded = read_json(headers) if isinstance(headers, str | bytes) else None
+    found: list[tuple[str, str]] = []
+    for pair in cast("list[object]", loaded) if isinstance(loaded, list) else [None]:
+        match pair:
+            case [str(name), str(value)]:
+                found.append((name, value))
+            case _:
+                raise ValueError("its headers are not a list of names and values")
+    return tuple(found)
+
+
+def _decoded(text: bytes) -> str:
+    # SQLite stores any bytes as text.
+    return text.decode("utf-8", "surrogateescape")

@@ -86,6 +86,8 @@ class OutboxEvent:
     data: bytes
     headers: tuple[tuple[str, str], ...] = ()
     key: str | None = None
+    damage: str = ""
+    """The reason why the event in the outbox cannot be read, else empty. The relay refuses it."""
 
     def request(self, stream: str) -> PublishRequest:
         """Return the event as a message to publish to `stream`."""
