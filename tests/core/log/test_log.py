@@ -117,6 +117,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.ContentKept("a.txt", "FILES", "NUID", "object 'b' has the same content"),
     log_events.ContentLeft("a.txt", "FILES", "NUID", RequestTimeout("late")),
     log_events.Restored("S", 10, 0.5),
+    log_events.MarkersSkipped("B", 2),
     happenings.Started("orders", 5, 6),
     happenings.Landed("orders", batch(2)),
     happenings.Landed("orders", batch(0)),

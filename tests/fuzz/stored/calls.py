@@ -643,6 +643,7 @@ COMMANDS: Final[dict[str, Call]] = {
             (),
             _a_marker,
         ),
+        ("entries", ("kv", "purge", "B", "--all", "--yes"), ("KV_B",), ("$KV.B.>",), _a_marker),
         ("schedules", ("schedule", "ls", "S"), ("S",)),
         ("schedules", ("schedule", "show", "S", "S.sched.a"), ("S",)),
         ("schedules", ("schedule", "cancel", "S", "S.sched.a"), ("S",), _DELETES_S),

@@ -13,6 +13,7 @@ __all__ = [
     "DeadLettered",
     "Elected",
     "LeaseWasLost",
+    "MarkersSkipped",
     "MessageNotRead",
     "NoDeadLetter",
     "PullSent",
@@ -173,6 +174,14 @@ class ContentLeft:
     bucket: str
     nuid: str
     error: BaseException
+
+
+@frozen
+class MarkersSkipped:
+    """Logged when markers of a bucket were not removed, because their keys are no valid ones."""
+
+    bucket: str
+    count: int
 
 
 @frozen

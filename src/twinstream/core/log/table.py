@@ -370,6 +370,14 @@ ROWS: Final = (
         "bucket %(bucket)s: the content that object %(name)s had before remains, sweep() removes"
         " it: %(error)s",
     ),
+    # ---- key-value buckets
+    Row(
+        "MarkersSkipped",
+        "kv",
+        WARNING,
+        "bucket %(bucket)s: markers are kept (%(count)d), because their keys have a wildcard or are"
+        " not UTF-8",
+    ),
     # ---- the Spark pipeline
     Row(
         "Started",
