@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from random import Random
 from typing import Any, Final
@@ -274,17 +274,22 @@ class Grammar:
             return b"[" * depth + b"]" * depth
         return json.dumps(document).encode("utf-8", "surrogatepass")
 
-    def changed(self, document: dict[str, Any], values: Sequence[Any] = VALUES) -> dict[str, Any]:
-        """Return a document in which a member has another value, or is gone."""
+    def changed(
+        self, document: dict[str, Any], value: Callable[[object], Any] | None = None
+    ) -> dict[str, Any]:
+        """Return a document in which a member has another value, or is gone.
+
+        `value` returns the other value; by default it is one of `VALUES`.
+        """
         found = dict(document)
         name = self.random.choice(list(found))
         inner = found[name]
         if isinstance(inner, dict) and inner and self.random.random() < 0.7:
-            found[name] = self.changed(inner, values)
+            found[name] = self.changed(inner, value)
         elif self.random.random() < 0.2:
             del found[name]
         else:
-            found[name] = self.random.choice(values)
+            found[name] = self.random.choice(VALUES) if value is None else value(inner)
         return found
 
     # ---- mutations

@@ -120,15 +120,28 @@ _TEXTS: Final = (
     "1h",
     *VICTIM_NAMES,
 )
+# What steers terminals, calls and logs is tried more often than the rest.
+_SHARP: Final = (
+    "$JS.API.STREAM.DELETE.VICTIM",
+    "VICTIM.a",
+    ">",
+    "*",
+    "a\r\nNats-Rollup: all",
+    "\x1b[2J\x1b]0;x\x07",
+    "\udcff",
+    *VICTIM_NAMES,
+)
+_ODD_NUMBERS: Final = (
+    *(0, -1, 1, 3, 65_536, 65_537, 131_000_000),
+    *(2**31, 2**53, 2**63 - 1, 2**63, 2**64, 10**308, 10**400, -(10**30)),
+    *(1.5, float("nan"), float("inf")),
+)
 _ODD_VALUES: Final[tuple[Any, ...]] = (
     *VALUES,
     *_TEXTS,
-    10**308,
-    -(10**30),
-    65_536,
-    65_537,
-    131_000_000,
-    2**31,
+    *_ODD_NUMBERS,
+    [f"S.{number}.*" for number in range(300)],
+    [{"filter": f"S.{number}.*"} for number in range(300)],
     [1, 2, 3],
     ["a"] * 2000,
     [{"member": "m", "partitions": [0]}],
@@ -382,7 +395,16 @@ class Mutator:
 
     def text(self) -> str:
         """Return an odd text."""
-        return self.random.choice(_TEXTS)
+        return self.random.choice(_SHARP if self.random.random() < 0.4 else _TEXTS)
+
+    def value(self, before: object) -> Any:
+        """Return an odd value for a member, often of the type that it had."""
+        kind = self.random.randrange(3)
+        if kind == 0 and isinstance(before, int):
+            return self.random.choice(_ODD_NUMBERS)
+        if kind == 0 and isinstance(before, str):
+            return self.text()
+        return self.random.choice(_ODD_VALUES)
 
     def _mutated(self, message: Message) -> Message:
         match self.random.randrange(10):
@@ -449,7 +471,7 @@ class Mutator:
             return self.grammar.mutated(data)
         if not isinstance(document, dict) or not document:
             return self._dumped(random.choice(_ODD_VALUES))
-        return self._dumped(self.grammar.changed(document, _ODD_VALUES))
+        return self._dumped(self.grammar.changed(document, self.value))
 
     def _dumped(self, document: object) -> bytes:
         as_ascii = self.random.random() < 0.5
