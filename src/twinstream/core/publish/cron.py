@@ -34,6 +34,7 @@ WORDS: Final = {
 """The predefined words and their patterns."""
 
 _NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_LONGEST_NUMBER: Final = 100
 # One field of a pattern. U+001C to U+001F are white space for Python, but not for Go.
 _WORD: Final = re.compile(r"[\S\x1c-\x1f]+")
 _MINUTE: Final = 60
@@ -252,8 +253,9 @@ def _number(text: str, field: _Field, pattern: str) -> int:
 
 
 def _integer(text: str, field: _Field, pattern: str) -> int:
-    if not _NUMBER.fullmatch(text):
-        raise _fault(pattern, field, f"{text!r} is not a number" + _or_a_name(field))
+    # Python does not convert numbers of thousands of digits.
+    if not _NUMBER.fullmatch(text) or len(text) > _LONGEST_NUMBER:
+        raise _fault(pattern, field, f"{text!r:.60} is not a number" + _or_a_name(field))
     return int(text)
 
 
@@ -262,4 +264,4 @@ def _or_a_name(field: _Field) -> str:
 
 
 def _fault(pattern: str, field: _Field, what: str) -> BadArgument:
-    return BadArgument(f"cron {pattern!r}, {field.name}: {what}")
+    return BadArgument(f"cron {pattern!r:.400}, {field.name}: {what}")
