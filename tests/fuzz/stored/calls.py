@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -316,6 +317,8 @@ class Call:
     """What it may ask for besides: filters of subjects."""
     purges: Callable[[dict[str, Any]], bool] = field(default=lambda body: False)
     """Whether it may purge so."""
+    follows: bool = False
+    """Whether it follows a link to an object of any store, which its caller may read."""
 
 
 def _tried(work: Callable[[], object]) -> None:
@@ -556,8 +559,7 @@ CALLS: Final[dict[str, Call]] = {
     "work": Call("messages", _work, _DEAD, ("dead.S.>",)),
     "list objects": Call("objects", _list_objects, ("OBJ_B",)),
     "watch objects": Call("objects", _watch_objects, ("OBJ_B",)),
-    # A link is followed to its target, which the caller may read.
-    "get an object": Call("objects", _get_object, ("OBJ_B", "OBJ_OTHER")),
+    "get an object": Call("objects", _get_object, ("OBJ_B",), follows=True),
     "get another": Call("objects", _get_kept, ("OBJ_B",)),
     "delete an object": Call(
         "objects", _delete_object, ("OBJ_B",), (info_subject("a"),), _own_content
@@ -605,7 +607,8 @@ def _command(*arguments: str) -> Callable[[Any, Mutator], object]:
     return lambda command, _: command.run(arguments)
 
 
-_OBJECT: Final = ("OBJ_B", "OBJ_OTHER")
+_OBJECT: Final = ("OBJ_B",)
+_FOLLOWS: Final = ((), lambda body: False, True)
 _REPLAYS: Final = ("S.>", *_DELETES_DEAD, "$JS.API.STREAM.MSG.DELETE.S")
 
 COMMANDS: Final[dict[str, Call]] = {
@@ -621,7 +624,7 @@ COMMANDS: Final[dict[str, Call]] = {
         ("objects", ("object", "ls", "B", "--deleted"), _OBJECT),
         ("objects", ("object", "ls", "B", "--json"), _OBJECT),
         ("objects", ("object", "info", "B", "a"), _OBJECT),
-        ("objects", ("object", "get", "B", "a", "-O", "-"), _OBJECT),
+        ("objects", ("object", "get", "B", "a", "-O", "-"), _OBJECT, *_FOLLOWS),
         ("objects", ("object", "watch", "B", "-n", "1"), _OBJECT),
         (
             "objects",
@@ -673,6 +676,12 @@ _READS: Final = (
 )
 
 
+_OF_A_STORE: Final = re.compile(
+    r"\$JS\.(API\.(STREAM\.INFO|STREAM\.MSG\.GET|DIRECT\.GET"
+    r"|CONSUMER\.(CREATE|DELETE|INFO|MSG\.NEXT))|ACK)\.OBJ_[A-Za-z0-9_-]+(\..*)?"
+)
+
+
 def broken_rule(call: Call, asked: Iterable[Asked], streams: Mapping[str, Stream]) -> str:
     """Return what a call did that it must not do, empty if there is nothing."""
     reads = [pattern.format(each) for each in call.reads for pattern in _READS]
@@ -685,6 +694,7 @@ def broken_rule(call: Call, asked: Iterable[Asked], streams: Mapping[str, Stream
             allowed = own and call.purges(body)
         else:
             allowed = any(covers(one, each.subject) for one in (*reads, *call.writes))
+            allowed = allowed or (call.follows and bool(_OF_A_STORE.fullmatch(each.subject)))
         if not allowed:
             return f"asked for {each!r:.500}"
     return _harmed(streams)
