@@ -38,10 +38,10 @@ SCENARIOS ?= tests/_async tests/_sync
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions flaky fuzz fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions flaky fuzz fuzz-configs fuzz-wire goldens build lock format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## make .venv with the pinned packages (the other targets do this first)
 
@@ -144,7 +144,10 @@ versions: setup ## the scenarios of both twins on each older server that is supp
 	TWINSTREAM_SERVER=$$version $(BIN)/python -m pytest -q tests/_async tests/_sync $(ARGS) || exit 1; \
 	done
 
-fuzz: setup ## compare validation with real servers of four versions on random configurations
+fuzz: setup ## feed mutated stored data to all that reads it; ARGS="--seconds 600"
+	$(BIN)/python -m tests.fuzz.stored $(ARGS)
+
+fuzz-configs: setup ## compare validation with real servers of four versions on random configurations
 	$(BIN)/python tests/models/differential.py $(ARGS)
 
 fuzz-wire: setup ## feed mutated bytes to the parser and to both clients; ARGS="--seconds 600"

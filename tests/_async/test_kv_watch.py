@@ -13,7 +13,7 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.conftest import VERSION
-from tests.inside import api_of
+from tests.inside import api_of, session_of
 from twinstream.models import KeyValueConfig
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -384,6 +384,22 @@ async def test_markers_are_dropped_and_newer_values_stay(opened, name):
         assert (done.removed, done.kept) == (0, 1)
         assert [summary(each) for each in await made.history("kept")] == [("kept", "delete", None)]
         assert await consumers(made) == []
+
+
+@pytest.mark.parametrize("key", [b">", b"*", b"a.>", b"a.*", b"\xff"])
+async def test_a_marker_whose_key_matches_others_removes_nothing(server, name, key):
+    # A server stores a message that is published to the subject of a filter.
+    async with js.connect(server.url) as connection:
+        made = await bucket(connection.jetstream(timeout=20), name)
+        for each in ("b", "a.b", "gone"):
+            await made.put(each, b"1")
+        await made.delete("gone")
+        marker = b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n"
+        await session_of(connection).send(f"$KV.{name}.".encode() + key, b"", marker, b"")
+        await connection.flush()
+        done = await made.purge_deletes(older_than=0)
+        assert (done.removed, done.kept, done.skipped) == (1, 0, 1)
+        assert await listed(made.keys()) == ["a.b", "b"]
 
 
 async def test_markers_of_a_bucket_that_was_re_created_remove_nothing(opened, name):

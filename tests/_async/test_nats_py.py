@@ -147,6 +147,26 @@ async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
             await connected.close()
 
 
+@pytest.mark.parametrize("headers", [{"A": "\udcff"}, {"A(": "b"}])
+async def test_a_message_that_nats_py_cannot_send_is_an_error_of_this_package(
+    server, name, headers
+):
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10)
+        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.BadArgument, match="nats-py cannot send"):
+            await jet.publish(name, b"tea", headers=headers)
+        # Each message of several has its own outcome.
+        requests = [js.PublishRequest(name, b"1", headers=headers), js.PublishRequest(name, b"2")]
+        async with jet.publish_many(requests) as outcomes:
+            failure, ack = [outcome async for outcome in outcomes]
+            assert isinstance(failure.error, js.BadArgument)
+        assert ack.stream == name
+    finally:
+        await connected.close()
+
+
 @pytest.mark.parametrize("error", [js.ConnectionLost, js.ConnectionClosed])
 async def test_waiter_for_a_response_is_notified_of_a_lost_connection(error):
     """The error is not a timeout: the deadline has not passed."""

@@ -14,7 +14,7 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests.conftest import VERSION
-from tests.inside import api_of
+from tests.inside import api_of, session_of
 from twinstream.models import KeyValueConfig
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -385,6 +385,22 @@ def test_markers_are_dropped_and_newer_values_stay(opened, name):
         assert (done.removed, done.kept) == (0, 1)
         assert [summary(each) for each in made.history("kept")] == [("kept", "delete", None)]
         assert consumers(made) == []
+
+
+@pytest.mark.parametrize("key", [b">", b"*", b"a.>", b"a.*", b"\xff"])
+def test_a_marker_whose_key_matches_others_removes_nothing(server, name, key):
+    # A server stores a message that is published to the subject of a filter.
+    with js.connect(server.url) as connection:
+        made = bucket(connection.jetstream(timeout=20), name)
+        for each in ("b", "a.b", "gone"):
+            made.put(each, b"1")
+        made.delete("gone")
+        marker = b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n"
+        session_of(connection).send(f"$KV.{name}.".encode() + key, b"", marker, b"")
+        connection.flush()
+        done = made.purge_deletes(older_than=0)
+        assert (done.removed, done.kept, done.skipped) == (1, 0, 1)
+        assert listed(made.keys()) == ["a.b", "b"]
 
 
 def test_markers_of_a_bucket_that_was_re_created_remove_nothing(opened, name):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
 from tests.cli.output import Run
+from twinstream.cli.confirm import sure
 from twinstream.cli.escapes import harmless, json_line
 from twinstream.cli.screen import notes, progress, results
 from twinstream.testing import FakePeer, FakeServer
@@ -89,6 +92,16 @@ def test_problems_of_files_are_escaped(run: Run, tmp_path: Path, form: tuple[str
         assert shown.exit_code == 1
         assert "subj" in shown.output
         assert is_harmless(shown.output)
+
+
+def test_questions_are_escaped() -> None:
+    @click.command()
+    def ask() -> None:
+        sure(f"Cancel {EVERY}?", yes=False)
+
+    asked = CliRunner().invoke(ask)
+    assert "Cancel " in asked.output
+    assert is_harmless(asked.output)
 
 
 def test_wrong_usage_is_escaped(run: Run, tmp_path: Path) -> None:

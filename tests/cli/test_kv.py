@@ -8,7 +8,9 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.inside import session_of
 from twinstream.models import KeyValueConfig
+from twinstream.testing import NatsServer
 
 _numbers = itertools.count(1)
 
@@ -115,6 +117,24 @@ def test_a_watch(run: Run, bucket: str) -> None:
     lines = json_lines(run("kv", "watch", bucket, "--revision", "3", "-n", "1", "--json"))
     assert [line["revision"] for line in lines] == [3]
     assert "put b: 1" in run("kv", "watch", bucket, "b", "-n", "1").stdout
+
+
+def test_keys_that_match_others_are_left_alone(run: Run, bucket: str, server: NatsServer) -> None:
+    with js_sync.connect(server.url) as nc:
+        nc.publish(f"$KV.{bucket}.a", b"1")
+        for headers in (b"", b"NATS/1.0\r\nKV-Operation: DEL\r\n\r\n"):
+            subject = f"$KV.{bucket}.{'>' if headers else '*'}"
+            session_of(nc).send(subject.encode(), b"", headers, b"")
+        nc.flush()
+    compacted = run("kv", "compact", bucket, "--yes", "--older-than", "1ms")
+    assert compacted.exit_code == 0
+    assert "1 have an invalid key" in compacted.stdout
+    (line,) = json_lines(run("kv", "compact", bucket, "--yes", "--json"))
+    assert line["skipped"] == 1
+    purged = run("kv", "purge", bucket, "--all", "--yes")
+    assert purged.exit_code == 1
+    assert purged.stdout == f"purged 1 key of {bucket}\n"
+    assert "1 key cannot be purged" in purged.stderr
 
 
 def test_purges(run: Run, bucket: str, jet: js_sync.JetStream) -> None:

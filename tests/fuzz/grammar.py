@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from random import Random
 from typing import Any, Final
 
@@ -174,8 +175,11 @@ class Grammar:
 
     def __init__(self, seed: int) -> None:
         self.random: Final = Random(seed)
-        # Most inputs are put together from these, which is much faster than making each frame.
-        self._pool: Final = [self.frame() for _ in range(3000)]
+
+    @cached_property
+    def _pool(self) -> list[bytes]:
+        """Frames from which most inputs are put together: much faster than making each."""
+        return [self.frame() for _ in range(3000)]
 
     def stream(self) -> bytes:
         """Return some frames in a row, mutated more often than not."""
@@ -264,22 +268,28 @@ class Grammar:
     def json(self, document: dict[str, Any]) -> bytes:
         """Return a document as JSON; in half of them a member has another value, or is gone."""
         if self.random.random() < 0.5:
-            document = self._changed(document)
+            document = self.changed(document)
         if self.random.random() < 0.02:
             depth = self.random.choice((50, 5000))
             return b"[" * depth + b"]" * depth
         return json.dumps(document).encode("utf-8", "surrogatepass")
 
-    def _changed(self, document: dict[str, Any]) -> dict[str, Any]:
+    def changed(
+        self, document: dict[str, Any], value: Callable[[object], Any] | None = None
+    ) -> dict[str, Any]:
+        """Return a document in which a member has another value, or is gone.
+
+        `value` returns the other value; by default it is one of `VALUES`.
+        """
         found = dict(document)
         name = self.random.choice(list(found))
         inner = found[name]
         if isinstance(inner, dict) and inner and self.random.random() < 0.7:
-            found[name] = self._changed(inner)
+            found[name] = self.changed(inner, value)
         elif self.random.random() < 0.2:
             del found[name]
         else:
-            found[name] = self.random.choice(VALUES)
+            found[name] = self.random.choice(VALUES) if value is None else value(inner)
         return found
 
     # ---- mutations

@@ -126,6 +126,7 @@ class NatsPyTransport:
         self._replies: Final = Replies(self, on_call)
         self.ask: Final = self._replies.ask
         self._ended: Final = _ended()
+        self._refused: Final = _refused()
 
     def _reconnects(self) -> int:
         return int(self._client.stats["reconnects"])
@@ -205,7 +206,11 @@ class NatsPyTransport:
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish a message, whose parts are already checked and encoded."""
+        """Publish a message, whose parts are already checked and encoded.
+
+        Raises `BadArgument` for a message that only a connection of this package can send, such as
+        one with headers that are not UTF-8.
+        """
         await self.ready(Deadline.after(self._timeout))
         check_size(subject, len(headers) + len(payload), self._client.max_payload)
         lines = _Lines(Headers.parse(headers).pairs) if headers else None
@@ -213,6 +218,9 @@ class NatsPyTransport:
             await self._client.publish(subject.decode(), payload, reply.decode(), lines)
         except self._ended as error:
             raise self.closed_error() from error
+        except self._refused as error:
+            shown = subject.decode(errors="backslashreplace")
+            raise BadArgument(f"{shown}: nats-py cannot send the message: {error}") from error
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
@@ -351,6 +359,16 @@ def _ended() -> tuple[type[Exception], ...]:
     from nats.errors import ConnectionClosedError, ConnectionDrainingError
 
     return ConnectionClosedError, ConnectionDrainingError
+
+
+def _refused() -> tuple[type[Exception], ...]:
+    """Return the exception classes that nats-py raises for a message that it cannot send."""
+    # Imported in the function, because nats-py is an optional dependency.
+    from nats import errors
+
+    # Older releases do not check the names of headers.
+    named = getattr(errors, "BadHeaderError", UnicodeError)
+    return UnicodeError, errors.BadSubjectError, named
 
 
 async def _drain(subscription: Subscription) -> None:

@@ -7,7 +7,7 @@ import math
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from attrs import frozen
 
@@ -20,16 +20,22 @@ from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
 from twinstream.core.kv.errors import KeyNotFound, raise_for_bucket
+from twinstream.core.log.events import MarkersSkipped
+from twinstream.core.log.logger import Log
 from twinstream.core.read.read_request import snapshot_request
 from twinstream.core.read.snapshot import Latest
+from twinstream.core.wire.header_text import valid
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
-from twinstream.errors import StreamNotFound, TwinstreamError
+from twinstream.core.wire.subjects import check_subject
+from twinstream.errors import BadArgument, StreamNotFound, TwinstreamError
 from twinstream.models import StreamInfo, Timestamp
 
 __all__ = ["PurgedMarkers", "entries_of", "history_of", "keys_of", "purge_markers"]
 
 V = TypeVar("V")
+
+_LOG: Final = Log("kv")
 
 
 def keys_of(
@@ -131,6 +137,12 @@ class PurgedMarkers:
     """The number of keys whose markers and older revisions were removed."""
     kept: int
     """The number of keys whose marker was kept as too young. Their older revisions were removed."""
+    skipped: int = 0
+    """The number of markers that were kept because of their keys.
+
+    Another client has stored them under subjects with a wildcard, or that are not UTF-8. To remove
+    such a marker could remove other keys.
+    """
 
 
 def _is_value(frame: Frame) -> bool:
@@ -166,8 +178,11 @@ def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMa
         # The age is computed with the server's clock, because the markers have the server's time.
         now = Timestamp.of(info.ts or datetime.now(UTC)).ns
         limit = -1 if math.isinf(age) else now - round(age * 1e9)
-        removed = kept = 0
+        removed = kept = skipped = 0
         for subject, revision, created in markers:
+            if not _is_of_one_key(subject):
+                skipped += 1
+                continue
             is_old = created <= limit
             # Remove the revisions before the marker, and the marker if it is old. A value that was
             # written after the marker has a higher revision, so it is kept.
@@ -176,7 +191,21 @@ def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMa
             removed, kept = removed + is_old, kept + (not is_old)
     except StreamNotFound as error:
         raise_for_bucket(place.bucket, error)
-    return PurgedMarkers(removed, kept)
+    if skipped:
+        _LOG(MarkersSkipped(place.bucket, skipped))
+    return PurgedMarkers(removed, kept, skipped)
+
+
+def _is_of_one_key(subject: str) -> bool:
+    """Return whether a purge of a stored subject removes only its messages.
+
+    A server stores messages under subjects such as `$KV.B.>`, which a purge takes for a filter.
+    """
+    try:
+        check_subject(subject)
+    except BadArgument:
+        return False
+    return valid(subject) == subject
 
 
 def _markers_of(place: Place, timeout: float) -> tuple[list[tuple[str, int, int]], StreamInfo]:

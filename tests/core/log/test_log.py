@@ -124,6 +124,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.ContentLeft("a.txt", "FILES", "NUID", RequestTimeout("late")),
     log_events.ObjectUnreadable("a.txt", "FILES", 7, "the size is -1"),
     log_events.Restored("S", 10, 0.5),
+    log_events.MarkersSkipped("B", 2),
     happenings.Started("orders", 5, 6),
     happenings.Landed("orders", batch(2)),
     happenings.Landed("orders", batch(0)),

@@ -72,6 +72,8 @@ def test_patterns_fire(pattern: str, wanted: list[str]) -> None:
         ("*/x * * * * *", "'x' is not a number"),
         ("x * * * * *", "not a number"),
         ("1_0 * * * * *", "not a number"),
+        (f"{'9' * 5000} * * * * *", "not a number"),
+        (f"*/{'9' * 5000} * * * * *", "not a number"),
         ("-1 * * * * *", "not a number"),
         ("* * * * maybe *", "one of jan, feb"),
         (", * * * * *", "allows nothing"),

@@ -255,8 +255,11 @@ def compact(target: Target, bucket: str, older_than: float, yes: bool, as_json: 
         sure(f"Remove the markers of deleted keys from {bucket}?", yes=yes)
         done = found.purge_deletes(older_than=older_than)
     if as_json:
-        print_json({"bucket": bucket, "removed": done.removed, "kept": done.kept})
+        numbers = {"removed": done.removed, "kept": done.kept, "skipped": done.skipped}
+        print_json({"bucket": bucket, **numbers})
     else:
+        odd = f", {done.skipped:,} have an invalid key" if done.skipped else ""
         print_text(
             f"removed {counted(done.removed, 'marker')} from {bucket}, {done.kept:,} are too young"
+            f"{odd}"
         )

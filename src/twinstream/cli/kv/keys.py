@@ -12,10 +12,11 @@ import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE, Life
+from twinstream.cli.failures import Failure
 from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
-from twinstream.cli.screen import counted, print_json, print_text
+from twinstream.cli.screen import counted, notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import Ttl
 
@@ -177,14 +178,30 @@ def purge(
             _print_revision(bucket, key, found.purge(key, ttl=ttl), as_json)
             return
         sure(f"Purge all keys of {bucket}?", yes=yes)
-        count = 0
-        for each in list(found.keys()):
-            found.purge(each, ttl=ttl)
-            count += 1
+        count, refused = _purge_all(found, ttl)
     if as_json:
-        print_json({"bucket": bucket, "purged": count})
+        print_json({"bucket": bucket, "purged": count, "refused": refused})
     else:
         print_text(f"purged {counted(count, 'key')} of {bucket}")
+    if refused:
+        raise Failure(f"{counted(refused, 'key')} cannot be purged, and stay")
+
+
+def _purge_all(bucket: KeyValue[bytes], ttl: Ttl | None) -> tuple[int, int]:
+    """Purge all keys; return how many were purged, and how many have a key that no call accepts."""
+    from twinstream.core.kv.errors import InvalidKey
+
+    done = refused = 0
+    for key in list(bucket.keys()):
+        try:
+            bucket.purge(key, ttl=ttl)
+        except InvalidKey as error:
+            # Another client has stored it, for example under a subject with a wildcard.
+            notes().print(str(error))
+            refused += 1
+        else:
+            done += 1
+    return done, refused
 
 
 @click.command(short_help="Show the revisions of a key.")

@@ -13,6 +13,7 @@ __all__ = [
     "DeadLettered",
     "Elected",
     "LeaseWasLost",
+    "MarkersSkipped",
     "MessageNotRead",
     "NoDeadLetter",
     "ObjectUnreadable",
@@ -184,6 +185,14 @@ class ObjectUnreadable:
     bucket: str
     seq: int
     error: str
+
+
+@frozen
+class MarkersSkipped:
+    """Logged when markers of a bucket were not removed, because their keys are no valid ones."""
+
+    bucket: str
+    count: int
 
 
 @frozen

@@ -385,6 +385,14 @@ ROWS: Final = (
         limit="record",
         same=lambda event: (event.bucket, event.name, event.seq),
     ),
+    # ---- key-value buckets
+    Row(
+        "MarkersSkipped",
+        "kv",
+        WARNING,
+        "bucket %(bucket)s: markers are kept (%(count)d), because their keys have a wildcard or are"
+        " not UTF-8",
+    ),
     # ---- the Spark pipeline
     Row(
         "Started",
