@@ -17,7 +17,14 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests.inside import api_of
 from twinstream.core.object_store.info import digest_bytes
-from twinstream.models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
+from twinstream.models import (
+    ObjectStoreConfig,
+    Placement,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+    evolve,
+)
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 3 * 1024 * 1024 + 7]
@@ -980,6 +987,41 @@ async def test_a_mirror_is_read_and_not_written(opened, name):
             with pytest.raises(js.BadArgument, match="is a mirror of"):
                 await call()
         assert f"{name}_M" in {each.bucket async for each in jet.object_stores()}
+
+
+async def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
+    def moved(src, dest):
+        return [SubjectTransform(src=f"$O.{src}.>", dest=f"$O.{dest}.>")]
+
+    async with opened() as jet:
+        store = await stored(jet, name)
+        data = os.urandom(300_000)
+        await store.put("a", data)
+        await stored(jet, f"{name}_M", mirror=StreamSource(name=name))
+        await stored(jet, f"{name}_MM", mirror=StreamSource(name=f"{name}_M"))
+        changed = moved(name, f"{name}_T")
+        await stored(jet, f"{name}_T", mirror=StreamSource(name=name, subject_transforms=changed))
+        copied = StreamSource(name=f"OBJ_{name}", subject_transforms=moved(name, f"{name}_C"))
+        await jet.create_stream(StreamConfig(name=f"OBJ_{name}_C", sources=[copied]))
+        for kind in ("M", "MM", "T", "C"):
+            copy = await jet.get_object_store(f"{name}_{kind}")
+
+            async def arrived(copy=copy):
+                return [each.name async for each in copy.list()] == ["a"]
+
+            await eventually(arrived)
+            assert await copy.get_bytes("a") == data
+            with pytest.raises(js.BadArgument, match="can only be read"):
+                await copy.put("b", b"")
+        of_mirror = StreamSource(
+            name=f"OBJ_{name}_M", subject_transforms=moved(f"{name}_M", f"{name}_B")
+        )
+        subjects = [f"$O.{name}_B.C.>", f"$O.{name}_B.M.>"]
+        await jet.create_stream(
+            StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
+        )
+        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+            await jet.get_object_store(f"{name}_B")
 
 
 async def test_a_store_without_direct_gets(opened, name):

@@ -18,7 +18,14 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests.inside import api_of
 from twinstream.core.object_store.info import digest_bytes
-from twinstream.models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
+from twinstream.models import (
+    ObjectStoreConfig,
+    Placement,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+    evolve,
+)
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 3 * 1024 * 1024 + 7]
@@ -981,6 +988,41 @@ def test_a_mirror_is_read_and_not_written(opened, name):
             with pytest.raises(js.BadArgument, match="is a mirror of"):
                 call()
         assert f"{name}_M" in {each.bucket for each in jet.object_stores()}
+
+
+def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
+    def moved(src, dest):
+        return [SubjectTransform(src=f"$O.{src}.>", dest=f"$O.{dest}.>")]
+
+    with opened() as jet:
+        store = stored(jet, name)
+        data = os.urandom(300_000)
+        store.put("a", data)
+        stored(jet, f"{name}_M", mirror=StreamSource(name=name))
+        stored(jet, f"{name}_MM", mirror=StreamSource(name=f"{name}_M"))
+        changed = moved(name, f"{name}_T")
+        stored(jet, f"{name}_T", mirror=StreamSource(name=name, subject_transforms=changed))
+        copied = StreamSource(name=f"OBJ_{name}", subject_transforms=moved(name, f"{name}_C"))
+        jet.create_stream(StreamConfig(name=f"OBJ_{name}_C", sources=[copied]))
+        for kind in ("M", "MM", "T", "C"):
+            copy = jet.get_object_store(f"{name}_{kind}")
+
+            def arrived(copy=copy):
+                return [each.name for each in copy.list()] == ["a"]
+
+            eventually(arrived)
+            assert copy.get_bytes("a") == data
+            with pytest.raises(js.BadArgument, match="can only be read"):
+                copy.put("b", b"")
+        of_mirror = StreamSource(
+            name=f"OBJ_{name}_M", subject_transforms=moved(f"{name}_M", f"{name}_B")
+        )
+        subjects = [f"$O.{name}_B.C.>", f"$O.{name}_B.M.>"]
+        jet.create_stream(
+            StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
+        )
+        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+            jet.get_object_store(f"{name}_B")
 
 
 def test_a_store_without_direct_gets(opened, name):

@@ -119,7 +119,7 @@ class KeyValue(Generic[V]):
 
         api = self._place.api
         changed = await change_bucket(api, self.bucket, edit, api.deadline(timeout))
-        self._place.stream._info = changed.stream.cached_info
+        self._place.adopt(changed)
         return self.cached_status
 
     # ---- one key

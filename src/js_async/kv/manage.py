@@ -8,6 +8,7 @@ from js_async.api.api import Api
 from js_async.api.create_update import create_stream, update_stream
 from js_async.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_async.kv.place import Place
+from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
@@ -20,10 +21,11 @@ from twinstream.core.kv.config import (
     stream_config,
 )
 from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
-from twinstream.core.kv.names import PREFIX, bucket_of, stream_of
+from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
-from twinstream.models import KeyValueConfig, StreamInfo
+from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
+from twinstream.models.buckets.streams import key_value_source
 
 __all__ = [
     "BucketNames",
@@ -46,7 +48,8 @@ async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
 
     Raises `BucketExists` if the bucket exists with other settings.
     """
-    wanted = stream_config(config)
+    stream_config(config)
+    wanted = stream_config(await _followed(api, config, deadline))
     name = wanted.name or ""
     if config.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
@@ -77,7 +80,30 @@ async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     """
     info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
-    return Place(api, bucket, info)
+    origins = await origins_of(api, info.config, deadline)
+    place = Place(api, bucket, info, origins)
+    if info.config.mirror is not None or info.config.sources:
+        await check_visible(
+            api, info, origins, place.subjects.stored, f"bucket {bucket}", NotABucket, deadline
+        )
+    return place
+
+
+async def _followed(api: Api, config: KeyValueConfig, deadline: Deadline) -> KeyValueConfig:
+    """Return the settings with the transforms of those sources that are mirrors.
+
+    A mirror stores the subjects of its origin, so a transform of its own subjects copies nothing.
+    """
+    sources: list[StreamSource] = []
+    for each in config.sources or ():
+        stored = None
+        if not each.subject_transforms:
+            source = key_value_source(each, config.bucket)
+            streams = await origins_of(api, StreamConfig(mirror=source), deadline)
+            if streams and streams[0].mirror is not None:
+                stored = KeySubjects.of(streams[0], "", streams[1:]).stored
+        sources.append(each if stored is None else key_value_source(each, config.bucket, stored))
+    return evolve(config, sources=sources) if sources else config
 
 
 async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
@@ -113,6 +139,10 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
             "edit must return the changed settings, as twinstream.models.evolve(config, ...) does;"
             f" it returned {after!r:.80}"
         )
+    if before.mirror is not None and after.mirror is None:
+        _check_promoted(place)
+    if after.sources != before.sources:
+        after = await _followed(api, after, deadline)
     changed = changed_stream(stream, before, after)
     if after.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
@@ -123,6 +153,17 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
             raise_for_bucket(bucket, error)
         place = await get_bucket(api, bucket, deadline)
     return place
+
+
+def _check_promoted(place: Place) -> None:
+    """Raise `BadArgument` if the keys of a mirror would be hidden after it became a bucket."""
+    stored, own = place.subjects.stored, f"$KV.{place.bucket}."
+    if stored != own:
+        raise BadArgument(
+            f"mirror {place.bucket} cannot become a bucket of its own: its revisions have the"
+            f" subjects {stored}> and would be hidden, because a bucket reads {own}>. Create"
+            f" another bucket with sources=[StreamSource(name={place.bucket!r})] instead"
+        )
 
 
 async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:

@@ -75,7 +75,6 @@ class PutPipeline(Pipeline):
         self._place: Final = place
         self._writes: Final = writes
         self._codecs: Final = codecs
-        self._written: Final = place.subjects.written
         self._ttl: Ttl | None = ttl
         # By reply subject: the key, the value, and the bucket's highest revision seen before the
         # message was sent. The revision is 0 until the message is sent.
@@ -104,7 +103,7 @@ class PutPipeline(Pipeline):
         """
         key, value = item_of(given)
         try:
-            subject = self._written + self._codecs.encode_key(key)
+            subject = self._place.subjects.to_write(self._codecs.encode_key(key))
             data = self._codecs.encode_value(value)
         except TwinstreamError as error:
             return self._refused(key, value, error)
@@ -124,7 +123,7 @@ class PutPipeline(Pipeline):
         return PublishRequest(subject, data, ttl=self._ttl)
 
     def _refused(self, key: str, value: Any, error: TwinstreamError) -> UnderWay:
-        request = PublishRequest(f"{self._written}{key}")
+        request = PublishRequest(f"{self._place.subjects.written}{key}")
         entry = under_way(request, b"", b"", b"", 0.0)
         entry.outcome = KeyPutFailure(request, error, key=key, value=value)
         return entry
@@ -217,7 +216,7 @@ class PutPipeline(Pipeline):
             await super()._prove(entry, refusal)
             return
         request = entry.request
-        key = request.subject.removeprefix(self._written)
+        key = self._codecs.encode_key(item[0])
         # The lookups of several writes run one after the other. If a lookup ends in time, the next
         # one gets the full timeout. If the server does not respond, all remaining lookups fail when
         # the first timeout has passed.

@@ -44,7 +44,11 @@ async def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     info = await _info(api, bucket, deadline)
     # This call raises `NotAnObjectStore` if the stream is not an object store.
     store_config(info.config)
-    return ObjectStore(api, bucket, info)
+    store = ObjectStore(api, bucket, info)
+    if info.config.mirror is not None or info.config.sources:
+        # This call raises `NotAnObjectStore` if the objects of a mirror or a copy are not found.
+        await store._place()
+    return store
 
 
 async def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:

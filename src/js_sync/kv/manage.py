@@ -9,6 +9,7 @@ from js_sync.api.api import Api
 from js_sync.api.create_update import create_stream, update_stream
 from js_sync.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_sync.kv.place import Place
+from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
@@ -21,10 +22,11 @@ from twinstream.core.kv.config import (
     stream_config,
 )
 from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
-from twinstream.core.kv.names import PREFIX, bucket_of, stream_of
+from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
-from twinstream.models import KeyValueConfig, StreamInfo
+from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
+from twinstream.models.buckets.streams import key_value_source
 
 __all__ = [
     "BucketNames",
@@ -47,7 +49,8 @@ def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place
 
     Raises `BucketExists` if the bucket exists with other settings.
     """
-    wanted = stream_config(config)
+    stream_config(config)
+    wanted = stream_config(_followed(api, config, deadline))
     name = wanted.name or ""
     if config.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
@@ -78,7 +81,30 @@ def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     """
     info = _info(api, bucket, deadline)
     check_is_bucket(info.config)
-    return Place(api, bucket, info)
+    origins = origins_of(api, info.config, deadline)
+    place = Place(api, bucket, info, origins)
+    if info.config.mirror is not None or info.config.sources:
+        check_visible(
+            api, info, origins, place.subjects.stored, f"bucket {bucket}", NotABucket, deadline
+        )
+    return place
+
+
+def _followed(api: Api, config: KeyValueConfig, deadline: Deadline) -> KeyValueConfig:
+    """Return the settings with the transforms of those sources that are mirrors.
+
+    A mirror stores the subjects of its origin, so a transform of its own subjects copies nothing.
+    """
+    sources: list[StreamSource] = []
+    for each in config.sources or ():
+        stored = None
+        if not each.subject_transforms:
+            source = key_value_source(each, config.bucket)
+            streams = origins_of(api, StreamConfig(mirror=source), deadline)
+            if streams and streams[0].mirror is not None:
+                stored = KeySubjects.of(streams[0], "", streams[1:]).stored
+        sources.append(each if stored is None else key_value_source(each, config.bucket, stored))
+    return evolve(config, sources=sources) if sources else config
 
 
 def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
@@ -112,6 +138,10 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
             "edit must return the changed settings, as twinstream.models.evolve(config, ...) does;"
             f" it returned {after!r:.80}"
         )
+    if before.mirror is not None and after.mirror is None:
+        _check_promoted(place)
+    if after.sources != before.sources:
+        after = _followed(api, after, deadline)
     changed = changed_stream(stream, before, after)
     if after.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
@@ -122,6 +152,17 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
             raise_for_bucket(bucket, error)
         place = get_bucket(api, bucket, deadline)
     return place
+
+
+def _check_promoted(place: Place) -> None:
+    """Raise `BadArgument` if the keys of a mirror would be hidden after it became a bucket."""
+    stored, own = place.subjects.stored, f"$KV.{place.bucket}."
+    if stored != own:
+        raise BadArgument(
+            f"mirror {place.bucket} cannot become a bucket of its own: its revisions have the"
+            f" subjects {stored}> and would be hidden, because a bucket reads {own}>. Create"
+            f" another bucket with sources=[StreamSource(name={place.bucket!r})] instead"
+        )
 
 
 def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:

@@ -25,6 +25,7 @@ from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judg
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.entry import Entry, operation_of
 from twinstream.core.kv.errors import KeyExists, RevisionMismatch, raise_for_bucket
+from twinstream.core.kv.names import KeySubjects
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
 from twinstream.core.publish.request import PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
@@ -44,6 +45,7 @@ from twinstream.errors import (
     WrongLastSequence,
 )
 from twinstream.models import PubAck
+from twinstream.models.records import evolve
 
 __all__ = ["BucketWrites"]
 
@@ -55,11 +57,21 @@ class BucketWrites:
 
     def __init__(self, place: Place) -> None:
         self._place: Final = place
-        self._prefix: Final = place.subjects.written
-        self._stored: Final = place.subjects.stored
-        self._writes: Final = SubjectWrites(place.target_api)
-        self.stream_name: Final = place.subjects.origin or place.stream.name
+        self._made: SubjectWrites | None = None
+        self._made_for: KeySubjects | None = None
+
+    @property
+    def _writes(self) -> SubjectWrites:
+        """The conditional writes; new ones after a mirror became a bucket of its own."""
+        subjects = self._place.subjects
+        if self._made is None or self._made_for is not subjects:
+            self._made, self._made_for = SubjectWrites(self._place.target_api), subjects
+        return self._made
+
+    @property
+    def stream_name(self) -> str:
         """The name of the stream that stores the keys."""
+        return self._place.subjects.origin or self._place.stream.name
 
     def write(
         self,
@@ -73,7 +85,8 @@ class BucketWrites:
     ) -> int:
         """Store a revision, whatever the key's current revision is, and return its number."""
         place, seen = self._place, self._place.seen
-        request = PublishRequest(self._prefix + key, data, headers, rollup=rollup, ttl=ttl)
+        subject = place.subjects.to_write(key)
+        request = PublishRequest(subject, data, headers, rollup=rollup, ttl=ttl)
         deadline = None if timeout is None else place.api.deadline(timeout)
         try:
             ack = publish(place.api, request, _RETRY, timeout)
@@ -140,7 +153,8 @@ class BucketWrites:
                 stream = self._place.target(tries.deadline)
                 self._writes.ready(tries.deadline)
                 timeout = tries.deadline.remaining()
-                return stream.get_last_message(self._stored + key, timeout=timeout)
+                subject = self._place.subjects.at_origin(key)
+                return stream.get_last_message(subject, timeout=timeout)
             except MessageNotFound:
                 return None
             except TwinstreamError as error:
@@ -219,7 +233,7 @@ class BucketWrites:
                     raise BadAnswer(
                         f"key {key!r}: the server reports a duplicate, but the message id is new"
                     )
-                entry = maker.of_stored(outcome.message)
+                entry = maker.of_stored(self._as_here(outcome.message, key))
                 if entry.is_value:
                     raise KeyExists.at(entry)
                 seq = self._over(entry, key, data, rollup, ttl, tries)
@@ -233,6 +247,11 @@ class BucketWrites:
         except TwinstreamError as error:
             self._raise(error)
             raise
+
+    def _as_here(self, found: StreamMessage, key: str) -> StreamMessage:
+        """Return a message of the origin with the subject that it has in this bucket."""
+        subject = self._place.subjects.stored + key
+        return found if found.subject == subject else evolve(found, subject=subject)
 
     def _over(
         self,
@@ -266,10 +285,12 @@ class BucketWrites:
         ttl: Ttl | None,
         deadline: Deadline,
     ) -> SubjectWrite:
+        subjects = self._place.subjects
+        subject = subjects.to_write(key)
         stream = self._place.target(deadline)
         self._writes.ready(deadline)
         request = PublishRequest(
-            subject=self._prefix + key,
+            subject=subject,
             data=data,
             headers=headers,
             msg_id=self._place.api.transport.tokens.name(),
@@ -278,7 +299,7 @@ class BucketWrites:
             rollup=rollup,
             ttl=ttl,
         )
-        return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
+        return SubjectWrite(self._writes, stream, request, Tries(deadline), subjects.at_origin(key))
 
     def _raise(self, error: TwinstreamError) -> None:
         """Raise the bucket's error for an error of a conditional write (see `bucket_error`)."""

@@ -16,13 +16,15 @@ from attrs import frozen
 from js_sync.api.api import Api
 from js_sync.publish.publish import publish
 from js_sync.read.get_message import get_message
+from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Backoff, Deadline
-from twinstream.core.object_store.config import origin_of
+from twinstream.core.object_store.config import is_copy, origin_of, stored_subjects
 from twinstream.core.object_store.errors import (
     BadObjectInfo,
     LinkError,
+    NotAnObjectStore,
     ObjectDeleted,
     ObjectNotFound,
 )
@@ -57,10 +59,13 @@ _BACKOFF: Final = Backoff(0.005, 0.25)
 
 def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
+    deadline = api.deadline()
     info = stream._info or stream.info()
-    origin = origin_of(info.config)
-    # A mirror stores the messages under the subjects of the mirrored store.
-    subjects = ObjectSubjects(origin or bucket)
+    origins = origins_of(api, info.config, deadline)
+    subjects = stored_subjects(info.config, origins)
+    if info.config.mirror is not None or info.config.sources:
+        prefix, what = f"$O.{subjects.bucket}.", f"object store {bucket}"
+        check_visible(api, info, origins, prefix, what, NotAnObjectStore, deadline)
     # The response to the creation of a stream does not contain the domain. If the info is from such
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
@@ -102,11 +107,19 @@ class ObjectPlace:
             )
 
     def check_writable(self) -> None:
-        """Raise `BadArgument` if the bucket is a mirror."""
-        if self.config.mirror is not None:
+        """Raise `BadArgument` if the bucket is a mirror or a read-only copy."""
+        config = self.config
+        if config.mirror is not None:
+            origin = origin_of(config) or config.mirror.name
             raise BadArgument(
-                f"bucket {self.bucket} is a mirror of {self.subjects.bucket}, which can only be"
-                f" read: write to bucket {self.subjects.bucket}"
+                f"bucket {self.bucket} is a mirror of {origin}, which can only be read: write to"
+                f" bucket {origin}"
+            )
+        if is_copy(config):
+            names = ", ".join(each.name or "" for each in config.sources or ())
+            raise BadArgument(
+                f"bucket {self.bucket} is a copy that can only be read, because its stream has no"
+                f" subjects: write to the stores that it copies: {names}"
             )
 
     # ---- reading
