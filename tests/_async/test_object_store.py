@@ -79,6 +79,18 @@ async def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
             await jet.create_object_store(evolve(config, max_bytes=1 << 21))
 
 
+async def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
+    async with opened() as jet:
+        await stored(jet, name)
+        for ttl in (timedelta(seconds=30), timedelta(hours=1)):
+            config = ObjectStoreConfig(bucket=name, storage="memory", ttl=ttl)
+            await jet.update_object_store(config)
+            store = await jet.create_object_store(config)
+            assert (await store.status()).config.ttl == ttl
+        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s; update_object"):
+            await jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
+
+
 async def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name):
     async with opened() as jet:
         await stored(jet, name, description="old", metadata={"a": "b"})

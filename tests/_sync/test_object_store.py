@@ -80,6 +80,18 @@ def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
             jet.create_object_store(evolve(config, max_bytes=1 << 21))
 
 
+def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
+    with opened() as jet:
+        stored(jet, name)
+        for ttl in (timedelta(seconds=30), timedelta(hours=1)):
+            config = ObjectStoreConfig(bucket=name, storage="memory", ttl=ttl)
+            jet.update_object_store(config)
+            store = jet.create_object_store(config)
+            assert (store.status()).config.ttl == ttl
+        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s; update_object"):
+            jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
+
+
 def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name):
     with opened() as jet:
         stored(jet, name, description="old", metadata={"a": "b"})

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.api.create_update import create_stream, update_stream
+from js_async.api.create_update import completed_stream, create_stream, update_stream
 from js_async.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_async.kv.place import Place
 from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.config_diff import setting_differences
 from twinstream.core.kv.config import (
     Edit,
     changed_stream,
@@ -56,21 +57,40 @@ async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
     try:
         await create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
-        raise _exists(config.bucket, error) from error
+        await _check_equal(api, config, wanted, error, deadline)
     # The response to the creation lacks the domain, so the info is requested.
     return await get_bucket(api, config.bucket, deadline)
 
 
-def _exists(bucket: str, error: StreamExists) -> BucketExists:
-    because = "; ".join(map(str, error.differences)) or error.description
-    found = BucketExists(
-        f"bucket {bucket} exists with other settings: {because}; update_key_value changes them",
+async def _check_equal(
+    api: Api,
+    config: KeyValueConfig,
+    wanted: StreamConfig,
+    error: StreamExists,
+    deadline: Deadline,
+) -> None:
+    """Raise `BucketExists` if an existing bucket has other settings than `config`.
+
+    Settings that only its stream has do not count: another client may have chosen them, or an
+    earlier change of the bucket.
+    """
+    actual = (await _info(api, config.bucket, deadline)).config
+    found = setting_differences(
+        key_value_config(completed_stream(wanted, api.transport.server_info.version)),
+        key_value_config(actual),
+    )
+    if not found:
+        return
+    fixed = "storage" in {each.field for each in found}
+    advice = "the storage of a bucket is fixed" if fixed else "update_key_value changes them"
+    exists = BucketExists(
+        f"bucket {config.bucket} exists with other settings: {'; '.join(map(str, found))}; {advice}",
         code=error.code,
         err_code=error.err_code,
         subject=error.subject,
     )
-    found.differences = error.differences
-    return found
+    exists.differences = found
+    raise exists from error
 
 
 async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:

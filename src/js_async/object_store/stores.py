@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.api.create_update import create_stream, update_stream
+from js_async.api.create_update import completed_stream, create_stream, update_stream
 from js_async.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_async.object_store.store import ObjectStore
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.config_diff import Difference, setting_differences
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
     changed_stream_config,
@@ -35,8 +36,28 @@ async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
     Raises `StreamExists`, with the differences, if the store exists with other settings.
     """
     wanted = store_stream_config(config)
-    info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    try:
+        info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    except StreamExists as error:
+        info = await _info(api, config.bucket, deadline)
+        completed = completed_stream(wanted, api.transport.server_info.version)
+        found = setting_differences(store_config(completed), store_config(info.config))
+        if found:
+            raise _exists(config.bucket, error, found) from error
     return ObjectStore(api, config.bucket, info)
+
+
+def _exists(bucket: str, error: StreamExists, found: tuple[Difference, ...]) -> StreamExists:
+    fixed = "storage" in {each.field for each in found}
+    advice = "the storage of a store is fixed" if fixed else "update_object_store changes them"
+    exists = StreamExists(
+        f"object store {bucket} exists with other settings: {'; '.join(map(str, found))}; {advice}",
+        code=error.code,
+        err_code=error.err_code,
+        subject=error.subject,
+    )
+    exists.differences = found
+    return exists
 
 
 async def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:

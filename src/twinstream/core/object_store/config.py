@@ -64,9 +64,14 @@ def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> S
     """
     wanted = store_stream_config(config)
     metadata = {**servers_metadata(present.metadata), **(wanted.metadata or {})}
+    window, age = present.duplicate_window, wanted.max_age
+    if window and age and window > age:
+        # The server refuses a duplicate window that is longer than the maximum age.
+        window = age
     return evolve(
         present,
         description=wanted.description,
+        duplicate_window=window,
         max_age=wanted.max_age or Duration(),
         max_bytes=-1 if wanted.max_bytes is None else wanted.max_bytes,
         storage=wanted.storage or StorageType.FILE,
