@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -12,6 +13,7 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of, session_of
+from twinstream.models import StreamSource, evolve
 
 
 async def test_what_was_put_is_got(opened, name):
@@ -378,3 +380,41 @@ async def test_a_history_is_that_of_one_bucket(opened, name, at):
         values = [entry.value for entry in await far.history("k", timeout=20)]
         old = [b"old %d" % number for number in range(9)]
         assert values in (old, [b"new %d" % number for number in range(3)])
+
+
+@pytest.mark.since("2.11")
+async def test_an_expired_value_does_not_bring_back_an_older_one(opened, name):
+    """Another program raises the history after this one has read the settings."""
+    async with opened() as jet:
+        made = await bucket(jet, name, limit_marker_ttl=1)
+        mirror = await bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        other = await jet.get_key_value(name)
+        await other.change(lambda config: evolve(config, history=3))
+        for key in "abcd":
+            await other.put(key, b"old")
+        revision = await other.put("b", b"old")
+        await made.put("a", b"new", ttl=1)
+        await made.update("b", b"new", revision, ttl=1)
+        assert [each.seq async for each in made.put_many({"c": b"new"}, ttl=1)]
+        # The history of the mirror decides nothing.
+        with pytest.raises(js.BadArgument, match="history=1"):
+            await mirror.put("d", b"new", ttl=1)
+
+        async def expired():
+            return await listed(other.keys()) == ["d"]
+
+        await eventually(expired)
+
+
+@pytest.mark.since("2.11")
+async def test_current_settings_decide_over_a_ttl(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=3, limit_marker_ttl=1)
+        other = await jet.get_key_value(name)
+        await other.change(lambda config: evolve(config, history=1))
+        await made.put("a", b"1", ttl=60)
+        await other.change(
+            lambda config: evolve(config, ttl=timedelta(hours=1), limit_marker_ttl=timedelta())
+        )
+        with pytest.raises(js.NotPromised, match="limit_marker_ttl"):
+            await made.cached()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -13,6 +14,7 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
 from tests.inside import api_of, session_of
+from twinstream.models import StreamSource, evolve
 
 
 def test_what_was_put_is_got(opened, name):
@@ -379,3 +381,41 @@ def test_a_history_is_that_of_one_bucket(opened, name, at):
         values = [entry.value for entry in far.history("k", timeout=20)]
         old = [b"old %d" % number for number in range(9)]
         assert values in (old, [b"new %d" % number for number in range(3)])
+
+
+@pytest.mark.since("2.11")
+def test_an_expired_value_does_not_bring_back_an_older_one(opened, name):
+    """Another program raises the history after this one has read the settings."""
+    with opened() as jet:
+        made = bucket(jet, name, limit_marker_ttl=1)
+        mirror = bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        other = jet.get_key_value(name)
+        other.change(lambda config: evolve(config, history=3))
+        for key in "abcd":
+            other.put(key, b"old")
+        revision = other.put("b", b"old")
+        made.put("a", b"new", ttl=1)
+        made.update("b", b"new", revision, ttl=1)
+        assert [each.seq for each in made.put_many({"c": b"new"}, ttl=1)]
+        # The history of the mirror decides nothing.
+        with pytest.raises(js.BadArgument, match="history=1"):
+            mirror.put("d", b"new", ttl=1)
+
+        def expired():
+            return listed(other.keys()) == ["d"]
+
+        eventually(expired)
+
+
+@pytest.mark.since("2.11")
+def test_current_settings_decide_over_a_ttl(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=3, limit_marker_ttl=1)
+        other = jet.get_key_value(name)
+        other.change(lambda config: evolve(config, history=1))
+        made.put("a", b"1", ttl=60)
+        other.change(
+            lambda config: evolve(config, ttl=timedelta(hours=1), limit_marker_ttl=timedelta())
+        )
+        with pytest.raises(js.NotPromised, match="limit_marker_ttl"):
+            made.cached()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_async.kv.place import Place
-from js_async.kv.writes import BucketWrites
+from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
@@ -201,7 +201,8 @@ class KeyValue(Generic[V]):
 
         With `ttl` (seconds, rounded up to whole seconds) the value expires. This requires a bucket
         with `limit_marker_ttl` and a history of 1. Without `ttl`, the new value has no TTL of its
-        own, even if the previous value had one.
+        own, even if the previous value had one. A value with a `ttl` removes the older revisions of
+        the key, also if another program has raised the history since.
 
         If the connection is lost before the response arrives, the call reads the key to find out
         whether the value was stored. If it was not, the call stores it again.
@@ -219,7 +220,9 @@ class KeyValue(Generic[V]):
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:
             ttl = await self._writes.key_ttl(ttl, single=True)
-        return await self._writes.write(stored, data, ttl=ttl, timeout=timeout)
+        return await self._writes.write(
+            stored, data, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout
+        )
 
     async def create(
         self,
@@ -265,7 +268,9 @@ class KeyValue(Generic[V]):
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = await self._writes.key_ttl(ttl, single=True)
-        return await self._writes.update(stored, data, revision, ttl=ttl, timeout=timeout)
+        return await self._writes.update(
+            stored, data, revision, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout
+        )
 
     async def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None

@@ -45,8 +45,8 @@ async def open_cache(
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
     """Create a cache, and return it when it contains the current values of the matching keys."""
-    config = await bucket._place.known(bucket._place.api.deadline())
-    _check_expiry(config)
+    # Another client may have changed the ttl, so the current settings decide.
+    _check_expiry((await bucket.status()).info.config)
     watch = await bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
     cache = KeyValueCache(bucket, watch, matcher(stored), on_change)

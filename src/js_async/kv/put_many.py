@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from js_async.kv.place import Place
-from js_async.kv.writes import BucketWrites
+from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.publish.inflight import Outcome, UnderWay, under_way
 from js_async.publish.pipeline import Pipeline
 from js_async.publish.publish_many import PublishMany
@@ -120,7 +120,7 @@ class PutPipeline(Pipeline):
         return entry
 
     def _with_ttl(self, subject: str, data: bytes) -> PublishRequest:
-        return PublishRequest(subject, data, ttl=self._ttl)
+        return PublishRequest(subject, data, rollup=rollup_for(self._ttl), ttl=self._ttl)
 
     def _refused(self, key: str, value: Any, error: TwinstreamError) -> UnderWay:
         request = PublishRequest(f"{self._place.subjects.written}{key}")

@@ -50,8 +50,9 @@ async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
 def _exists(bucket: str, error: StreamExists, found: tuple[Difference, ...]) -> StreamExists:
     fixed = "storage" in {each.field for each in found}
     advice = "the storage of a store is fixed" if fixed else "update_object_store changes them"
+    listed = "; ".join(map(str, found))
     exists = StreamExists(
-        f"object store {bucket} exists with other settings: {'; '.join(map(str, found))}; {advice}",
+        f"object store {bucket} exists with other settings: {listed}; {advice}",
         code=error.code,
         err_code=error.err_code,
         subject=error.subject,

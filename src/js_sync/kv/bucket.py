@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_sync.kv.place import Place
-from js_sync.kv.writes import BucketWrites
+from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import opening
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
@@ -202,7 +202,8 @@ class KeyValue(Generic[V]):
 
         With `ttl` (seconds, rounded up to whole seconds) the value expires. This requires a bucket
         with `limit_marker_ttl` and a history of 1. Without `ttl`, the new value has no TTL of its
-        own, even if the previous value had one.
+        own, even if the previous value had one. A value with a `ttl` removes the older revisions of
+        the key, also if another program has raised the history since.
 
         If the connection is lost before the response arrives, the call reads the key to find out
         whether the value was stored. If it was not, the call stores it again.
@@ -220,7 +221,7 @@ class KeyValue(Generic[V]):
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:
             ttl = self._writes.key_ttl(ttl, single=True)
-        return self._writes.write(stored, data, ttl=ttl, timeout=timeout)
+        return self._writes.write(stored, data, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout)
 
     def create(
         self,
@@ -266,7 +267,9 @@ class KeyValue(Generic[V]):
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = self._writes.key_ttl(ttl, single=True)
-        return self._writes.update(stored, data, revision, ttl=ttl, timeout=timeout)
+        return self._writes.update(
+            stored, data, revision, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout
+        )
 
     def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None

@@ -46,8 +46,8 @@ def open_cache(
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
     """Create a cache, and return it when it contains the current values of the matching keys."""
-    config = bucket._place.known(bucket._place.api.deadline())
-    _check_expiry(config)
+    # Another client may have changed the ttl, so the current settings decide.
+    _check_expiry((bucket.status()).info.config)
     watch = bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
     cache = KeyValueCache(bucket, watch, matcher(stored), on_change)

@@ -84,8 +84,9 @@ def _check_equal(
         return
     fixed = "storage" in {each.field for each in found}
     advice = "the storage of a bucket is fixed" if fixed else "update_key_value changes them"
+    listed = "; ".join(map(str, found))
     exists = BucketExists(
-        f"bucket {config.bucket} exists with other settings: {'; '.join(map(str, found))}; {advice}",
+        f"bucket {config.bucket} exists with other settings: {listed}; {advice}",
         code=error.code,
         err_code=error.err_code,
         subject=error.subject,

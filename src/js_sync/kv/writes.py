@@ -35,6 +35,7 @@ from twinstream.core.wire.header_names import TTL
 from twinstream.core.wire.headers import HeaderValues
 from twinstream.errors import (
     BadAnswer,
+    BadArgument,
     ConnectionLost,
     MessageNotFound,
     NoResponders,
@@ -44,12 +45,22 @@ from twinstream.errors import (
     Unsupported,
     WrongLastSequence,
 )
-from twinstream.models import PubAck
+from twinstream.models import PubAck, StreamConfig
 from twinstream.models.records import evolve
 
-__all__ = ["BucketWrites"]
+__all__ = ["BucketWrites", "rollup_for"]
 
 _RETRY: Final = retry_policy(None, 0.25)
+
+
+def rollup_for(ttl: Ttl | None) -> Rollup | None:
+    """Return the rollup of a write of a value.
+
+    A value with a TTL removes the older revisions of its key. If they were kept, the previous one
+    would be the key's last revision again when the new value expires. The write does so whatever
+    the history of the bucket is, because another client may change the history at any time.
+    """
+    return None if ttl is None else "sub"
 
 
 class BucketWrites:
@@ -218,11 +229,7 @@ class BucketWrites:
         deadline = self._place.api.deadline(timeout)
         tries = Tries(deadline)
         try:
-            # If older revisions were kept, the previous one would be the key's last revision again
-            # when the new value expires. So the write removes them.
-            rollup: Rollup | None = None
-            if ttl is not None and (self._place.known(deadline)).max_msgs_per_subject != 1:
-                rollup = "sub"
+            rollup = rollup_for(ttl)
             while True:
                 write = self._conditional(key, data, 0, None, rollup, ttl, deadline)
                 outcome = write.insert()
@@ -323,17 +330,21 @@ class BucketWrites:
             return None
         whole = whole_ttl(ttl)
         place = self._place
-        config = place.known(place.api.deadline())
-        if not config.allow_msg_ttl and not place.is_mirror:
-            # The cached configuration may be outdated, so the current one is requested.
-            config = (place.stream.info()).config
-            if not config.allow_msg_ttl:
-                raise Unsupported(
-                    f"bucket {place.bucket} has no TTL for keys: set its limit_marker_ttl (server"
-                    " 2.11), which cannot be undone"
-                )
-        check_key_ttl(whole, config, single=single)
+        stream = place.target(place.api.deadline())
+        try:
+            self._check_ttl(whole, stream.config, single)
+        except (BadArgument, Unsupported):
+            # The cached configuration may be outdated, so the current one decides.
+            self._check_ttl(whole, (stream.info()).config, single)
         return whole
+
+    def _check_ttl(self, ttl: Ttl, config: StreamConfig, single: bool) -> None:
+        if not config.allow_msg_ttl:
+            raise Unsupported(
+                f"bucket {self._place.bucket} has no TTL for keys: set its limit_marker_ttl (server"
+                " 2.11), which cannot be undone"
+            )
+        check_key_ttl(ttl, config, single=single)
 
 
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
