@@ -946,9 +946,10 @@ class JetStream:
         Args:
             timeout: Seconds for each page of the list; the default is that of this object.
         """
-        from js_sync.kv.manage import BucketNames
+        from js_sync.api.streams_of_kind import NamesOfKind
+        from js_sync.kv.manage import Buckets
 
-        return BucketNames(self._api, timeout)
+        return NamesOfKind(Buckets(self._api, timeout))
 
     # ---- object stores
 
@@ -1036,14 +1037,15 @@ class JetStream:
     def object_store_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
         """Return an iterator over the names of all object stores.
 
-        The iterator lists the names of all streams and selects those of object stores.
+        The iterator lists the infos of all streams and selects object stores.
 
         Args:
             timeout: Seconds for each page of the list; the default is that of this object.
         """
+        from js_sync.api.streams_of_kind import NamesOfKind
         from js_sync.object_store import stores
 
-        return stores.Names(self._api, timeout)
+        return NamesOfKind(stores.Statuses(self._api, timeout))
 
     # ---- events, dead letters, workers
 

@@ -235,3 +235,13 @@ async def test_all_other_settings_reach_the_stream(opened, name):
         await made.put("a", bytes(990))
         with pytest.raises(js.ValueTooLarge, match="headers"):
             await made.create("b", bytes(990))
+
+
+async def test_names_are_those_of_buckets_only(opened, name):
+    async with opened() as jet:
+        await bucket(jet, name)
+        await jet.create_stream(StreamConfig(name=f"KV_{name}_x", subjects=[f"{name}.x"]))
+        await jet.create_stream(StreamConfig(name=f"OBJ_{name}_x", subjects=[f"{name}.y"]))
+        found = [each async for each in jet.key_value_names() if each.startswith(name)]
+        assert found == [name]
+        assert not [each async for each in jet.object_store_names() if each.startswith(name)]

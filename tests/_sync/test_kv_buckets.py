@@ -234,3 +234,13 @@ def test_all_other_settings_reach_the_stream(opened, name):
         made.put("a", bytes(990))
         with pytest.raises(js.ValueTooLarge, match="headers"):
             made.create("b", bytes(990))
+
+
+def test_names_are_those_of_buckets_only(opened, name):
+    with opened() as jet:
+        bucket(jet, name)
+        jet.create_stream(StreamConfig(name=f"KV_{name}_x", subjects=[f"{name}.x"]))
+        jet.create_stream(StreamConfig(name=f"OBJ_{name}_x", subjects=[f"{name}.y"]))
+        found = [each for each in jet.key_value_names() if each.startswith(name)]
+        assert found == [name]
+        assert not [each for each in jet.object_store_names() if each.startswith(name)]

@@ -50,8 +50,9 @@ def handle(place: Place) -> KeyValue[bytes]:
 class KeyValue(Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
-    A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. A value is
-    bytes, unless a codec converts it. Each write creates a revision. Revision numbers increase over
+    A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. Keys that other
+    clients stored against these rules can be read and removed. A value is bytes, unless a codec
+    converts it. Each write creates a revision. Revision numbers increase over
     all keys of the bucket. The `timeout` of a call is in seconds. Unless a call states its default,
     the default is the timeout of the JetStream context.
 
@@ -173,7 +174,7 @@ class KeyValue(Generic[V]):
         self, key: str, revision: int | None, stale: bool, timeout: Seconds | None
     ) -> Entry[V] | None:
         place = self._place
-        stored, deadline = self._codecs.encode_key(key), place.api.deadline(timeout)
+        stored, deadline = self._codecs.stored_key(key), place.api.deadline(timeout)
         if revision is None:
             frame = await place.ask_directly(stored, stale=stale, deadline=deadline)
             if frame is not None:
@@ -195,6 +196,7 @@ class KeyValue(Generic[V]):
         value: V,
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Store a value, whatever the current value is, and return the new revision.
@@ -203,6 +205,9 @@ class KeyValue(Generic[V]):
         with `limit_marker_ttl` and a history of 1. Without `ttl`, the new value has no TTL of its
         own, even if the previous value had one. A value with a `ttl` removes the older revisions of
         the key, also if another program has raised the history since.
+
+        With `validate_keys=False`, the key may be any subject without wildcards, such as `user:1`.
+        Other clients may refuse to read it.
 
         If the connection is lost before the response arrives, the call reads the key to find out
         whether the value was stored. If it was not, the call stores it again.
@@ -217,7 +222,8 @@ class KeyValue(Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored = self._codecs.to_write(key, validate_keys)
+        data = self._codecs.encode_value(value)
         if ttl is not None:
             ttl = await self._writes.key_ttl(ttl, single=True)
         return await self._writes.write(
@@ -230,6 +236,7 @@ class KeyValue(Generic[V]):
         value: V,
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Store a value if the key has no value, and return its revision.
@@ -244,7 +251,8 @@ class KeyValue(Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored = self._codecs.to_write(key, validate_keys)
+        data = self._codecs.encode_value(value)
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
@@ -256,6 +264,7 @@ class KeyValue(Generic[V]):
         revision: int,
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
@@ -265,7 +274,8 @@ class KeyValue(Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored = self._codecs.to_write(key, validate_keys)
+        data = self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = await self._writes.key_ttl(ttl, single=True)
         return await self._writes.update(
@@ -280,7 +290,7 @@ class KeyValue(Generic[V]):
         A key without a value gets a marker as well. With `revision`, the key is only deleted if it
         is still at this revision. Otherwise, `RevisionMismatch` is raised.
         """
-        stored = self._codecs.encode_key(key)
+        stored = self._codecs.stored_key(key)
         if revision is None:
             return await self._writes.write(stored, b"", headers=DELETED, timeout=timeout)
         check_revision(revision)
@@ -300,7 +310,7 @@ class KeyValue(Generic[V]):
         marker. The server does not report this removal to watchers. A `ttl` requires
         `limit_marker_ttl`, as in `put`, but the bucket may have any history.
         """
-        stored = self._codecs.encode_key(key)
+        stored = self._codecs.stored_key(key)
         ttl = await self._writes.key_ttl(ttl, single=False)
         if revision is None:
             return await self._writes.write(
@@ -318,6 +328,7 @@ class KeyValue(Generic[V]):
         items: Mapping[str, V] | Iterable[tuple[str, V]] | AsyncIterable[tuple[str, V]],
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
@@ -341,6 +352,7 @@ class KeyValue(Generic[V]):
         Args:
             items: A mapping, or pairs of key and value.
             ttl: The TTL of all items in seconds, as in `put`.
+            validate_keys: Whether to refuse keys against the rules, as in `put`.
             window: Maximum number of items in flight.
             window_bytes: Maximum bytes in flight.
             timeout: Seconds for each item.
@@ -351,7 +363,7 @@ class KeyValue(Generic[V]):
         from js_async.publish.limits import limits_of
 
         limits = limits_of(self._place.api, window, timeout, window_bytes)
-        pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl)
+        pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
         return PutMany(pipeline, items, limits, raise_failures)
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
@@ -381,7 +393,7 @@ class KeyValue(Generic[V]):
         """
         from js_async.kv.keys import history_of
 
-        stored = self._codecs.encode_key(key)
+        stored = self._codecs.stored_key(key)
         return await history_of(self._place, self._maker, stored, key, seconds(timeout))
 
     async def get_many(

@@ -235,7 +235,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     async def _wrote(
         self, key: str, value: V | None, revision: int, operation: KeyValueOperation
     ) -> int:
-        stored = self._bucket._codecs.encode_key(key)
+        stored = self._bucket._codecs.stored_key(key)
         if self._matches is not None and not self._matches(stored.encode()):
             return revision
         data = b"" if value is None else self._bucket._codecs.encode_value(value)

@@ -6,7 +6,7 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.api.create_update import completed_stream, create_stream, update_stream
-from js_async.api.streams_of_kind import NamesOfKind, StatusesOfKind
+from js_async.api.streams_of_kind import StatusesOfKind
 from js_async.object_store.store import ObjectStore
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
@@ -24,7 +24,7 @@ from twinstream.core.object_store.names import bucket_of, stream_of
 from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import ObjectStoreConfig, StreamInfo
 
-__all__ = ["Names", "Statuses", "create", "create_or_update", "delete", "get", "update"]
+__all__ = ["Statuses", "create", "create_or_update", "delete", "get", "update"]
 
 # Pause before `create_or_update` tries again (seconds).
 _PAUSE: Final = 0.01
@@ -143,10 +143,3 @@ class Statuses(StatusesOfKind[ObjectStoreStatus]):
             return ObjectStoreStatus.of(info)
         except NotAnObjectStore:
             return None
-
-
-class Names(NamesOfKind):
-    """An iterator over the names of the stores."""
-
-    def _name(self, stream: str) -> str | None:
-        return bucket_of(stream)

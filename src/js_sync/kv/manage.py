@@ -7,7 +7,7 @@ from typing import Final
 
 from js_sync.api.api import Api
 from js_sync.api.create_update import completed_stream, create_stream, update_stream
-from js_sync.api.streams_of_kind import NamesOfKind, StatusesOfKind
+from js_sync.api.streams_of_kind import StatusesOfKind
 from js_sync.kv.place import Place
 from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
@@ -23,14 +23,13 @@ from twinstream.core.kv.config import (
     stream_config,
 )
 from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
-from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
+from twinstream.core.kv.names import PREFIX, KeySubjects, stream_of
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
 from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
 from twinstream.models.buckets.streams import key_value_source
 
 __all__ = [
-    "BucketNames",
     "Buckets",
     "change_bucket",
     "create_bucket",
@@ -224,10 +223,3 @@ class Buckets(StatusesOfKind[KeyValueStatus]):
             return KeyValueStatus.of(info)
         except NotABucket:
             return None
-
-
-class BucketNames(NamesOfKind):
-    """An iterator over the names of the buckets."""
-
-    def _name(self, stream: str) -> str | None:
-        return bucket_of(stream) if stream.startswith(PREFIX) else None

@@ -22,7 +22,7 @@ from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["Place"]
 
-# Maximum number of characters of a key for the fast path, which does not check the length of the
+# Maximum number of bytes of a key for the fast path, which does not check the length of the
 # subject. `get_message` checks it.
 _LONG_KEY: Final = 1000
 
@@ -129,11 +129,12 @@ class Place:
         Raises `RequestTimeout` if there is no response before the deadline.
         """
         api = self.api
-        if not self._reads_directly(stale) or api.is_told or len(key) > _LONG_KEY:
+        name = key.encode()
+        if not self._reads_directly(stale) or api.is_told or len(name) > _LONG_KEY:
             return None
         transport = api.transport
         replies = transport.replies
-        answer = replies.try_start(self._direct_last + key.encode(), b"", b"")
+        answer = replies.try_start(self._direct_last + name, b"", b"")
         if answer is None:
             return None
         try:

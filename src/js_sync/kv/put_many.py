@@ -71,12 +71,14 @@ class PutPipeline(Pipeline):
         codecs: Codecs[Any],
         limits: PublishLimits,
         ttl: Ttl | None,
+        validate_keys: bool,
     ) -> None:
         super().__init__(place.api, limits)
         self._place: Final = place
         self._writes: Final = writes
         self._codecs: Final = codecs
         self._ttl: Ttl | None = ttl
+        self._validates: Final = validate_keys
         # By reply subject: the key, the value, and the bucket's highest revision seen before the
         # message was sent. The revision is 0 until the message is sent.
         self._items: Final[dict[bytes, tuple[str, Any, int]]] = {}
@@ -104,7 +106,8 @@ class PutPipeline(Pipeline):
         """
         key, value = item_of(given)
         try:
-            subject = self._place.subjects.to_write(self._codecs.encode_key(key))
+            stored = self._codecs.to_write(key, self._validates)
+            subject = self._place.subjects.to_write(stored)
             data = self._codecs.encode_value(value)
         except TwinstreamError as error:
             return self._refused(key, value, error)
@@ -217,7 +220,7 @@ class PutPipeline(Pipeline):
             super()._prove(entry, refusal)
             return
         request = entry.request
-        key = self._codecs.encode_key(item[0])
+        key = self._codecs.stored_key(item[0])
         # The lookups of several writes run one after the other. If a lookup ends in time, the next
         # one gets the full timeout. If the server does not respond, all remaining lookups fail when
         # the first timeout has passed.

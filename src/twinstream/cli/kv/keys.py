@@ -171,20 +171,28 @@ def purge(
     """Remove all revisions of KEY from BUCKET and leave a marker."""
     if (key is None) is not every:
         raise click.UsageError("give a KEY, or --all")
+    from twinstream.core.kv.errors import InvalidKey
+
     with _opened(target, bucket) as found:
         if key is not None:
             sure(f"Purge {key} of {bucket}?", yes=yes)
             _print_revision(bucket, key, found.purge(key, ttl=ttl), as_json)
             return
         sure(f"Purge all keys of {bucket}?", yes=yes)
-        count = 0
+        count, odd = 0, list[str]()
         for each in list(found.keys()):
-            found.purge(each, ttl=ttl)
-            count += 1
+            try:
+                found.purge(each, ttl=ttl)
+                count += 1
+            except InvalidKey:
+                # The subject is not valid text, so no request can name it.
+                odd.append(each)
     if as_json:
         print_json({"bucket": bucket, "purged": count})
     else:
         print_text(f"purged {counted(count, 'key')} of {bucket}")
+    if odd:
+        raise InvalidKey(f"kept {counted(len(odd), 'key')} whose subject is not text: {odd!r:.200}")
 
 
 @click.command(short_help="Show the revisions of a key.")

@@ -237,7 +237,7 @@ _TABLE: Final = (
     ),
     Pattern("delete_object_store", "bucket", "P.STREAM.DELETE.OBJ_{bucket}"),
     Pattern("object_stores", "", "P.STREAM.LIST"),
-    Pattern("object_store_names", "", "P.STREAM.NAMES"),
+    Pattern("object_store_names", "", "P.STREAM.LIST"),
     Pattern(
         "object.put",
         "bucket",
@@ -315,7 +315,7 @@ _TABLE: Final = (
     Pattern("get_key_value", "bucket", "P.STREAM.INFO.KV_{bucket}"),
     Pattern("delete_key_value", "bucket", "P.STREAM.DELETE.KV_{bucket}"),
     Pattern("key_values", "", "P.STREAM.LIST"),
-    Pattern("key_value_names", "", "P.STREAM.NAMES"),
+    Pattern("key_value_names", "", "P.STREAM.LIST"),
     Pattern(
         "key_value.get",
         "bucket key",

@@ -19,6 +19,7 @@ from twinstream.core.read.mirrored import (
     is_read_only_copy,
     origin_subject,
 )
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import BadArgument
 from twinstream.models import StreamConfig, StreamSource
 from twinstream.models.buckets.streams import KEY_VALUE_PREFIX
@@ -31,6 +32,7 @@ __all__ = [
     "check_filter_of_keys",
     "check_key",
     "check_revision",
+    "check_stored_key",
     "stream_of",
     "written_behind",
 ]
@@ -74,6 +76,27 @@ def check_key(key: str) -> str:
     raise InvalidKey(f"key {key!r} {_fault(key)}")
 
 
+def check_stored_key(key: str) -> str:
+    """Return a key that another client may have stored. Raises `InvalidKey` if no key can be it.
+
+    Any subject without wildcards is the key of a stored message.
+    """
+    if isinstance(key, str) and (_KEY.fullmatch(key) or _is_literal(key)):
+        return key
+    raise InvalidKey(f"key {key!r} {_fault(key)}")
+
+
+def _is_literal(text: str) -> bool:
+    if "*" in text or ">" in text:
+        # The caller means a wildcard, although the server takes `a*` literally.
+        return False
+    try:
+        check_subject(f"$KV.{text}")
+    except BadArgument:
+        return False
+    return True
+
+
 def check_filter_of_keys(pattern: str) -> str:
     """Return a filter of keys, which may have wildcards. Raises `InvalidKey` if it is invalid."""
     if isinstance(pattern, str) and _KEY.fullmatch(pattern):
@@ -91,7 +114,7 @@ def check_filter_of_keys(pattern: str) -> str:
                 f"filter {pattern!r}: a wildcard must be a whole token between dots; {token!r}"
                 " would only match itself"
             )
-        if not _KEY.fullmatch(token):
+        if not _is_literal(token):
             raise InvalidKey(f"filter {pattern!r} {_fault(pattern)}")
     return pattern
 
@@ -106,7 +129,8 @@ def _fault(key: object) -> str:
     if found:
         return (
             f"contains {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"
-            " between them. A key codec supports other keys"
+            " between them. A key codec supports other keys, and validate_keys=False writes"
+            " subjects against the rules"
         )
     return "begins or ends with a dot, or contains two dots in a row"
 
