@@ -867,8 +867,27 @@ async def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(op
             await jet.delete_object_store(name)
             again = await stored(jet, name)
             await again.put("new", b"x")
-            found = await watch.next(10)
+            # The loss of the consumer is noticed when two heartbeats are missing.
+            found = await watch.next(60)
             assert found.name == "new"
+
+
+@pytest.mark.parametrize("updates_only", [False, True])
+async def test_changes_between_two_calls_are_delivered(opened, name, updates_only):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        async with store.watch(updates_only=updates_only) as watch:
+            assert await watch.next(20) is None
+            sizes = []
+            for number in range(1, 4):
+                await store.put("a", b"x" * number)
+                sizes.append(number)
+
+                async def arrived(count=number):
+                    return watch._messages.buffered >= count
+
+                await eventually(arrived)
+            assert [(await watch.next(20)).size for _ in sizes] == sizes
 
 
 async def test_a_watch_leaves_no_consumer(opened, name):

@@ -868,8 +868,27 @@ def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, 
             jet.delete_object_store(name)
             again = stored(jet, name)
             again.put("new", b"x")
-            found = watch.next(10)
+            # The loss of the consumer is noticed when two heartbeats are missing.
+            found = watch.next(60)
             assert found.name == "new"
+
+
+@pytest.mark.parametrize("updates_only", [False, True])
+def test_changes_between_two_calls_are_delivered(opened, name, updates_only):
+    with opened() as jet:
+        store = stored(jet, name)
+        with store.watch(updates_only=updates_only) as watch:
+            assert watch.next(20) is None
+            sizes = []
+            for number in range(1, 4):
+                store.put("a", b"x" * number)
+                sizes.append(number)
+
+                def arrived(count=number):
+                    return watch._messages.buffered >= count
+
+                eventually(arrived)
+            assert [(watch.next(20)).size for _ in sizes] == sizes
 
 
 def test_a_watch_leaves_no_consumer(opened, name):

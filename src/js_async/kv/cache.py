@@ -12,7 +12,7 @@ from js_async.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
 from twinstream.core.base.digits import natural
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.guarantee_gap import Hole
-from twinstream.core.kv.cached import CachedEntries
+from twinstream.core.kv.cached import CachedEntries, ServerClock
 from twinstream.core.kv.entry import Entry, KeyValueOperation
 from twinstream.core.kv.errors import KeyNotFound
 from twinstream.core.log.events import WorkEnded
@@ -46,10 +46,13 @@ async def open_cache(
 ) -> KeyValueCache[V]:
     """Create a cache, and return it when it contains the current values of the matching keys."""
     # Another client may have changed the ttl, so the current settings decide.
-    _check_expiry((await bucket.status()).info.config)
+    info = (await bucket.status()).info
+    _check_expiry(info.config)
+    # Servers with a TTL for keys report their time.
+    clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
     watch = await bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
-    cache = KeyValueCache(bucket, watch, matcher(stored), on_change)
+    cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock)
     try:
         await cache._start()
     except BaseException:
@@ -85,12 +88,14 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         watch: Watch[V],
         matches: Callable[[bytes], object] | None,
         on_change: Callable[[Entry[V]], None] | None,
+        clock: ServerClock,
     ) -> None:
         super().__init__()
         self._bucket: Final = bucket
         self._watch: Final = watch
         self._matches: Final = matches
         self._on_change: Final = on_change
+        self._clock: Final = clock
         self._entries: Final[CachedEntries[V]] = CachedEntries()
         # Held during changes of `_entries`: a write through the cache may be finished by one thread
         # while another thread adds entries from the watch.
@@ -112,6 +117,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
                     if entry is None:
                         entries.caught_up(watch.generation)
                     else:
+                        self._clock.saw(entry.timestamp_ns)
                         entries.delivered(entry, watch.generation)
                 if entry is not None and self._on_change is not None:
                     self._on_change(entry)
@@ -150,7 +156,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         """
         self._raise()
         entry = self._entries.find(key)
-        if entry is None or _is_over(entry):
+        if entry is None or self._is_over(entry):
             return None
         if entry.error is not None:
             raise entry.error
@@ -173,7 +179,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __iter__(self) -> Iterator[str]:
         self._raise()
-        return (entry.key for entry in self._entries.living() if not _is_over(entry))
+        return (entry.key for entry in self._entries.living() if not self._is_over(entry))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -181,6 +187,17 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def __repr__(self) -> str:
         state = "ended" if self._watch.is_ended else f"at {self.revision}"
         return f"<KeyValueCache of {self._bucket.bucket}: {state}>"
+
+    def _is_over(self, entry: Entry[V]) -> bool:
+        """Return whether the entry has a TTL that has passed, according to the server's time.
+
+        If the bucket has no markers for expired values, the watch does not report that a value
+        expired.
+        """
+        if not entry.headers:
+            return False
+        ttl = natural(entry.headers.get(TTL))
+        return ttl is not None and self._clock.now() > entry.timestamp_ns + ttl * 1_000_000_000
 
     def _raise(self) -> None:
         error = self._error
@@ -245,8 +262,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             value=value,
             revision=revision,
             operation=operation,
-            # The server's time is not known yet. The watch later delivers an entry with this time.
-            timestamp_ns=_now(),
+            # The watch later delivers an entry with the exact time.
+            timestamp_ns=self._clock.now(),
             size=len(data),
             headers=Headers(),
             raw_key=stored,
@@ -271,18 +288,3 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     async def __aexit__(self, *_: object) -> None:
         if not self._is_parents:
             await self.close()
-
-
-def _is_over(entry: Entry[V]) -> bool:
-    """Return whether the entry has a TTL that has passed, according to the local clock.
-
-    If the bucket has no markers for expired values, the watch does not report that a value expired.
-    """
-    if not entry.headers:
-        return False
-    ttl = natural(entry.headers.get(TTL))
-    return ttl is not None and _now() > entry.timestamp_ns + ttl * 1_000_000_000
-
-
-def _now() -> int:
-    return Timestamp.of(datetime.now(UTC)).ns
