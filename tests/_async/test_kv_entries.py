@@ -93,7 +93,7 @@ async def test_create_needs_a_key_without_a_value(opened, name):
             await made.create("a", b"2")
         assert caught.value.entry.value == b"1"
         assert caught.value.actual == 1
-        await made.delete("a")
+        await made.delete("a0")
         assert await made.create("a", b"3") == 3
         await made.purge("a")
         assert await made.create("a", b"4") == 5
@@ -470,3 +470,57 @@ async def test_a_key_that_no_message_has_is_refused(opened, name, key):
         ):
             with pytest.raises(js.InvalidKey):
                 await call()
+
+
+# ---- removing many keys
+
+
+async def test_many_keys_are_removed_in_one_call(opened, name):
+    async with opened() as jet:
+        made = (await bucket(jet, name, history=3)).typed(int)
+        for key in ("a.1", "a.2", "b.1", "b.2", "c"):
+            await made.put(key, 1)
+        await jet.publish(f"$KV.{name}.user:1", b"1")
+        assert await made.delete_many("a.*", "c", "none") == 3
+        assert (await made.entry("a.1")).operation is js.KeyValueOperation.DELETE
+        assert await made.entry("none") is None
+        assert await made.purge_many("b.>") == 2
+        assert [each.operation for each in await made.history("b.1")] == [
+            js.KeyValueOperation.PURGE
+        ]
+        assert await listed(made.keys()) == ["user:1"]
+        assert await made.purge_many(">") == 1
+        assert await made.delete_many(">") == 0
+        for call in (made.delete_many, made.purge_many):
+            with pytest.raises(js.BadArgument, match="'>' for all keys"):
+                await call()
+
+
+async def test_failures_of_removing_many_keys_are_raised(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        await made.stream.seal()
+        with pytest.raises(js.PublishFailures):
+            await made.delete_many("a")
+        assert await listed(made.keys()) == ["a"]
+
+
+async def test_a_full_bucket_says_how_to_make_room_for_a_marker(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=3, max_bytes=1000)
+        await made.put("b", b"x" * 400)
+
+        async def fill():
+            for number in range(1000):
+                await made.put(f"a{number}", b"")
+
+        with pytest.raises(js.StoreRefused):
+            await fill()
+        for call in (made.delete, made.purge):
+            with pytest.raises(js.StoreRefused) as caught:
+                await call("b")
+            assert "stream.purge(subject=...)" in caught.value.__notes__[0]
+            assert "max_bytes with update_key_value" in caught.value.__notes__[0]
+        await made.stream.purge(subject=f"$KV.{name}.b")
+        await made.delete("a")

@@ -11,6 +11,7 @@ from tests.conftest import VERSION
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
+    ObjectStoreConfig,
     StreamConfig,
     StreamSource,
     SubjectTransform,
@@ -397,3 +398,24 @@ async def test_a_mirror_becomes_a_bucket_only_if_its_keys_stay(opened, name):
         assert await own.update("b", b"3", 2) == 3
         assert await listed(own.keys()) == ["a", "b"]
         assert await origin.entry("b") is None
+
+
+async def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
+    """Stores of one name receive the chunks of both, and the nearer one answers first."""
+    async with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        await reachable(far)
+        config = ObjectStoreConfig(bucket=name, storage="memory")
+        await near.create_object_store(config)
+        store = await far.create_object_store(config)
+
+        async def refused():
+            try:
+                await store.put("a", b"x" * 300_000)
+            except js.PutFailed as error:
+                return error
+            return None
+
+        error = await eventually(refused)
+        assert not error.cleaned
+        assert "of domain leaf" in error.__cause__.__notes__[0]

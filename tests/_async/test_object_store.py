@@ -13,10 +13,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
+from js_async.object_store import infos
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests.inside import api_of
 from twinstream.core.object_store.info import digest_bytes
+from twinstream.core.publish.request import PublishRequest
 from twinstream.models import (
     ObjectStoreConfig,
     Placement,
@@ -1077,3 +1079,58 @@ async def test_a_bound_store_asks_when_it_is_used(opened, name):
         await store.put("a", b"x")
         assert await store.get_bytes("a") == b"x"
         assert digest_bytes((await store.info("a")).digest) == hashlib.sha256(b"x").digest()
+
+
+async def test_a_deleted_object_can_be_opened_as_deleted(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"x")
+        async with store.get("a", deleted=True) as reader:
+            assert await reader.read() == b"x"
+        await store.delete("a")
+        with pytest.raises(js.ObjectDeleted):
+            await store.get_bytes("a")
+        async with store.get("a", deleted=True) as reader:
+            assert reader.info.deleted
+            assert await reader.read() == b""
+        with pytest.raises(js.ObjectNotFound):
+            await store.get("b", deleted=True)
+
+
+async def test_a_digest_in_hex_is_read(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        digest = f"SHA-256={hashlib.sha256(b'x').hexdigest()}"
+        info = await store.put("a", b"x", digest=digest)
+        stored_info = await store.stream.get_message(info.revision)
+        text = stored_info.data.replace(info.digest.encode(), digest.upper().encode())
+        assert text != stored_info.data
+        await jet.publish(stored_info.subject, text, rollup="sub")
+        assert await store.get_bytes("a") == b"x"
+        wrong = text.replace(digest.upper().encode(), f"SHA-256={'0' * 64}".encode())
+        await jet.publish(stored_info.subject, wrong, rollup="sub")
+        with pytest.raises(js.DigestMismatch):
+            await store.get_bytes("a")
+
+
+async def test_metadata_that_was_stored_is_not_taken_for_refused(opened, name, monkeypatch):
+    """An earlier attempt stored it, but its response was lost and its id is not known any more."""
+    stores = infos.publish
+
+    async def twice(api, request, *rest):
+        await stores(api, request, *rest)
+        again = PublishRequest(
+            request.subject,
+            request.data,
+            expected_last_subject_seq=request.expected_last_subject_seq,
+            rollup="sub",
+        )
+        return await stores(api, again, *rest)
+
+    monkeypatch.setattr(infos, "publish", twice)
+    async with opened() as jet:
+        store = await stored(jet, name)
+        info = await store.put("a", b"x")
+        assert info.revision == (await store.info("a")).revision == 2
+        assert await store.get_bytes("a") == b"x"
+        assert (await store.update_meta("a", description="d")).revision == 3

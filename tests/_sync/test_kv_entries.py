@@ -94,7 +94,7 @@ def test_create_needs_a_key_without_a_value(opened, name):
             made.create("a", b"2")
         assert caught.value.entry.value == b"1"
         assert caught.value.actual == 1
-        made.delete("a")
+        made.delete("a0")
         assert made.create("a", b"3") == 3
         made.purge("a")
         assert made.create("a", b"4") == 5
@@ -471,3 +471,55 @@ def test_a_key_that_no_message_has_is_refused(opened, name, key):
         ):
             with pytest.raises(js.InvalidKey):
                 call()
+
+
+# ---- removing many keys
+
+
+def test_many_keys_are_removed_in_one_call(opened, name):
+    with opened() as jet:
+        made = (bucket(jet, name, history=3)).typed(int)
+        for key in ("a.1", "a.2", "b.1", "b.2", "c"):
+            made.put(key, 1)
+        jet.publish(f"$KV.{name}.user:1", b"1")
+        assert made.delete_many("a.*", "c", "none") == 3
+        assert (made.entry("a.1")).operation is js.KeyValueOperation.DELETE
+        assert made.entry("none") is None
+        assert made.purge_many("b.>") == 2
+        assert [each.operation for each in made.history("b.1")] == [js.KeyValueOperation.PURGE]
+        assert listed(made.keys()) == ["user:1"]
+        assert made.purge_many(">") == 1
+        assert made.delete_many(">") == 0
+        for call in (made.delete_many, made.purge_many):
+            with pytest.raises(js.BadArgument, match="'>' for all keys"):
+                call()
+
+
+def test_failures_of_removing_many_keys_are_raised(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        made.put("a", b"1")
+        made.stream.seal()
+        with pytest.raises(js.PublishFailures):
+            made.delete_many("a")
+        assert listed(made.keys()) == ["a"]
+
+
+def test_a_full_bucket_says_how_to_make_room_for_a_marker(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=3, max_bytes=1000)
+        made.put("b", b"x" * 400)
+
+        def fill():
+            for number in range(1000):
+                made.put(f"a{number}", b"")
+
+        with pytest.raises(js.StoreRefused):
+            fill()
+        for call in (made.delete, made.purge):
+            with pytest.raises(js.StoreRefused) as caught:
+                call("b")
+            assert "stream.purge(subject=...)" in caught.value.__notes__[0]
+            assert "max_bytes with update_key_value" in caught.value.__notes__[0]
+        made.stream.purge(subject=f"$KV.{name}.b")
+        made.delete("a")

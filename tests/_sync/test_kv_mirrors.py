@@ -12,6 +12,7 @@ from tests.conftest import VERSION
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
+    ObjectStoreConfig,
     StreamConfig,
     StreamSource,
     SubjectTransform,
@@ -398,3 +399,24 @@ def test_a_mirror_becomes_a_bucket_only_if_its_keys_stay(opened, name):
         assert own.update("b", b"3", 2) == 3
         assert listed(own.keys()) == ["a", "b"]
         assert origin.entry("b") is None
+
+
+def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
+    """Stores of one name receive the chunks of both, and the nearer one answers first."""
+    with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        reachable(far)
+        config = ObjectStoreConfig(bucket=name, storage="memory")
+        near.create_object_store(config)
+        store = far.create_object_store(config)
+
+        def refused():
+            try:
+                store.put("a", b"x" * 300_000)
+            except js.PutFailed as error:
+                return error
+            return None
+
+        error = eventually(refused)
+        assert not error.cleaned
+        assert "of domain leaf" in error.__cause__.__notes__[0]

@@ -14,10 +14,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
+from js_sync.object_store import infos
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests.inside import api_of
 from twinstream.core.object_store.info import digest_bytes
+from twinstream.core.publish.request import PublishRequest
 from twinstream.models import (
     ObjectStoreConfig,
     Placement,
@@ -1078,3 +1080,58 @@ def test_a_bound_store_asks_when_it_is_used(opened, name):
         store.put("a", b"x")
         assert store.get_bytes("a") == b"x"
         assert digest_bytes((store.info("a")).digest) == hashlib.sha256(b"x").digest()
+
+
+def test_a_deleted_object_can_be_opened_as_deleted(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"x")
+        with store.get("a", deleted=True) as reader:
+            assert reader.read() == b"x"
+        store.delete("a")
+        with pytest.raises(js.ObjectDeleted):
+            store.get_bytes("a")
+        with store.get("a", deleted=True) as reader:
+            assert reader.info.deleted
+            assert reader.read() == b""
+        with pytest.raises(js.ObjectNotFound):
+            store.get("b", deleted=True)
+
+
+def test_a_digest_in_hex_is_read(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        digest = f"SHA-256={hashlib.sha256(b'x').hexdigest()}"
+        info = store.put("a", b"x", digest=digest)
+        stored_info = store.stream.get_message(info.revision)
+        text = stored_info.data.replace(info.digest.encode(), digest.upper().encode())
+        assert text != stored_info.data
+        jet.publish(stored_info.subject, text, rollup="sub")
+        assert store.get_bytes("a") == b"x"
+        wrong = text.replace(digest.upper().encode(), f"SHA-256={'0' * 64}".encode())
+        jet.publish(stored_info.subject, wrong, rollup="sub")
+        with pytest.raises(js.DigestMismatch):
+            store.get_bytes("a")
+
+
+def test_metadata_that_was_stored_is_not_taken_for_refused(opened, name, monkeypatch):
+    """An earlier attempt stored it, but its response was lost and its id is not known any more."""
+    stores = infos.publish
+
+    def twice(api, request, *rest):
+        stores(api, request, *rest)
+        again = PublishRequest(
+            request.subject,
+            request.data,
+            expected_last_subject_seq=request.expected_last_subject_seq,
+            rollup="sub",
+        )
+        return stores(api, again, *rest)
+
+    monkeypatch.setattr(infos, "publish", twice)
+    with opened() as jet:
+        store = stored(jet, name)
+        info = store.put("a", b"x")
+        assert info.revision == (store.info("a")).revision == 2
+        assert store.get_bytes("a") == b"x"
+        assert (store.update_meta("a", description="d")).revision == 3

@@ -117,6 +117,17 @@ def test_a_watch(run: Run, bucket: str) -> None:
     assert "put b: 1" in run("kv", "watch", bucket, "b", "-n", "1").stdout
 
 
+def test_removes_many_keys(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
+    for key in ("a.1", "a.2", "b", "c", "d"):
+        run("kv", "put", bucket, key, "1")
+    assert run("kv", "del", bucket, "a.*", "--yes").stdout == f"deleted 2 keys of {bucket}\n"
+    (line,) = json_lines(run("kv", "purge", bucket, "b", "c", "--yes", "--json"))
+    assert line == {"bucket": bucket, "purged": 2}
+    jet.publish(f"$KV.{bucket}.user:1", b"1")
+    assert run("kv", "purge", bucket, "--all", "--yes").stdout == f"purged 2 keys of {bucket}\n"
+    assert list(jet.get_key_value(bucket).keys()) == []
+
+
 def test_purges(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
     for key in ("a", "b", "c"):
         run("kv", "put", bucket, key, "1")

@@ -33,6 +33,7 @@ from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.direct_get import last_request
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -50,7 +51,7 @@ from twinstream.models import (
     evolve,
 )
 
-__all__ = ["ObjectPlace", "Replaced", "object_place"]
+__all__ = ["ObjectPlace", "Replaced", "StoredElsewhere", "object_place"]
 
 # Pauses before a retry, if another client writes the same metadata (seconds).
 _BACKOFF: Final = Backoff(0.005, 0.25)
@@ -69,6 +70,12 @@ async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
     return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
+
+
+class StoredElsewhere(BadAnswer):
+    """A store of the same name in another domain acknowledged a message."""
+
+    domain: str = ""
 
 
 @frozen
@@ -94,16 +101,18 @@ class ObjectPlace:
     domain: str | None
 
     def check_ack(self, ack: PubAck) -> None:
-        """Raise `BadAnswer` if the acknowledgement is from a store in another domain.
+        """Raise `StoredElsewhere` if the acknowledgement is from a store in another domain.
 
         Stores of the same name have the same subjects in all domains, so the other store may have
         stored the message.
         """
         if self.domain and ack.domain and ack.domain != self.domain:
-            raise BadAnswer(
+            error = StoredElsewhere(
                 f"the store {self.bucket} of domain {ack.domain} received the request for domain"
                 f" {self.domain}: both stores have the same subjects, so rename one of them"
             )
+            error.domain = ack.domain
+            raise error
 
     def check_writable(self) -> None:
         """Raise `BadArgument` if the bucket is a mirror or a read-only copy."""
@@ -289,23 +298,51 @@ class ObjectPlace:
 
     async def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
         now = datetime.now(UTC)
+        data = info_bytes(info, now)
         request = PublishRequest(
             subject,
-            info_bytes(info, now),
+            data,
             msg_id=f"{info.nuid}.{self.api.transport.tokens.name()}",
             expected_stream=self.stream.name,
             expected_last_subject_seq=expected,
             rollup="sub",
         )
-        ack = await publish(self.api, request, ObjectRetry(), None)
-        self.check_ack(ack)
-        return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
+        try:
+            ack = await publish(self.api, request, ObjectRetry(), None)
+            self.check_ack(ack)
+            seq = ack.seq
+        except WrongLastSequence:
+            # The message itself may be what has changed the last sequence: an earlier attempt
+            # stored it, but its response was lost, or a later leader does not know its id.
+            found = await self._is_last(subject, data)
+            if found is None:
+                raise
+            seq = found
+        return evolve(info, revision=seq, mtime=Timestamp.of(now))
+
+    async def _is_last(self, subject: str, data: bytes) -> int | None:
+        """Return the sequence of the last message of a subject if it has this content, else None.
+
+        The content includes the time of the write, so no other write has the same.
+        """
+        try:
+            message = await self.message(last_request(subject))
+        except MessageNotFound:
+            return None
+        return message.seq if message.data == data else None
 
     # The following requests are idempotent: if the response is lost, they are sent again.
 
     async def remove(self, subject: str, seq: int) -> int:
         """Remove the message at `seq` and all earlier messages of its subject; return how many."""
         return await self._purge({"filter": subject, "seq": seq + 1})
+
+    async def remove_content_elsewhere(self, nuid: str, domain: str) -> None:
+        """Remove the content with a NUID from the store of the same name in another domain."""
+        api = Api(self.api.transport, ApiSubjects.of(domain=domain, prefix=None), self.api.timeout)
+        target = api.subjects.stream("PURGE", self.stream.name)
+        body = {"filter": self.subjects.chunks(nuid)}
+        await api.call(target, body, StreamPurgeResponse, repeatable=True)
 
     async def remove_content(self, nuid: str | None, before_seq: int | None = None) -> int:
         """Remove the content with a NUID, or its chunks below a sequence; return how many.

@@ -19,7 +19,7 @@ from twinstream.core.kv.errors import KeyDeleted, KeyNotFound, raise_for_bucket
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
-from twinstream.errors import TwinstreamError
+from twinstream.errors import BadArgument, TwinstreamError
 
 if TYPE_CHECKING:
     from js_sync.kv.cache import KeyValueCache
@@ -364,6 +364,40 @@ class KeyValue(Generic[V]):
         limits = limits_of(self._place.api, window, timeout, window_bytes)
         pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
         return PutMany(pipeline, items, limits, raise_failures)
+
+    def delete_many(self, *filters: str, timeout: Seconds = _PATIENCE) -> int:
+        """Delete all keys that match one of the filters, as `delete` does; return their number.
+
+        Filters are keys, and may contain wildcards; `">"` matches all keys. Keys without a value
+        get no marker. `timeout` is the maximum number of seconds without progress.
+
+        Raises:
+            BadArgument: No filter is given.
+            PublishFailures: Some keys were not deleted; the others were.
+        """
+        return self._remove_many(filters, False, None, timeout)
+
+    def purge_many(
+        self, *filters: str, ttl: Ttl | None = None, timeout: Seconds = _PATIENCE
+    ) -> int:
+        """Purge all keys that match one of the filters, as `purge` does; return their number.
+
+        The arguments and errors are those of `delete_many`, and the `ttl` of `purge`.
+        """
+        return self._remove_many(filters, True, ttl, timeout)
+
+    def _remove_many(
+        self, filters: tuple[str, ...], purges: bool, ttl: Ttl | None, timeout: Seconds
+    ) -> int:
+        from js_sync.kv.put_many import MarkerPipeline, remove_many
+        from js_sync.publish.limits import limits_of
+
+        if not filters:
+            raise BadArgument("give the keys to remove, or '>' for all keys of the bucket")
+        keys = [each for each in self.keys(*filters, timeout=timeout)]
+        limits = limits_of(self._place.api, WINDOW, timeout, WINDOW_BYTES)
+        given = (self._place, self._writes, self._codecs, limits, ttl, purges)
+        return remove_many(MarkerPipeline(*given), keys, limits)
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.

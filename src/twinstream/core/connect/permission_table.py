@@ -337,6 +337,10 @@ _TABLE: Final = (
     Pattern("key_value.delete", "bucket key", "K.{bucket}.{key}"),
     Pattern("key_value.purge", "bucket key", "K.{bucket}.{key}"),
     *(
+        Pattern(f"key_value.{name}", "bucket filter", _WATCH + " K.{bucket}.{filter}")
+        for name in ("delete_many", "purge_many")
+    ),
+    *(
         Pattern(f"key_value.{name}", "bucket filter", _WATCH)
         for name in ("keys", "watch", "cached")
     ),

@@ -163,7 +163,10 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
         if error.err_code == STORE_REFUSED:
             error.add_note(
                 f"bucket {bucket} has reached max_bytes; servers before 2.14 then also refuse to"
-                " overwrite a key"
+                " overwrite a key. The markers of delete and purge need room, too. To make room,"
+                " remove old markers and revisions with purge_deletes(older_than=0), remove a key"
+                " without a marker, so that watchers do not hear of it, with"
+                " stream.purge(subject=...), or raise max_bytes with update_key_value"
             )
     return error
 
