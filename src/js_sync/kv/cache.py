@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
@@ -21,7 +22,7 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.header_names import TTL
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.subject_match import matcher
-from twinstream.errors import NotPromised, TwinstreamError
+from twinstream.errors import IterationEnded, NotPromised, RequestTimeout, TwinstreamError
 from twinstream.models import Timestamp
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ D = TypeVar("D")
 
 # Maximum time that `close` waits for the end of the background task or thread (seconds).
 _PATIENCE: Final = 10.0
+# Seconds until the background work notices that its cache was dropped.
+_LOOK: Final = 5.0
 
 
 def open_cache(
@@ -70,6 +73,70 @@ def _check_expiry(config: StreamConfig) -> None:
         raise NotPromised(config.name or "", "a cache without expired values", (hole,))
 
 
+class _Follower(Generic[V]):
+    """Adds what the watch delivers to the entries of a cache.
+
+    It does not refer to the cache, so that a dropped cache can be collected.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        bucket: str,
+        watch: Watch[V],
+        entries: CachedEntries[V],
+        changing: Lock,
+        on_change: Callable[[Entry[V]], None] | None,
+        clock: ServerClock,
+    ) -> None:
+        self._stream: Final = stream
+        self._bucket: Final = bucket
+        self._watch: Final = watch
+        self._entries: Final = entries
+        self._changing: Final = changing
+        self._on_change: Final = on_change
+        self._clock: Final = clock
+        self.error: BaseException | None = None
+        """The error that ended the work, or None."""
+        self.is_over = False
+        """Whether the cache was closed, or the work has ended."""
+        self.is_dropped = False
+        """Whether the program has dropped the cache without closing it."""
+
+    def run(self) -> None:
+        """Follow the watch until it ends, or until the cache is dropped."""
+        try:
+            while not self.is_dropped:
+                try:
+                    entry = self._watch.next(_LOOK)
+                except RequestTimeout:
+                    continue
+                except IterationEnded:
+                    break
+                self._add(entry)
+            if self.is_dropped:
+                self._watch.close()
+        except Exception as error:
+            if not self.is_dropped:
+                self.error = error
+                Log("consumer", stream=self._stream)(
+                    WorkEnded(f"the cache of bucket {self._bucket}", error)
+                )
+        finally:
+            self.is_over = True
+
+    def _add(self, entry: Entry[V] | None) -> None:
+        generation = self._watch.generation
+        with self._changing:
+            if entry is None:
+                self._entries.caught_up(generation)
+            else:
+                self._clock.saw(entry.timestamp_ns)
+                self._entries.delivered(entry, generation)
+        if entry is not None and self._on_change is not None:
+            self._on_change(entry)
+
+
 class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     """The values of a bucket in memory. Created by `KeyValue.cached`; call `close` at the end.
 
@@ -95,37 +162,39 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         self._bucket: Final = bucket
         self._watch: Final = watch
         self._matches: Final = matches
-        self._on_change: Final = on_change
         self._clock: Final = clock
         self._entries: Final[CachedEntries[V]] = CachedEntries()
         # Held during changes of `_entries`: a write through the cache may be finished by one thread
         # while another thread adds entries from the watch.
         self._changing: Final = Lock()
-        self._error: BaseException | None = None
+        self._follower: Final = _Follower(
+            bucket.stream.name,
+            bucket.bucket,
+            watch,
+            self._entries,
+            self._changing,
+            on_change,
+            clock,
+        )
         self._task: Task | None = None
 
     def _start(self) -> None:
         while (entry := self._watch.next()) is not None:
             self._entries.delivered(entry, self._watch.generation)
         self._entries.caught_up(self._watch.generation)
-        self._task = spawn(self._follow, "twinstream-key-value-cache")
+        self._task = spawn(self._follower.run, "twinstream-key-value-cache")
 
-    def _follow(self) -> None:
-        watch, entries = self._watch, self._entries
-        try:
-            for entry in watch:
-                with self._changing:
-                    if entry is None:
-                        entries.caught_up(watch.generation)
-                    else:
-                        self._clock.saw(entry.timestamp_ns)
-                        entries.delivered(entry, watch.generation)
-                if entry is not None and self._on_change is not None:
-                    self._on_change(entry)
-        except Exception as error:
-            self._error = error
-            Log("consumer", stream=self._bucket.stream.name)(
-                WorkEnded(f"the cache of bucket {self._bucket.bucket}", error)
+    def __del__(self) -> None:
+        follower = self._follower
+        if self._task is None or follower.is_over or self._is_parents:
+            return
+        follower.is_dropped = True
+        if not self._bucket._place.api.transport.is_closed:
+            warnings.warn(
+                f"{self._bucket.bucket}: a cache was not closed, so it ends within {_LOOK:g} s. Use"
+                " it in a `with` block, or close it",
+                ResourceWarning,
+                stacklevel=2,
             )
 
     # ---- reading
@@ -143,7 +212,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         and after `close`.
         """
         connected = self._bucket._place.api.transport.is_connected
-        return connected and self._error is None and not self._watch.is_ended
+        return connected and self._follower.error is None and not self._watch.is_ended
 
     @property
     def revision(self) -> int:
@@ -201,7 +270,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         return ttl is not None and self._clock.now() > entry.timestamp_ns + ttl * 1_000_000_000
 
     def _raise(self) -> None:
-        error = self._error
+        error = self._follower.error
         if isinstance(error, TwinstreamError):
             raise error.__copy__()
         if error is not None:
@@ -276,6 +345,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def close(self) -> None:
         """End the watch and the background work. The values can still be read."""
+        self._follower.is_over = True
         self._watch.close()
         task = self._task
         if task is not None and not task.is_current():
