@@ -419,3 +419,40 @@ async def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
         error = await eventually(refused)
         assert not error.cleaned
         assert "of domain leaf" in error.__cause__.__notes__[0]
+
+
+@pytest.mark.since("2.11")
+async def test_what_expires_leaves_mirrors_and_copies(opened, name):
+    async with opened() as jet:
+        origin = await bucket(jet, name, limit_marker_ttl=1)
+        mirror = await bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        copy = await bucket(jet, f"{name}_c", sources=[StreamSource(name=name)])
+        await origin.put("a", b"1", ttl=1)
+        await origin.put("b", b"1")
+        await origin.purge("b", ttl=1)
+        await has(mirror, "a", b"1")
+        await has(copy, "a", b"1")
+
+        async def gone():
+            statuses = [await each.status() for each in (origin, mirror, copy)]
+            return not any(each.values for each in statuses)
+
+        await eventually(gone)
+
+
+async def test_a_name_of_a_bucket_and_of_a_stream_is_refused(opened, name):
+    async with opened() as jet:
+        await bucket(jet, name)
+        await bucket(jet, f"KV_{name}")
+        for settings in (
+            {"mirror": StreamSource(name=f"KV_{name}")},
+            {"sources": [StreamSource(name=f"KV_{name}")]},
+        ):
+            with pytest.raises(js.BadArgument, match=f"'{name}' or the second one 'KV_KV_{name}'"):
+                await bucket(jet, f"{name}_m", **settings)
+        for stream in (f"KV_{name}", f"KV_KV_{name}"):
+            given = StreamSource(
+                name=stream.removeprefix("KV_") if stream == f"KV_{name}" else stream
+            )
+            made = await bucket(jet, f"{name}_of_{stream}", mirror=given)
+            assert made.stream.config.mirror.name == stream

@@ -22,7 +22,7 @@ from twinstream.core.kv.config import (
     stream_config,
 )
 from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
-from twinstream.core.kv.names import PREFIX, KeySubjects, stream_of
+from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
 from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
@@ -49,7 +49,10 @@ async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
     Raises `BucketExists` if the bucket exists with other settings.
     """
     stream_config(config)
+    await _check_named_clearly(api, config, deadline)
     wanted = stream_config(await _followed(api, config, deadline))
+    if await _copies_ttls(api, wanted, deadline):
+        wanted = evolve(wanted, allow_msg_ttl=True)
     name = wanted.name or ""
     if config.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
@@ -107,6 +110,37 @@ async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
             api, info, origins, place.subjects.stored, f"bucket {bucket}", NotABucket, deadline
         )
     return place
+
+
+async def _check_named_clearly(api: Api, config: KeyValueConfig, deadline: Deadline) -> None:
+    """Raise `BadArgument` if the name of a mirror or source is that of a bucket and of a stream.
+
+    `KV_x` is the stream of bucket `x`. A bucket `KV_x` has the stream `KV_KV_x`.
+    """
+    for each in (*([config.mirror] if config.mirror else ()), *(config.sources or ())):
+        name = each.name or ""
+        if each.subject_transforms or not name.startswith(PREFIX) or name.startswith(PREFIX * 2):
+            continue
+        found = await origins_of(
+            api, StreamConfig(mirror=evolve(each, name=f"{PREFIX}{name}")), deadline
+        )
+        if found:
+            raise BadArgument(
+                f"{name} is the stream of bucket {bucket_of(name)}, and there is a bucket {name}:"
+                f" name the first one {bucket_of(name)!r} or the second one {PREFIX + name!r}"
+            )
+
+
+async def _copies_ttls(api: Api, config: StreamConfig, deadline: Deadline) -> bool:
+    """Return whether a mirrored or copied stream has messages with a TTL.
+
+    A copy keeps expired messages forever unless it allows TTLs, too.
+    """
+    for each in (*([config.mirror] if config.mirror else ()), *(config.sources or ())):
+        found = await origins_of(api, StreamConfig(mirror=each), deadline)
+        if found and found[0].allow_msg_ttl:
+            return True
+    return False
 
 
 async def _followed(api: Api, config: KeyValueConfig, deadline: Deadline) -> KeyValueConfig:

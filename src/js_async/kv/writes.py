@@ -251,7 +251,7 @@ class BucketWrites:
         except KeyExists:
             raise
         except WrongLastSequence as error:
-            raise RevisionMismatch.of(error, key, 0) from error
+            raise RevisionMismatch.of(error, key, 0, tries.answered) from error
         except TwinstreamError as error:
             await self._raise(error)
             raise

@@ -250,7 +250,7 @@ class BucketWrites:
         except KeyExists:
             raise
         except WrongLastSequence as error:
-            raise RevisionMismatch.of(error, key, 0) from error
+            raise RevisionMismatch.of(error, key, 0, tries.answered) from error
         except TwinstreamError as error:
             self._raise(error)
             raise

@@ -363,7 +363,8 @@ class ObjectStore:
 
         An omitted argument leaves its setting unchanged. If `description`, `headers` or `metadata`
         is None, the setting is removed. The content is not sent again. If an object is renamed,
-        existing links to it no longer work. If the program is killed while it renames an object,
+        existing links to it no longer work, and watchers only get the new name: the server does not
+        report that the old one is gone. If the program is killed while it renames an object,
         the object may have both names: rename it again, or delete one of them.
 
         Raises:
