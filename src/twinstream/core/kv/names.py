@@ -169,11 +169,11 @@ class KeySubjects:
         mirrors = [each.mirror for each in chain if each.mirror is not None]
         last = chain[len(mirrors)] if len(chain) > len(mirrors) else None
         if not mirrors:
-            stored = f"$KV.{bucket_of(config.name or '')}."
-            return cls(stored, written_behind(api_prefix, stored), refusal=_refusal(config, stored))
+            own = f"$KV.{bucket_of(config.name or '')}."
+            return cls(own, written_behind(api_prefix, own), refusal=_refusal(config, own))
         origin = mirrors[-1].name or ""
         written = f"$KV.{bucket_of(origin)}."
-        stored = written if origin.startswith(PREFIX) else None
+        stored: str | None = written if origin.startswith(PREFIX) else None
         for mirror in reversed(mirrors):
             if mirror.subject_transforms:
                 stored = first_tokens(destinations(mirror), 2)
@@ -207,15 +207,16 @@ class KeySubjects:
         """
         if self.refusal is not None:
             raise BadArgument(self.refusal)
-        subject: str | None = self.stored + key
+        subject = self.stored + key
         for mirror in self.routes:
-            subject = origin_subject(mirror, subject)
-            if subject is None:
+            found = origin_subject(mirror, subject)
+            if found is None:
                 raise BadArgument(
                     f"key {key!r} cannot be written through a mirror that does not copy it, or"
                     f" whose transforms cannot be reversed: write to the origin, {self.origin}"
                 )
-        return subject or ""
+            subject = found
+        return subject
 
     def to_write(self, key: str) -> str:
         """Return the subject to which a key is written. Raises as `at_origin` does."""
