@@ -870,6 +870,8 @@ class JetStream:
 
         Raises:
             BucketExists: The bucket exists with other settings. The error names the differences.
+                Settings that only its stream has do not count.
+            NotABucket: The stream of that name exists and is not a bucket.
             InvalidConfig: The server refused the settings.
             BadArgument: A setting is invalid.
             Unsupported: `limit_marker_ttl` is set, and the server is older than 2.11.
