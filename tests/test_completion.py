@@ -94,8 +94,9 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "bucket": (
         "bucket = await nc.jetstream().get_key_value('B')\nif bucket:",
-        "bucket cached cached_status change create delete entry get get_many history keys purge"
-        " purge_deletes put put_many status stream typed update watch with_codecs",
+        "bucket cached cached_status change create delete delete_many entry get get_many history"
+        " keys purge purge_deletes purge_many put put_many status stream typed update watch"
+        " with_codecs",
     ),
     "watching": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.watch() as watching:",

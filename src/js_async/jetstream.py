@@ -873,6 +873,8 @@ class JetStream:
 
         Raises:
             BucketExists: The bucket exists with other settings. The error names the differences.
+                Settings that only its stream has do not count.
+            NotABucket: The stream of that name exists and is not a bucket.
             InvalidConfig: The server refused the settings.
             BadArgument: A setting is invalid.
             Unsupported: `limit_marker_ttl` is set, and the server is older than 2.11.
@@ -951,9 +953,10 @@ class JetStream:
         Args:
             timeout: Seconds for each page of the list; the default is that of this object.
         """
-        from js_async.kv.manage import BucketNames
+        from js_async.api.streams_of_kind import NamesOfKind
+        from js_async.kv.manage import Buckets
 
-        return BucketNames(self._api, timeout)
+        return NamesOfKind(Buckets(self._api, timeout))
 
     # ---- object stores
 
@@ -1041,14 +1044,15 @@ class JetStream:
     def object_store_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
         """Return an iterator over the names of all object stores.
 
-        The iterator lists the names of all streams and selects those of object stores.
+        The iterator lists the infos of all streams and selects object stores.
 
         Args:
             timeout: Seconds for each page of the list; the default is that of this object.
         """
+        from js_async.api.streams_of_kind import NamesOfKind
         from js_async.object_store import stores
 
-        return stores.Names(self._api, timeout)
+        return NamesOfKind(stores.Statuses(self._api, timeout))
 
     # ---- events, dead letters, workers
 

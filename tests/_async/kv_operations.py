@@ -78,6 +78,14 @@ async def keys(jet, stage):
     assert sorted(found) == ["a", "b"]
 
 
+async def delete_many(jet, stage):
+    assert await bound(jet, stage).delete_many(">", timeout=stage.short) == 2
+
+
+async def purge_many(jet, stage):
+    assert await bound(jet, stage).purge_many(">", timeout=stage.short) == 2
+
+
 async def watch(jet, stage):
     async with bound(jet, stage).watch() as watching:
         for key in ("a", "b", "c"):
@@ -166,6 +174,8 @@ BUCKET_ACTS = {
     "key_value.delete": (("a",), delete, "2.11"),
     "key_value.purge": (("a",), purge, "2.11"),
     "key_value.keys": ((">",), keys, "2.11"),
+    "key_value.delete_many": ((">",), delete_many, "2.11"),
+    "key_value.purge_many": ((">",), purge_many, "2.11"),
     "key_value.watch": ((">",), watch, "2.11"),
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),

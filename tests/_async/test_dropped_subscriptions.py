@@ -112,6 +112,10 @@ async def ordered_open(place):
         await again.next(20)
 
 
+async def cached(place):
+    assert "k" in await place.bucket.cached()
+
+
 async def watch(place):
     await first_of(await place.bucket.watch())
 
@@ -182,6 +186,7 @@ FORGOTTEN = [
     (watch, "an ordered read was not closed"),
     (watch_never_read, "an ordered read was not closed"),
     (watch_initial, "an ordered read was not closed"),
+    (cached, "a cache was not closed"),
     (object_watch, "an ordered read was not closed"),
     (object_updates, "an ordered read was not closed"),
     (subscribed, "the subscription to other.* was not closed"),

@@ -44,8 +44,24 @@ async def test_creating_again_is_fine_if_nothing_differs(opened, name):
         with pytest.raises(js.BucketExists, match="update_key_value changes them") as caught:
             await bucket(jet, name, history=3)
         (found,) = caught.value.differences
-        assert (found.field, found.wanted, found.actual) == ("max_msgs_per_subject", 3, 2)
+        assert (found.field, found.wanted, found.actual) == ("history", 3, 2)
         assert isinstance(caught.value, js.StreamExists)
+
+
+async def test_creating_again_compares_the_settings_of_the_bucket_only(opened, name):
+    async with opened() as jet:
+        await bucket(jet, name, ttl=timedelta(seconds=30))
+        hour = timedelta(hours=1)
+        # The duplicate window stays at 30 s, which is not a setting of a bucket.
+        await jet.update_key_value(KeyValueConfig(bucket=name, ttl=hour))
+        assert (await bucket(jet, name, ttl=hour)).cached_status.config.ttl == hour
+        with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s; update_key"):
+            await bucket(jet, name, ttl=2 * hour)
+        with pytest.raises(js.BucketExists, match="the storage of a bucket is fixed"):
+            await bucket(jet, name, ttl=hour, storage="file")
+        await jet.create_stream(StreamConfig(name=f"KV_{name}_no", subjects=[f"{name}.no"]))
+        with pytest.raises(js.NotABucket):
+            await bucket(jet, f"{name}_no")
 
 
 async def test_an_update_changes_what_it_gives_and_nothing_else(opened, name):
@@ -219,3 +235,13 @@ async def test_all_other_settings_reach_the_stream(opened, name):
         await made.put("a", bytes(990))
         with pytest.raises(js.ValueTooLarge, match="headers"):
             await made.create("b", bytes(990))
+
+
+async def test_names_are_those_of_buckets_only(opened, name):
+    async with opened() as jet:
+        await bucket(jet, name)
+        await jet.create_stream(StreamConfig(name=f"KV_{name}_x", subjects=[f"{name}.x"]))
+        await jet.create_stream(StreamConfig(name=f"OBJ_{name}_x", subjects=[f"{name}.y"]))
+        found = [each async for each in jet.key_value_names() if each.startswith(name)]
+        assert found == [name]
+        assert not [each async for each in jet.object_store_names() if each.startswith(name)]

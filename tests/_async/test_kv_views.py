@@ -12,7 +12,7 @@ from attrs import frozen
 import js_async as js
 from tests._async.buckets import bucket, listed, state, summary
 from tests._async.flow import eventually, together
-from twinstream.models import KeyValueConfig
+from twinstream.models import KeyValueConfig, StreamConfig
 
 
 class Zipped:
@@ -355,3 +355,28 @@ async def test_what_expires_leaves_the_cache(opened, name):
                 return "a" not in cache
 
             await eventually(gone)
+
+
+@pytest.mark.since("2.11")
+async def test_what_expires_without_a_marker_leaves_the_cache(opened, name):
+    async with opened() as jet:
+        # Its watchers do not hear when a value has expired.
+        await jet.create_stream(
+            StreamConfig(
+                name=f"KV_{name}",
+                subjects=[f"$KV.{name}.>"],
+                allow_msg_ttl=True,
+                max_msgs_per_subject=1,
+                allow_rollup_hdrs=True,
+            )
+        )
+        made = await jet.get_key_value(name)
+        await made.put("long", b"1", ttl=60)
+        await made.put("short", b"1", ttl=1)
+        async with made.cached() as cache:
+
+            async def expired():
+                return list(cache) == ["long"]
+
+            await eventually(expired)
+            assert cache["long"] == b"1"

@@ -680,3 +680,36 @@ async def listed_until_mark(watch):
     while (entry := await watch.next(20)) is not None:
         found.append((entry.key, entry.revision))
     return found
+
+
+@pytest.mark.parametrize("options", [{}, {"updates_only": True}])
+async def test_revisions_between_two_calls_are_delivered(opened, name, options):
+    """Each revision replaces the one before, which the server has delivered by then."""
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        async with made.watch(**options) as watch:
+            assert await watch.next(20) is None
+            for number in range(1, 5):
+                assert await made.put("a", b"%d" % number) == number
+
+                async def arrived(count=number):
+                    return watch.buffered >= count
+
+                await eventually(arrived)
+            found = [(await watch.next(20)).revision for _ in range(4)]
+            assert found == [1, 2, 3, 4]
+
+
+async def test_updates_before_the_first_call_are_delivered(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        async with made.watch(updates_only=True) as watch:
+            for number in range(1, 3):
+                await made.put("a", b"%d" % number)
+
+                async def arrived(count=number):
+                    return watch.buffered >= count
+
+                await eventually(arrived)
+            assert await watch.next(20) is None
+            assert [(await watch.next(20)).revision for _ in range(2)] == [1, 2]

@@ -16,9 +16,17 @@ import pytest
 import js_async as js
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
-from tests.inside import api_of
+from tests._async.lossy import Lossy
+from tests.inside import api_of, session_of
 from twinstream.core.object_store.info import digest_bytes
-from twinstream.models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
+from twinstream.models import (
+    ObjectStoreConfig,
+    Placement,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+    evolve,
+)
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 3 * 1024 * 1024 + 7]
@@ -71,6 +79,18 @@ async def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
         await jet.create_object_store(config)
         with pytest.raises(js.StreamExists, match="max_bytes"):
             await jet.create_object_store(evolve(config, max_bytes=1 << 21))
+
+
+async def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
+    async with opened() as jet:
+        await stored(jet, name)
+        for ttl in (timedelta(seconds=30), timedelta(hours=1)):
+            config = ObjectStoreConfig(bucket=name, storage="memory", ttl=ttl)
+            await jet.update_object_store(config)
+            store = await jet.create_object_store(config)
+            assert (await store.status()).config.ttl == ttl
+        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s; update_object"):
+            await jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
 
 
 async def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name):
@@ -866,8 +886,28 @@ async def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(op
             await jet.delete_object_store(name)
             again = await stored(jet, name)
             await again.put("new", b"x")
-            found = await watch.next(10)
+            # The loss of the consumer is noticed when two heartbeats are missing.
+            found = await watch.next(60)
             assert found.name == "new"
+
+
+@pytest.mark.parametrize("updates_only", [False, True])
+async def test_changes_between_two_calls_are_delivered(opened, name, updates_only):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        async with store.watch(updates_only=updates_only) as watch:
+            assert await watch.next(20) is None
+            sizes = []
+            for number in range(1, 4):
+                await store.put("a", b"x" * number)
+                sizes.append(number)
+
+                async def arrived(count=number):
+                    sent = [each.delivered async for each in store.stream.consumers()]
+                    return any((each.consumer_seq or 0) >= count for each in sent)
+
+                await eventually(arrived)
+            assert [(await watch.next(20)).size for _ in sizes] == sizes
 
 
 async def test_a_watch_leaves_no_consumer(opened, name):
@@ -1023,6 +1063,41 @@ async def test_a_mirror_is_read_and_not_written(opened, name):
         assert f"{name}_M" in {each.bucket async for each in jet.object_stores()}
 
 
+async def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
+    def moved(src, dest):
+        return [SubjectTransform(src=f"$O.{src}.>", dest=f"$O.{dest}.>")]
+
+    async with opened() as jet:
+        store = await stored(jet, name)
+        data = os.urandom(300_000)
+        await store.put("a", data)
+        await stored(jet, f"{name}_M", mirror=StreamSource(name=name))
+        await stored(jet, f"{name}_MM", mirror=StreamSource(name=f"{name}_M"))
+        changed = moved(name, f"{name}_T")
+        await stored(jet, f"{name}_T", mirror=StreamSource(name=name, subject_transforms=changed))
+        copied = StreamSource(name=f"OBJ_{name}", subject_transforms=moved(name, f"{name}_C"))
+        await jet.create_stream(StreamConfig(name=f"OBJ_{name}_C", sources=[copied]))
+        for kind in ("M", "MM", "T", "C"):
+            copy = await jet.get_object_store(f"{name}_{kind}")
+
+            async def arrived(copy=copy):
+                return [each.name async for each in copy.list()] == ["a"]
+
+            await eventually(arrived)
+            assert await copy.get_bytes("a") == data
+            with pytest.raises(js.BadArgument, match="can only be read"):
+                await copy.put("b", b"")
+        of_mirror = StreamSource(
+            name=f"OBJ_{name}_M", subject_transforms=moved(f"{name}_M", f"{name}_B")
+        )
+        subjects = [f"$O.{name}_B.C.>", f"$O.{name}_B.M.>"]
+        await jet.create_stream(
+            StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
+        )
+        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+            await jet.get_object_store(f"{name}_B")
+
+
 async def test_a_store_without_direct_gets(opened, name):
     async with opened() as jet:
         store = await stored(jet, name)
@@ -1045,3 +1120,48 @@ async def test_a_bound_store_asks_when_it_is_used(opened, name):
         await store.put("a", b"x")
         assert await store.get_bytes("a") == b"x"
         assert digest_bytes((await store.info("a")).digest) == hashlib.sha256(b"x").digest()
+
+
+async def test_a_deleted_object_can_be_opened_as_deleted(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"x")
+        async with store.get("a", deleted=True) as reader:
+            assert await reader.read() == b"x"
+        await store.delete("a")
+        with pytest.raises(js.ObjectDeleted):
+            await store.get_bytes("a")
+        async with store.get("a", deleted=True) as reader:
+            assert reader.info.deleted
+            assert await reader.read() == b""
+        with pytest.raises(js.ObjectNotFound):
+            await store.get("b", deleted=True)
+
+
+async def test_a_digest_in_hex_is_read(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        digest = f"SHA-256={hashlib.sha256(b'x').hexdigest()}"
+        info = await store.put("a", b"x", digest=digest)
+        stored_info = await store.stream.get_message(info.revision)
+        text = stored_info.data.replace(info.digest.encode(), digest.upper().encode())
+        assert text != stored_info.data
+        await jet.publish(stored_info.subject, text, rollup="sub")
+        assert await store.get_bytes("a") == b"x"
+        wrong = text.replace(digest.upper().encode(), f"SHA-256={'0' * 64}".encode())
+        await jet.publish(stored_info.subject, wrong, rollup="sub")
+        with pytest.raises(js.DigestMismatch):
+            await store.get_bytes("a")
+
+
+async def test_metadata_that_was_stored_is_not_taken_for_refused(server, name):
+    """The response to an earlier attempt was lost, and a former leader refuses the next one."""
+    async with js.connect(server.url) as connection:
+        lossy = Lossy(session_of(connection))
+        store = await stored(lossy.jetstream(), name)
+        lossy.losses = ["behind"]
+        info = await store.put("a", b"")
+        assert info.revision == (await store.info("a")).revision == 1
+        lossy.losses = ["behind"]
+        assert (await store.update_meta("a", description="d")).revision == 2
+        assert (await store.info("a")).description == "d"

@@ -79,6 +79,14 @@ def keys(jet, stage):
     assert sorted(found) == ["a", "b"]
 
 
+def delete_many(jet, stage):
+    assert bound(jet, stage).delete_many(">", timeout=stage.short) == 2
+
+
+def purge_many(jet, stage):
+    assert bound(jet, stage).purge_many(">", timeout=stage.short) == 2
+
+
 def watch(jet, stage):
     with bound(jet, stage).watch() as watching:
         for key in ("a", "b", "c"):
@@ -167,6 +175,8 @@ BUCKET_ACTS = {
     "key_value.delete": (("a",), delete, "2.11"),
     "key_value.purge": (("a",), purge, "2.11"),
     "key_value.keys": ((">",), keys, "2.11"),
+    "key_value.delete_many": ((">",), delete_many, "2.11"),
+    "key_value.purge_many": ((">",), purge_many, "2.11"),
     "key_value.watch": ((">",), watch, "2.11"),
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),

@@ -113,6 +113,10 @@ def ordered_open(place):
         again.next(20)
 
 
+def cached(place):
+    assert "k" in place.bucket.cached()
+
+
 def watch(place):
     first_of(place.bucket.watch())
 
@@ -183,6 +187,7 @@ FORGOTTEN = [
     (watch, "an ordered read was not closed"),
     (watch_never_read, "an ordered read was not closed"),
     (watch_initial, "an ordered read was not closed"),
+    (cached, "a cache was not closed"),
     (object_watch, "an ordered read was not closed"),
     (object_updates, "an ordered read was not closed"),
     (subscribed, "the subscription to other.* was not closed"),

@@ -45,8 +45,24 @@ def test_creating_again_is_fine_if_nothing_differs(opened, name):
         with pytest.raises(js.BucketExists, match="update_key_value changes them") as caught:
             bucket(jet, name, history=3)
         (found,) = caught.value.differences
-        assert (found.field, found.wanted, found.actual) == ("max_msgs_per_subject", 3, 2)
+        assert (found.field, found.wanted, found.actual) == ("history", 3, 2)
         assert isinstance(caught.value, js.StreamExists)
+
+
+def test_creating_again_compares_the_settings_of_the_bucket_only(opened, name):
+    with opened() as jet:
+        bucket(jet, name, ttl=timedelta(seconds=30))
+        hour = timedelta(hours=1)
+        # The duplicate window stays at 30 s, which is not a setting of a bucket.
+        jet.update_key_value(KeyValueConfig(bucket=name, ttl=hour))
+        assert (bucket(jet, name, ttl=hour)).cached_status.config.ttl == hour
+        with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s; update_key"):
+            bucket(jet, name, ttl=2 * hour)
+        with pytest.raises(js.BucketExists, match="the storage of a bucket is fixed"):
+            bucket(jet, name, ttl=hour, storage="file")
+        jet.create_stream(StreamConfig(name=f"KV_{name}_no", subjects=[f"{name}.no"]))
+        with pytest.raises(js.NotABucket):
+            bucket(jet, f"{name}_no")
 
 
 def test_an_update_changes_what_it_gives_and_nothing_else(opened, name):
@@ -218,3 +234,13 @@ def test_all_other_settings_reach_the_stream(opened, name):
         made.put("a", bytes(990))
         with pytest.raises(js.ValueTooLarge, match="headers"):
             made.create("b", bytes(990))
+
+
+def test_names_are_those_of_buckets_only(opened, name):
+    with opened() as jet:
+        bucket(jet, name)
+        jet.create_stream(StreamConfig(name=f"KV_{name}_x", subjects=[f"{name}.x"]))
+        jet.create_stream(StreamConfig(name=f"OBJ_{name}_x", subjects=[f"{name}.y"]))
+        found = [each for each in jet.key_value_names() if each.startswith(name)]
+        assert found == [name]
+        assert not [each for each in jet.object_store_names() if each.startswith(name)]

@@ -9,7 +9,15 @@ import js_sync as js
 from tests._sync.buckets import bucket, listed, state
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
-from twinstream.models import ExternalStream, KeyValueConfig, StreamSource, SubjectTransform, evolve
+from twinstream.models import (
+    ExternalStream,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+    evolve,
+)
 from twinstream.testing import NatsServer
 from twinstream.testing.ports import free_ports
 
@@ -202,3 +210,250 @@ def test_a_mirror_of_another_domain(leaf, name):
         whole(mirror, origin)
         with pytest.raises(js.BadArgument, match="or has sources, not both"):
             mirror.change(lambda config: evolve(config, sources=[StreamSource(name="x")]))
+
+
+def moved(src, dest):
+    """Return the subject transforms that replace one prefix by another."""
+    return [SubjectTransform(src=src, dest=dest)]
+
+
+def test_a_mirror_with_a_transform_writes_to_the_subjects_of_its_origin(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name, history=3)
+        only_new = moved(f"$KV.{name}.NEW.>", f"$KV.{name}_m.>")
+        mirror = bucket(
+            jet,
+            f"{name}_m",
+            history=3,
+            mirror=StreamSource(name=name, subject_transforms=only_new),
+        )
+        origin.put("NEW.1", b"1")
+        has(mirror, "1", b"1")
+        assert mirror.put("3", b"3") == 2
+        assert (origin.get("NEW.3")).value == b"3"
+        assert mirror.update("1", b"2", 1) == 3
+        assert mirror.delete("3") == 4
+        assert (origin.entry("NEW.3")).operation is js.KeyValueOperation.DELETE
+        with pytest.raises(js.KeyExists) as found:
+            mirror.create("1", b"")
+        assert found.value.entry.key == "1"
+        assert [each.seq for each in mirror.put_many({"4": b"4"})] == [5]
+        assert (origin.get("NEW.4")).value == b"4"
+        # A mirror of this mirror follows both.
+        second = bucket(jet, f"{name}_mm", mirror=StreamSource(name=f"{name}_m"))
+        has(second, "4", b"4")
+        assert second.put("5", b"5") == 6
+        assert (origin.get("NEW.5")).value == b"5"
+        again = jet.get_key_value(f"{name}_mm")
+        has(again, "5", b"5")
+        assert listed(again.keys()) == ["1", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        StreamSource(filter_subject="$KV.{}.a.>"),
+        StreamSource(subject_transforms=moved("$KV.{}.a.*", "$KV.{}_m.x.{{{{wildcard(1)}}}}")),
+        StreamSource(
+            subject_transforms=[
+                *moved("$KV.{}.a.>", "$KV.{}_m.x.>"),
+                *moved("$KV.{}.b.>", "$KV.{}_m.x.>"),
+            ]
+        ),
+    ],
+)
+def test_a_mirror_refuses_keys_whose_subject_in_the_origin_is_unknown(opened, name, copied):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        changed = [
+            SubjectTransform(src=each.src.format(name), dest=each.dest.format(name))
+            for each in copied.subject_transforms or ()
+        ]
+        selected = copied.filter_subject and copied.filter_subject.format(name)
+        source = StreamSource(
+            name=name, filter_subject=selected, subject_transforms=changed or None
+        )
+        mirror = bucket(jet, f"{name}_m", mirror=source)
+        key = "other" if selected else "x.1"
+        for call in (
+            lambda: mirror.put(key, b""),
+            lambda: mirror.create(key, b""),
+            lambda: mirror.update(key, b"", 1),
+            lambda: mirror.delete(key),
+            lambda: mirror.purge(key),
+        ):
+            with pytest.raises(js.BadArgument, match=f"write to the origin, KV_{name}"):
+                call()
+        assert listed(origin.keys()) == []
+
+
+def test_a_mirror_and_a_copy_of_a_mirror_have_its_keys(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a.b", b"1")
+        bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        second = bucket(jet, f"{name}_mm", mirror=StreamSource(name=f"{name}_m"))
+        has(second, "a.b", b"1")
+        assert second.put("c", b"2") == 2
+        assert (origin.get("c")).value == b"2"
+        config = KeyValueConfig(
+            bucket=f"{name}_c", storage="memory", sources=[StreamSource(name=f"{name}_m")]
+        )
+        copy = jet.create_key_value(config)
+        has(copy, "a.b", b"1")
+        jet.create_key_value(config)
+        selected = StreamSource(name=f"{name}_m", filter_subject=f"$KV.{name}_m.a.>")
+        has(bucket(jet, f"{name}_s", sources=[selected]), "a.b", b"1")
+        # Without the bucket between, the keys of the second mirror cannot be found.
+        jet.delete_key_value(f"{name}_m")
+        with pytest.raises(js.NotABucket, match=f"its origin KV_{name}_m does not answer"):
+            jet.get_key_value(f"{name}_mm")
+
+
+def test_a_copy_that_others_made_is_not_shown_empty(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a", b"1")
+        bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        wrong = StreamSource(
+            name=f"KV_{name}_m", subject_transforms=moved(f"$KV.{name}_m.>", f"$KV.{name}_1.>")
+        )
+        jet.create_stream(
+            StreamConfig(name=f"KV_{name}_1", subjects=[f"$KV.{name}_1.>"], sources=[wrong])
+        )
+        with pytest.raises(js.NotABucket, match=f"its source KV_{name}_m is a mirror"):
+            jet.get_key_value(f"{name}_1")
+        plain = jet.create_stream(
+            StreamConfig(
+                name=f"KV_{name}_2",
+                subjects=[f"$KV.{name}_2.>"],
+                sources=[StreamSource(name=f"KV_{name}")],
+            )
+        )
+
+        def arrived():
+            return (plain.info()).state.messages == 1
+
+        eventually(arrived)
+        with pytest.raises(js.NotABucket, match="shows none of its 1 messages"):
+            jet.get_key_value(f"{name}_2")
+
+
+def test_a_copy_without_subjects_can_be_read(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a", b"1")
+        source = StreamSource(
+            name=f"KV_{name}", subject_transforms=moved(f"$KV.{name}.>", f"$KV.{name}_r.>")
+        )
+        jet.create_stream(StreamConfig(name=f"KV_{name}_r", sources=[source]))
+        copy = jet.get_key_value(f"{name}_r")
+        has(copy, "a", b"1")
+        assert listed(copy.keys()) == ["a"]
+        for call in (
+            lambda: copy.put("a", b""),
+            lambda: copy.create("a", b""),
+            lambda: copy.update("a", b"", 1),
+            lambda: copy.delete("a"),
+        ):
+            with pytest.raises(js.BadArgument, match=f"write to the buckets .*KV_{name}"):
+                call()
+        [outcome] = [each for each in copy.put_many({"a": b""}, raise_failures=False)]
+        assert isinstance(outcome.error, js.BadArgument)
+
+
+def test_sources_with_transforms_of_keys_name_a_bucket(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("new.a", b"1")
+        source = StreamSource(
+            name=name, subject_transforms=moved(f"$KV.{name}.new.>", f"$KV.{name}_c.>")
+        )
+        has(bucket(jet, f"{name}_c", sources=[source]), "a", b"1")
+        # Transforms of other subjects belong to a stream that is not a bucket.
+        jet.create_stream(StreamConfig(name=f"{name}_s", subjects=[f"{name}.>"]))
+        jet.publish(f"{name}.b", b"2")
+        stream = StreamSource(
+            name=f"{name}_s", subject_transforms=moved(f"{name}.>", f"$KV.{name}_d.>")
+        )
+        has(bucket(jet, f"{name}_d", sources=[stream]), "b", b"2")
+
+
+@pytest.mark.since("2.12")
+def test_a_mirror_becomes_a_bucket_only_if_its_keys_stay(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a", b"1")
+        plain = bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        has(plain, "a", b"1")
+        with pytest.raises(js.BadArgument, match="would be hidden"):
+            plain.change(lambda config: evolve(config, mirror=None))
+        has(plain, "a", b"1")
+        source = StreamSource(
+            name=name, subject_transforms=moved(f"$KV.{name}.>", f"$KV.{name}_own.>")
+        )
+        own = bucket(jet, f"{name}_own", mirror=source)
+        has(own, "a", b"1")
+        own.change(lambda config: evolve(config, mirror=None))
+        assert own.put("b", b"2") == 2
+        assert own.update("b", b"3", 2) == 3
+        assert listed(own.keys()) == ["a", "b"]
+        assert origin.entry("b") is None
+
+
+def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
+    """Stores of one name receive the chunks of both, and the nearer one answers first."""
+    with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        reachable(far)
+        config = ObjectStoreConfig(bucket=name, storage="memory")
+        near.create_object_store(config)
+        store = far.create_object_store(config)
+
+        def refused():
+            try:
+                store.put("a", b"x" * 300_000)
+            except js.PutFailed as error:
+                return error
+            return None
+
+        error = eventually(refused)
+        assert not error.cleaned
+        assert "of domain leaf" in error.__cause__.__notes__[0]
+
+
+@pytest.mark.since("2.11")
+def test_what_expires_leaves_mirrors_and_copies(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name, limit_marker_ttl=1)
+        mirror = bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        copy = bucket(jet, f"{name}_c", sources=[StreamSource(name=name)])
+        origin.put("a", b"1", ttl=1)
+        origin.put("b", b"1")
+        origin.purge("b", ttl=1)
+        has(mirror, "a", b"1")
+        has(copy, "a", b"1")
+
+        def gone():
+            statuses = [each.status() for each in (origin, mirror, copy)]
+            return not any(each.values for each in statuses)
+
+        eventually(gone)
+
+
+def test_a_name_of_a_bucket_and_of_a_stream_is_refused(opened, name):
+    with opened() as jet:
+        bucket(jet, name)
+        bucket(jet, f"KV_{name}")
+        for settings in (
+            {"mirror": StreamSource(name=f"KV_{name}")},
+            {"sources": [StreamSource(name=f"KV_{name}")]},
+        ):
+            with pytest.raises(js.BadArgument, match=f"'{name}' or the second one 'KV_KV_{name}'"):
+                bucket(jet, f"{name}_m", **settings)
+        for stream in (f"KV_{name}", f"KV_KV_{name}"):
+            given = StreamSource(
+                name=stream.removeprefix("KV_") if stream == f"KV_{name}" else stream
+            )
+            made = bucket(jet, f"{name}_of_{stream}", mirror=given)
+            assert made.stream.config.mirror.name == stream

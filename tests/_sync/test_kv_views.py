@@ -13,7 +13,7 @@ from attrs import frozen
 import js_sync as js
 from tests._sync.buckets import bucket, listed, state, summary
 from tests._sync.flow import eventually, together
-from twinstream.models import KeyValueConfig
+from twinstream.models import KeyValueConfig, StreamConfig
 
 
 class Zipped:
@@ -354,3 +354,28 @@ def test_what_expires_leaves_the_cache(opened, name):
                 return "a" not in cache
 
             eventually(gone)
+
+
+@pytest.mark.since("2.11")
+def test_what_expires_without_a_marker_leaves_the_cache(opened, name):
+    with opened() as jet:
+        # Its watchers do not hear when a value has expired.
+        jet.create_stream(
+            StreamConfig(
+                name=f"KV_{name}",
+                subjects=[f"$KV.{name}.>"],
+                allow_msg_ttl=True,
+                max_msgs_per_subject=1,
+                allow_rollup_hdrs=True,
+            )
+        )
+        made = jet.get_key_value(name)
+        made.put("long", b"1", ttl=60)
+        made.put("short", b"1", ttl=1)
+        with made.cached() as cache:
+
+            def expired():
+                return list(cache) == ["long"]
+
+            eventually(expired)
+            assert cache["long"] == b"1"

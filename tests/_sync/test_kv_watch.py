@@ -677,3 +677,36 @@ def listed_until_mark(watch):
     while (entry := watch.next(20)) is not None:
         found.append((entry.key, entry.revision))
     return found
+
+
+@pytest.mark.parametrize("options", [{}, {"updates_only": True}])
+def test_revisions_between_two_calls_are_delivered(opened, name, options):
+    """Each revision replaces the one before, which the server has delivered by then."""
+    with opened() as jet:
+        made = bucket(jet, name)
+        with made.watch(**options) as watch:
+            assert watch.next(20) is None
+            for number in range(1, 5):
+                assert made.put("a", b"%d" % number) == number
+
+                def arrived(count=number):
+                    return watch.buffered >= count
+
+                eventually(arrived)
+            found = [(watch.next(20)).revision for _ in range(4)]
+            assert found == [1, 2, 3, 4]
+
+
+def test_updates_before_the_first_call_are_delivered(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        with made.watch(updates_only=True) as watch:
+            for number in range(1, 3):
+                made.put("a", b"%d" % number)
+
+                def arrived(count=number):
+                    return watch.buffered >= count
+
+                eventually(arrived)
+            assert watch.next(20) is None
+            assert [(watch.next(20)).revision for _ in range(2)] == [1, 2]

@@ -17,9 +17,17 @@ import pytest
 import js_sync as js
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
-from tests.inside import api_of
+from tests._sync.lossy import Lossy
+from tests.inside import api_of, session_of
 from twinstream.core.object_store.info import digest_bytes
-from twinstream.models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
+from twinstream.models import (
+    ObjectStoreConfig,
+    Placement,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+    evolve,
+)
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 3 * 1024 * 1024 + 7]
@@ -72,6 +80,18 @@ def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
         jet.create_object_store(config)
         with pytest.raises(js.StreamExists, match="max_bytes"):
             jet.create_object_store(evolve(config, max_bytes=1 << 21))
+
+
+def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
+    with opened() as jet:
+        stored(jet, name)
+        for ttl in (timedelta(seconds=30), timedelta(hours=1)):
+            config = ObjectStoreConfig(bucket=name, storage="memory", ttl=ttl)
+            jet.update_object_store(config)
+            store = jet.create_object_store(config)
+            assert (store.status()).config.ttl == ttl
+        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s; update_object"):
+            jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
 
 
 def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name):
@@ -867,8 +887,28 @@ def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, 
             jet.delete_object_store(name)
             again = stored(jet, name)
             again.put("new", b"x")
-            found = watch.next(10)
+            # The loss of the consumer is noticed when two heartbeats are missing.
+            found = watch.next(60)
             assert found.name == "new"
+
+
+@pytest.mark.parametrize("updates_only", [False, True])
+def test_changes_between_two_calls_are_delivered(opened, name, updates_only):
+    with opened() as jet:
+        store = stored(jet, name)
+        with store.watch(updates_only=updates_only) as watch:
+            assert watch.next(20) is None
+            sizes = []
+            for number in range(1, 4):
+                store.put("a", b"x" * number)
+                sizes.append(number)
+
+                def arrived(count=number):
+                    sent = [each.delivered for each in store.stream.consumers()]
+                    return any((each.consumer_seq or 0) >= count for each in sent)
+
+                eventually(arrived)
+            assert [(watch.next(20)).size for _ in sizes] == sizes
 
 
 def test_a_watch_leaves_no_consumer(opened, name):
@@ -1024,6 +1064,41 @@ def test_a_mirror_is_read_and_not_written(opened, name):
         assert f"{name}_M" in {each.bucket for each in jet.object_stores()}
 
 
+def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
+    def moved(src, dest):
+        return [SubjectTransform(src=f"$O.{src}.>", dest=f"$O.{dest}.>")]
+
+    with opened() as jet:
+        store = stored(jet, name)
+        data = os.urandom(300_000)
+        store.put("a", data)
+        stored(jet, f"{name}_M", mirror=StreamSource(name=name))
+        stored(jet, f"{name}_MM", mirror=StreamSource(name=f"{name}_M"))
+        changed = moved(name, f"{name}_T")
+        stored(jet, f"{name}_T", mirror=StreamSource(name=name, subject_transforms=changed))
+        copied = StreamSource(name=f"OBJ_{name}", subject_transforms=moved(name, f"{name}_C"))
+        jet.create_stream(StreamConfig(name=f"OBJ_{name}_C", sources=[copied]))
+        for kind in ("M", "MM", "T", "C"):
+            copy = jet.get_object_store(f"{name}_{kind}")
+
+            def arrived(copy=copy):
+                return [each.name for each in copy.list()] == ["a"]
+
+            eventually(arrived)
+            assert copy.get_bytes("a") == data
+            with pytest.raises(js.BadArgument, match="can only be read"):
+                copy.put("b", b"")
+        of_mirror = StreamSource(
+            name=f"OBJ_{name}_M", subject_transforms=moved(f"{name}_M", f"{name}_B")
+        )
+        subjects = [f"$O.{name}_B.C.>", f"$O.{name}_B.M.>"]
+        jet.create_stream(
+            StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
+        )
+        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+            jet.get_object_store(f"{name}_B")
+
+
 def test_a_store_without_direct_gets(opened, name):
     with opened() as jet:
         store = stored(jet, name)
@@ -1046,3 +1121,48 @@ def test_a_bound_store_asks_when_it_is_used(opened, name):
         store.put("a", b"x")
         assert store.get_bytes("a") == b"x"
         assert digest_bytes((store.info("a")).digest) == hashlib.sha256(b"x").digest()
+
+
+def test_a_deleted_object_can_be_opened_as_deleted(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"x")
+        with store.get("a", deleted=True) as reader:
+            assert reader.read() == b"x"
+        store.delete("a")
+        with pytest.raises(js.ObjectDeleted):
+            store.get_bytes("a")
+        with store.get("a", deleted=True) as reader:
+            assert reader.info.deleted
+            assert reader.read() == b""
+        with pytest.raises(js.ObjectNotFound):
+            store.get("b", deleted=True)
+
+
+def test_a_digest_in_hex_is_read(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        digest = f"SHA-256={hashlib.sha256(b'x').hexdigest()}"
+        info = store.put("a", b"x", digest=digest)
+        stored_info = store.stream.get_message(info.revision)
+        text = stored_info.data.replace(info.digest.encode(), digest.upper().encode())
+        assert text != stored_info.data
+        jet.publish(stored_info.subject, text, rollup="sub")
+        assert store.get_bytes("a") == b"x"
+        wrong = text.replace(digest.upper().encode(), f"SHA-256={'0' * 64}".encode())
+        jet.publish(stored_info.subject, wrong, rollup="sub")
+        with pytest.raises(js.DigestMismatch):
+            store.get_bytes("a")
+
+
+def test_metadata_that_was_stored_is_not_taken_for_refused(server, name):
+    """The response to an earlier attempt was lost, and a former leader refuses the next one."""
+    with js.connect(server.url) as connection:
+        lossy = Lossy(session_of(connection))
+        store = stored(lossy.jetstream(), name)
+        lossy.losses = ["behind"]
+        info = store.put("a", b"")
+        assert info.revision == (store.info("a")).revision == 1
+        lossy.losses = ["behind"]
+        assert (store.update_meta("a", description="d")).revision == 2
+        assert (store.info("a")).description == "d"

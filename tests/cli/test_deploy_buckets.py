@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,11 @@ def test_mirror_becomes_an_independent_bucket(run: Run, write: Write, jet: JetSt
     assert run("apply", folder, "--allow-loss", "--yes").exit_code == 0
     assert jet.get_key_value("DB10M").put("a", b"1") == 1
     assert run("plan", folder, "--check").exit_code == 0
+
+
+def test_the_duplicate_window_of_a_bucket_has_a_unit(
+    run: Run, write: Write, jet: JetStream
+) -> None:
+    jet.create_key_value(KeyValueConfig(bucket="DBW", ttl=timedelta(hours=1)))
+    folder = write(key_values=[{"bucket": "DBW", "ttl": 60 * SECOND}])
+    assert "    duplicate_window: 2m → " in run("plan", folder).stdout

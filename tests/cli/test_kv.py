@@ -133,8 +133,19 @@ def test_keys_that_match_others_are_left_alone(run: Run, bucket: str, server: Na
     assert line["skipped"] == 1
     purged = run("kv", "purge", bucket, "--all", "--yes")
     assert purged.exit_code == 1
-    assert purged.stdout == f"purged 1 key of {bucket}\n"
-    assert "1 key cannot be purged" in purged.stderr
+    assert "1 message was not acknowledged: key '*' contains" in purged.stderr
+    assert run("kv", "get", bucket, "a").exit_code == 3
+
+
+def test_removes_many_keys(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
+    for key in ("a.1", "a.2", "b", "c", "d"):
+        run("kv", "put", bucket, key, "1")
+    assert run("kv", "del", bucket, "a.*", "--yes").stdout == f"deleted 2 keys of {bucket}\n"
+    (line,) = json_lines(run("kv", "purge", bucket, "b", "c", "--yes", "--json"))
+    assert line == {"bucket": bucket, "purged": 2}
+    jet.publish(f"$KV.{bucket}.user:1", b"1")
+    assert run("kv", "purge", bucket, "--all", "--yes").stdout == f"purged 2 keys of {bucket}\n"
+    assert list(jet.get_key_value(bucket).keys()) == []
 
 
 def test_purges(run: Run, bucket: str, jet: js_sync.JetStream) -> None:

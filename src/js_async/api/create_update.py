@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CreateAction",
+    "completed_stream",
     "create_consumer",
     "create_or_update_stream",
     "create_stream",
@@ -155,6 +156,15 @@ async def _with_stored_start(
 
     kept = keep_start(stored, config)
     return None if kept is None else twinstream.models.decode(kept, twinstream.models.StreamConfig)
+
+
+def completed_stream(config: StreamConfig, version: str) -> StreamConfig:
+    """Return a configuration with the defaults of the server, or unchanged if they are unknown."""
+    try:
+        return twinstream.models.effective_stream(config, version)
+    except ValueError:
+        # There are no rules for this server version.
+        return config
 
 
 def _version(api: Api) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from js_async.api.api import Api
 from js_async.api.listing import Listing, ListPage
-from js_async.api.pager import StreamInfos, StreamNames
+from js_async.api.pager import StreamInfos
 from twinstream.core.deadline import Seconds
 from twinstream.models import StreamInfo
 
@@ -42,17 +42,16 @@ class StatusesOfKind(Listing[T]):
 
 
 class NamesOfKind(Listing[str]):
-    """An iterator over the names of all buckets or all object stores."""
+    """An iterator over the names of all buckets or all object stores.
 
-    def __init__(self, api: Api, timeout: Seconds | None) -> None:
+    A name alone does not show that a stream is a bucket, so the infos of the streams are requested.
+    """
+
+    def __init__(self, statuses: StatusesOfKind[Any]) -> None:
         super().__init__()
-        self._streams: Final = StreamNames(api, None, timeout)
-
-    def _name(self, stream: str) -> str | None:
-        """Return the name of a stream's bucket or object store, or None for another kind."""
-        raise NotImplementedError
+        self._statuses: Final = statuses
 
     async def _ask(self, offset: int) -> ListPage[str]:
-        page = await self._streams._ask(offset)
-        found = [name for name in map(self._name, page.items) if name is not None]
-        return ListPage(found, page.total, page.limit or len(page.items))
+        page = await self._statuses._ask(offset)
+        names = [status.bucket for status in page.items]
+        return ListPage(names, page.total, page.limit, page.missing, page.offline)

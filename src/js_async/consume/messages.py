@@ -163,6 +163,21 @@ class Messages(Iteration[Message]):
         await channel.pull(token, limits.max_messages, None, limits)
         return token
 
+    async def _pull_ahead(self, deadline: Deadline) -> None:
+        """Send the pull requests that are due, without waiting for a message.
+
+        The server then delivers messages although no caller waits for them.
+        """
+        held = await self._acquire(deadline)
+        try:
+            channel, engine = await self._open()
+            if self._transport.is_connected and not self._is_stale(channel):
+                self._settle(engine)
+                self._sort(channel, engine)
+                await self._decisions.carry_out(channel, engine, False)
+        finally:
+            self._taking.release(held)
+
     # ---- lifecycle
 
     async def drain(self) -> None:

@@ -210,6 +210,20 @@ class OrderedMessages(Iteration[Message]):
         finally:
             self._taking.release(held)
 
+    async def _pull_ahead(self, deadline: Deadline) -> None:
+        """Let the server deliver messages from now on, although no caller waits for them.
+
+        Otherwise, a message that is removed before the next call, for example because its subject
+        was overwritten, is never delivered. Without a consumer, this does nothing.
+        """
+        messages = self._consumer.messages
+        if messages is not None and not self._is_paced:
+            try:
+                await messages._pull_ahead(deadline)
+            except FAILED_REQUEST:
+                # The next call that takes a message pulls again, and finds the reason.
+                pass
+
     async def _renew(self, reason: str) -> None:
         """Leave a consumer that does not respond. The next consumer delivers the missing messages.
 

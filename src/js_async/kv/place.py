@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from js_async.api.api import Api
@@ -20,7 +21,7 @@ from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["Place"]
 
-# Maximum number of characters of a key for the fast path, which does not check the length of the
+# Maximum number of bytes of a key for the fast path, which does not check the length of the
 # subject. `get_message` checks it.
 _LONG_KEY: Final = 1000
 
@@ -29,16 +30,22 @@ class Place:
     """The stream of a bucket and, if the bucket is a mirror, also the stream that it mirrors.
 
     Reads use the bucket's stream. Writes to a mirror use the mirrored stream (the origin). If
-    `info` is None, the bucket is treated as if it were not a mirror.
+    `info` is None, the bucket is treated as if it were not a mirror. `origins` are the streams that
+    a mirror copies, see `origins_of`.
     """
 
-    def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        bucket: str,
+        info: StreamInfo | None,
+        origins: Sequence[StreamConfig] = (),
+    ) -> None:
         self.api: Final = api
         self.bucket: Final = bucket
         self.stream: Final = Stream(api, stream_of(bucket), info)
         config = info.config if info is not None else StreamConfig(name=self.stream.name)
-        self.subjects: Final = KeySubjects.of(config, api.subjects.prefix)
-        self.is_mirror: Final = self.subjects.origin is not None
+        self.subjects = KeySubjects.of(config, api.subjects.prefix, origins)
         direct = f"{api.subjects.direct_get(self.stream.name)}.{self.subjects.stored}"
         self._direct_last: Final = direct.encode()
         self._origin: Stream | None = None
@@ -49,6 +56,17 @@ class Place:
         """Update `seen` with a revision that the server acknowledged or delivered."""
         if revision > self.seen:
             self.seen = revision
+
+    def adopt(self, changed: Place) -> None:
+        """Use the info and the subjects of another `Place` of this bucket."""
+        self.stream._info = changed.stream._info
+        self.subjects = changed.subjects
+        self._origin = None
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the bucket is a mirror."""
+        return self.subjects.origin is not None
 
     @property
     def config(self) -> StreamConfig | None:
@@ -110,11 +128,12 @@ class Place:
         Raises `RequestTimeout` if there is no response before the deadline.
         """
         api = self.api
-        if not self._reads_directly(stale) or api.is_told or len(key) > _LONG_KEY:
+        name = key.encode()
+        if not self._reads_directly(stale) or api.is_told or len(name) > _LONG_KEY:
             return None
         transport = api.transport
         replies = transport.replies
-        answer = replies.try_start(self._direct_last + key.encode(), b"", b"")
+        answer = replies.try_start(self._direct_last + name, b"", b"")
         if answer is None:
             return None
         try:

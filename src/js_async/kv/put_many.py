@@ -13,17 +13,18 @@ rules ensure that each key ends with the value that single `put` calls would sto
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 from js_async.kv.place import Place
-from js_async.kv.writes import BucketWrites
+from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.publish.inflight import Outcome, UnderWay, under_way
 from js_async.publish.pipeline import Pipeline
 from js_async.publish.publish_many import PublishMany
 from js_async.runtime.concurrency import Stream as Generated
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.kv.codecs import Codecs
+from twinstream.core.kv.entry import DELETED, PURGED
 from twinstream.core.kv.errors import bucket_error
 from twinstream.core.kv.put_many import KeyPutFailure, item_of, items_of
 from twinstream.core.publish.limits import PublishLimits
@@ -33,7 +34,7 @@ from twinstream.core.publish.ttl import Ttl
 from twinstream.errors import BadArgument, ConnectionLost, TwinstreamError
 from twinstream.models import PubAck
 
-__all__ = ["PutMany", "PutPipeline"]
+__all__ = ["MarkerPipeline", "PutMany", "PutPipeline", "remove_many"]
 
 
 class PutMany(PublishMany):
@@ -70,13 +71,14 @@ class PutPipeline(Pipeline):
         codecs: Codecs[Any],
         limits: PublishLimits,
         ttl: Ttl | None,
+        validate_keys: bool,
     ) -> None:
         super().__init__(place.api, limits)
         self._place: Final = place
         self._writes: Final = writes
         self._codecs: Final = codecs
-        self._written: Final = place.subjects.written
         self._ttl: Ttl | None = ttl
+        self._validates: Final = validate_keys
         # By reply subject: the key, the value, and the bucket's highest revision seen before the
         # message was sent. The revision is 0 until the message is sent.
         self._items: Final[dict[bytes, tuple[str, Any, int]]] = {}
@@ -104,7 +106,8 @@ class PutPipeline(Pipeline):
         """
         key, value = item_of(given)
         try:
-            subject = self._written + self._codecs.encode_key(key)
+            stored = self._codecs.to_write(key, self._validates)
+            subject = self._place.subjects.to_write(stored)
             data = self._codecs.encode_value(value)
         except TwinstreamError as error:
             return self._refused(key, value, error)
@@ -113,18 +116,20 @@ class PutPipeline(Pipeline):
             refusal = BadArgument(f"key {key!r}: a codec failed: {error!r}")
             refusal.__cause__ = error
             return self._refused(key, value, refusal)
-        request = (subject, data) if self._ttl is None else self._with_ttl(subject, data)
-        entry = super().prepare(request)
+        entry = super().prepare(self._request(subject, data))
         if entry.outcome is not None:
             return self._refused(key, value, cast("PublishFailure", entry.outcome).peek())
         self._items[entry.reply] = (key, value, 0)
         return entry
 
-    def _with_ttl(self, subject: str, data: bytes) -> PublishRequest:
-        return PublishRequest(subject, data, ttl=self._ttl)
+    def _request(self, subject: str, data: bytes) -> PublishRequest | tuple[str, bytes]:
+        """Return the message of an item."""
+        if self._ttl is None:
+            return subject, data
+        return PublishRequest(subject, data, rollup=rollup_for(self._ttl), ttl=self._ttl)
 
     def _refused(self, key: str, value: Any, error: TwinstreamError) -> UnderWay:
-        request = PublishRequest(f"{self._written}{key}")
+        request = PublishRequest(f"{self._place.subjects.written}{key}")
         entry = under_way(request, b"", b"", b"", 0.0)
         entry.outcome = KeyPutFailure(request, error, key=key, value=value)
         return entry
@@ -217,7 +222,7 @@ class PutPipeline(Pipeline):
             await super()._prove(entry, refusal)
             return
         request = entry.request
-        key = request.subject.removeprefix(self._written)
+        key = self._codecs.stored_key(item[0])
         # The lookups of several writes run one after the other. If a lookup ends in time, the next
         # one gets the full timeout. If the server does not respond, all remaining lookups fail when
         # the first timeout has passed.
@@ -230,3 +235,40 @@ class PutPipeline(Pipeline):
             self._finish(entry, PubAck(stream=self._writes.stream_name, seq=seq))
         if not deadline.expired():
             self._resolved_at = monotonic()
+
+
+class MarkerPipeline(PutPipeline):
+    """Sends a marker for each key, of a delete or of a purge."""
+
+    def __init__(
+        self,
+        place: Place,
+        writes: BucketWrites,
+        codecs: Codecs[Any],
+        limits: PublishLimits,
+        ttl: Ttl | None,
+        purges: bool,
+    ) -> None:
+        # A marker has no value, so that of an item is not encoded.
+        super().__init__(place, writes, Codecs(codecs.key, None), limits, ttl, False)
+        self._purges: Final = purges
+
+    async def open(self) -> None:
+        """Check the TTL, which a purge may have in any bucket."""
+        if self._ttl is not None:
+            self._ttl = await self._writes.key_ttl(self._ttl, single=False)
+        await Pipeline.open(self)
+
+    def _request(self, subject: str, data: bytes) -> PublishRequest:
+        if not self._purges:
+            return PublishRequest(subject, data, DELETED)
+        return PublishRequest(subject, data, PURGED, rollup="sub", ttl=self._ttl)
+
+
+async def remove_many(pipeline: MarkerPipeline, keys: Sequence[str], limits: PublishLimits) -> int:
+    """Send a marker for each key, and return the number of keys. Raises `PublishFailures`."""
+    count = 0
+    async with PutMany(pipeline, [(key, b"") for key in keys], limits, True) as outcomes:
+        async for outcome in outcomes:
+            count += not isinstance(outcome, PublishFailure)
+    return count

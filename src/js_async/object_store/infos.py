@@ -15,15 +15,17 @@ from attrs import frozen
 from js_async.api.api import Api
 from js_async.publish.publish import publish
 from js_async.read.get_message import get_message
+from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Backoff, Deadline
 from twinstream.core.log.events import ObjectUnreadable
 from twinstream.core.log.logger import Log
-from twinstream.core.object_store.config import origin_of
+from twinstream.core.object_store.config import is_copy, origin_of, stored_subjects
 from twinstream.core.object_store.errors import (
     BadObjectInfo,
     LinkError,
+    NotAnObjectStore,
     ObjectDeleted,
     ObjectNotFound,
 )
@@ -33,6 +35,7 @@ from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.direct_get import last_request
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -50,7 +53,7 @@ from twinstream.models import (
     evolve,
 )
 
-__all__ = ["ObjectPlace", "Replaced", "object_place"]
+__all__ = ["ObjectPlace", "Replaced", "StoredElsewhere", "object_place"]
 
 _LOG: Final = Log("object")
 # Pauses before a retry, if another client writes the same metadata (seconds).
@@ -59,10 +62,13 @@ _BACKOFF: Final = Backoff(0.005, 0.25)
 
 async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
+    deadline = api.deadline()
     info = stream._info or await stream.info()
-    origin = origin_of(info.config)
-    # A mirror stores the messages under the subjects of the mirrored store.
-    subjects = ObjectSubjects(origin or bucket)
+    origins = await origins_of(api, info.config, deadline)
+    subjects = stored_subjects(info.config, origins)
+    if info.config.mirror is not None or info.config.sources:
+        prefix, what = f"$O.{subjects.bucket}.", f"object store {bucket}"
+        await check_visible(api, info, origins, prefix, what, NotAnObjectStore, deadline)
     # The response to the creation of a stream does not contain the domain. If the info is from such
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
@@ -75,6 +81,12 @@ class Unfinished(Protocol):
     async def finish(self) -> None:
         """Wait until the content is stored."""
         ...
+
+
+class StoredElsewhere(BadAnswer):
+    """A store of the same name in another domain acknowledged a message."""
+
+    domain: str = ""
 
 
 @frozen
@@ -100,23 +112,33 @@ class ObjectPlace:
     domain: str | None
 
     def check_ack(self, ack: PubAck) -> None:
-        """Raise `BadAnswer` if the acknowledgement is from a store in another domain.
+        """Raise `StoredElsewhere` if the acknowledgement is from a store in another domain.
 
         Stores of the same name have the same subjects in all domains, so the other store may have
         stored the message.
         """
         if self.domain and ack.domain and ack.domain != self.domain:
-            raise BadAnswer(
+            error = StoredElsewhere(
                 f"the store {self.bucket} of domain {ack.domain} received the request for domain"
                 f" {self.domain}: both stores have the same subjects, so rename one of them"
             )
+            error.domain = ack.domain
+            raise error
 
     def check_writable(self) -> None:
-        """Raise `BadArgument` if the bucket is a mirror."""
-        if self.config.mirror is not None:
+        """Raise `BadArgument` if the bucket is a mirror or a read-only copy."""
+        config = self.config
+        if config.mirror is not None:
+            origin = origin_of(config) or config.mirror.name
             raise BadArgument(
-                f"bucket {self.bucket} is a mirror of {self.subjects.bucket}, which can only be"
-                f" read: write to bucket {self.subjects.bucket}"
+                f"bucket {self.bucket} is a mirror of {origin}, which can only be read: write to"
+                f" bucket {origin}"
+            )
+        if is_copy(config):
+            names = ", ".join(each.name or "" for each in config.sources or ())
+            raise BadArgument(
+                f"bucket {self.bucket} is a copy that can only be read, because its stream has no"
+                f" subjects: write to the stores that it copies: {names}"
             )
 
     # ---- reading
@@ -301,23 +323,51 @@ class ObjectPlace:
 
     async def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
         now = datetime.now(UTC)
+        data = info_bytes(info, now)
         request = PublishRequest(
             subject,
-            info_bytes(info, now),
+            data,
             msg_id=f"{info.nuid}.{self.api.transport.tokens.name()}",
             expected_stream=self.stream.name,
             expected_last_subject_seq=expected,
             rollup="sub",
         )
-        ack = await publish(self.api, request, ObjectRetry(), None)
-        self.check_ack(ack)
-        return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
+        try:
+            ack = await publish(self.api, request, ObjectRetry(), None)
+            self.check_ack(ack)
+            seq = ack.seq
+        except WrongLastSequence:
+            # The message itself may be what has changed the last sequence: an earlier attempt
+            # stored it, but its response was lost, or a later leader does not know its id.
+            found = await self._is_last(subject, data)
+            if found is None:
+                raise
+            seq = found
+        return evolve(info, revision=seq, mtime=Timestamp.of(now))
+
+    async def _is_last(self, subject: str, data: bytes) -> int | None:
+        """Return the sequence of the last message of a subject if it has this content, else None.
+
+        The content includes the time of the write, so no other write has the same.
+        """
+        try:
+            message = await self.message(last_request(subject))
+        except MessageNotFound:
+            return None
+        return message.seq if message.data == data else None
 
     # The following requests are idempotent: if the response is lost, they are sent again.
 
     async def remove(self, subject: str, seq: int) -> int:
         """Remove the message at `seq` and all earlier messages of its subject; return how many."""
         return await self._purge({"filter": subject, "seq": seq + 1})
+
+    async def remove_content_elsewhere(self, nuid: str, domain: str) -> None:
+        """Remove the content with a NUID from the store of the same name in another domain."""
+        api = Api(self.api.transport, ApiSubjects.of(domain=domain, prefix=None), self.api.timeout)
+        target = api.subjects.stream("PURGE", self.stream.name)
+        body = {"filter": self.subjects.chunks(nuid)}
+        await api.call(target, body, StreamPurgeResponse, repeatable=True)
 
     async def remove_content(self, nuid: str | None, before_seq: int | None = None) -> int:
         """Remove the content with a NUID, or its chunks below a sequence; return how many.

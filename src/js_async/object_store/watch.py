@@ -29,7 +29,9 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
         messages = place.stream.ordered(subjects=subjects, start_seq=behind)
         try:
             # If the store is re-created later, the consumer notices that the sequences restart.
-            await messages._open(place.api.deadline())
+            deadline = place.api.deadline()
+            await messages._open(deadline)
+            await messages._pull_ahead(deadline)
         except BaseException:
             await messages.close()
             raise
@@ -115,6 +117,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             if self._initial:
                 return self._initial.popleft()
             if self._has_all:
+                # Metadata that is replaced between two calls is delivered nevertheless.
+                await self._messages._pull_ahead(self._place.api.deadline().earlier(deadline.at))
                 self.is_current = True
                 return None
             await self._receive(deadline)

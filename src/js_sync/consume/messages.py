@@ -164,6 +164,21 @@ class Messages(Iteration[Message]):
         channel.pull(token, limits.max_messages, None, limits)
         return token
 
+    def _pull_ahead(self, deadline: Deadline) -> None:
+        """Send the pull requests that are due, without waiting for a message.
+
+        The server then delivers messages although no caller waits for them.
+        """
+        held = self._acquire(deadline)
+        try:
+            channel, engine = self._open()
+            if self._transport.is_connected and not self._is_stale(channel):
+                self._settle(engine)
+                self._sort(channel, engine)
+                self._decisions.carry_out(channel, engine, False)
+        finally:
+            self._taking.release(held)
+
     # ---- lifecycle
 
     def drain(self) -> None:

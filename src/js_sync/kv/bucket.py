@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_sync.kv.place import Place
-from js_sync.kv.writes import BucketWrites
+from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import opening
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
@@ -19,7 +19,7 @@ from twinstream.core.kv.errors import KeyDeleted, KeyNotFound, raise_for_bucket
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
-from twinstream.errors import TwinstreamError
+from twinstream.errors import BadArgument, TwinstreamError
 
 if TYPE_CHECKING:
     from js_sync.kv.cache import KeyValueCache
@@ -51,8 +51,9 @@ def handle(place: Place) -> KeyValue[bytes]:
 class KeyValue(Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
-    A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. A value is
-    bytes, unless a codec converts it. Each write creates a revision. Revision numbers increase over
+    A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. Keys that other
+    clients stored against these rules can be read and removed. A value is bytes, unless a codec
+    converts it. Each write creates a revision. Revision numbers increase over
     all keys of the bucket. The `timeout` of a call is in seconds. Unless a call states its default,
     the default is the timeout of the JetStream context.
 
@@ -120,7 +121,7 @@ class KeyValue(Generic[V]):
 
         api = self._place.api
         changed = change_bucket(api, self.bucket, edit, api.deadline(timeout))
-        self._place.stream._info = changed.stream.cached_info
+        self._place.adopt(changed)
         return self.cached_status
 
     # ---- one key
@@ -174,7 +175,7 @@ class KeyValue(Generic[V]):
         self, key: str, revision: int | None, stale: bool, timeout: Seconds | None
     ) -> Entry[V] | None:
         place = self._place
-        stored, deadline = self._codecs.encode_key(key), place.api.deadline(timeout)
+        stored, deadline = self._codecs.stored_key(key), place.api.deadline(timeout)
         if revision is None:
             frame = place.ask_directly(stored, stale=stale, deadline=deadline)
             if frame is not None:
@@ -196,13 +197,18 @@ class KeyValue(Generic[V]):
         value: V,
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Store a value, whatever the current value is, and return the new revision.
 
         With `ttl` (seconds, rounded up to whole seconds) the value expires. This requires a bucket
         with `limit_marker_ttl` and a history of 1. Without `ttl`, the new value has no TTL of its
-        own, even if the previous value had one.
+        own, even if the previous value had one. A value with a `ttl` removes the older revisions of
+        the key, also if another program has raised the history since.
+
+        With `validate_keys=False`, the key may be any subject without wildcards, such as `user:1`.
+        Other clients may refuse to read it.
 
         If the connection is lost before the response arrives, the call reads the key to find out
         whether the value was stored. If it was not, the call stores it again.
@@ -217,10 +223,11 @@ class KeyValue(Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored = self._codecs.to_write(key, validate_keys)
+        data = self._codecs.encode_value(value)
         if ttl is not None:
             ttl = self._writes.key_ttl(ttl, single=True)
-        return self._writes.write(stored, data, ttl=ttl, timeout=timeout)
+        return self._writes.write(stored, data, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout)
 
     def create(
         self,
@@ -228,6 +235,7 @@ class KeyValue(Generic[V]):
         value: V,
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Store a value if the key has no value, and return its revision.
@@ -242,7 +250,8 @@ class KeyValue(Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored = self._codecs.to_write(key, validate_keys)
+        data = self._codecs.encode_value(value)
         ttl = self._writes.key_ttl(ttl, single=False)
         return self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
@@ -254,6 +263,7 @@ class KeyValue(Generic[V]):
         revision: int,
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
@@ -263,10 +273,13 @@ class KeyValue(Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored = self._codecs.to_write(key, validate_keys)
+        data = self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = self._writes.key_ttl(ttl, single=True)
-        return self._writes.update(stored, data, revision, ttl=ttl, timeout=timeout)
+        return self._writes.update(
+            stored, data, revision, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout
+        )
 
     def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
@@ -276,7 +289,7 @@ class KeyValue(Generic[V]):
         A key without a value gets a marker as well. With `revision`, the key is only deleted if it
         is still at this revision. Otherwise, `RevisionMismatch` is raised.
         """
-        stored = self._codecs.encode_key(key)
+        stored = self._codecs.stored_key(key)
         if revision is None:
             return self._writes.write(stored, b"", headers=DELETED, timeout=timeout)
         check_revision(revision)
@@ -296,7 +309,7 @@ class KeyValue(Generic[V]):
         marker. The server does not report this removal to watchers. A `ttl` requires
         `limit_marker_ttl`, as in `put`, but the bucket may have any history.
         """
-        stored = self._codecs.encode_key(key)
+        stored = self._codecs.stored_key(key)
         ttl = self._writes.key_ttl(ttl, single=False)
         if revision is None:
             return self._writes.write(
@@ -314,6 +327,7 @@ class KeyValue(Generic[V]):
         items: Mapping[str, V] | Iterable[tuple[str, V]],
         *,
         ttl: Ttl | None = None,
+        validate_keys: bool = True,
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
@@ -337,6 +351,7 @@ class KeyValue(Generic[V]):
         Args:
             items: A mapping, or pairs of key and value.
             ttl: The TTL of all items in seconds, as in `put`.
+            validate_keys: Whether to refuse keys against the rules, as in `put`.
             window: Maximum number of items in flight.
             window_bytes: Maximum bytes in flight.
             timeout: Seconds for each item.
@@ -347,8 +362,42 @@ class KeyValue(Generic[V]):
         from js_sync.publish.limits import limits_of
 
         limits = limits_of(self._place.api, window, timeout, window_bytes)
-        pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl)
+        pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
         return PutMany(pipeline, items, limits, raise_failures)
+
+    def delete_many(self, *filters: str, timeout: Seconds = _PATIENCE) -> int:
+        """Delete all keys that match one of the filters, as `delete` does; return their number.
+
+        Filters are keys, and may contain wildcards; `">"` matches all keys. Keys without a value
+        get no marker. `timeout` is the maximum number of seconds without progress.
+
+        Raises:
+            BadArgument: No filter is given.
+            PublishFailures: Some keys were not deleted; the others were.
+        """
+        return self._remove_many(filters, False, None, timeout)
+
+    def purge_many(
+        self, *filters: str, ttl: Ttl | None = None, timeout: Seconds = _PATIENCE
+    ) -> int:
+        """Purge all keys that match one of the filters, as `purge` does; return their number.
+
+        The arguments and errors are those of `delete_many`, and the `ttl` of `purge`.
+        """
+        return self._remove_many(filters, True, ttl, timeout)
+
+    def _remove_many(
+        self, filters: tuple[str, ...], purges: bool, ttl: Ttl | None, timeout: Seconds
+    ) -> int:
+        from js_sync.kv.put_many import MarkerPipeline, remove_many
+        from js_sync.publish.limits import limits_of
+
+        if not filters:
+            raise BadArgument("give the keys to remove, or '>' for all keys of the bucket")
+        keys = [each for each in self.keys(*filters, timeout=timeout)]
+        limits = limits_of(self._place.api, WINDOW, timeout, WINDOW_BYTES)
+        given = (self._place, self._writes, self._codecs, limits, ttl, purges)
+        return remove_many(MarkerPipeline(*given), keys, limits)
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
@@ -377,7 +426,7 @@ class KeyValue(Generic[V]):
         """
         from js_sync.kv.keys import history_of
 
-        stored = self._codecs.encode_key(key)
+        stored = self._codecs.stored_key(key)
         return history_of(self._place, self._maker, stored, key, seconds(timeout))
 
     def get_many(

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 
 from js_sync.client.owned import Owned
@@ -13,7 +15,7 @@ from js_sync.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
 from twinstream.core.base.digits import natural
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.guarantee_gap import Hole
-from twinstream.core.kv.cached import CachedEntries
+from twinstream.core.kv.cached import CachedEntries, ServerClock
 from twinstream.core.kv.entry import Entry, KeyValueOperation
 from twinstream.core.kv.errors import KeyNotFound
 from twinstream.core.log.events import WorkEnded
@@ -21,12 +23,13 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.header_names import TTL
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.subject_match import matcher
-from twinstream.errors import NotPromised, TwinstreamError
+from twinstream.errors import IterationEnded, NotPromised, RequestTimeout, TwinstreamError
 from twinstream.models import Timestamp
 
 if TYPE_CHECKING:
     from js_sync.kv.bucket import KeyValue
     from twinstream.core.consume.reports import PullReport
+    from twinstream.core.kv.codecs import Codecs
     from twinstream.core.publish.ttl import Ttl
     from twinstream.models import StreamConfig
 
@@ -37,6 +40,8 @@ D = TypeVar("D")
 
 # Maximum time that `close` waits for the end of the background task or thread (seconds).
 _PATIENCE: Final = 10.0
+# Seconds until the background work notices that its cache was dropped.
+_LOOK: Final = 5.0
 
 
 def open_cache(
@@ -46,11 +51,14 @@ def open_cache(
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
     """Create a cache, and return it when it contains the current values of the matching keys."""
-    config = bucket._place.known(bucket._place.api.deadline())
-    _check_expiry(config)
+    # Another client may have changed the ttl, so the current settings decide.
+    info = (bucket.status()).info
+    _check_expiry(info.config)
+    # Servers with a TTL for keys report their time.
+    clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
     watch = bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
-    cache = KeyValueCache(bucket, watch, matcher(stored), on_change)
+    cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock)
     try:
         cache._start()
     except BaseException:
@@ -65,6 +73,81 @@ def _check_expiry(config: StreamConfig) -> None:
         because = "the server sends nothing to watchers when a value expires"
         hole = Hole("ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0")
         raise NotPromised(config.name or "", "a cache without expired values", (hole,))
+
+
+def _has_key(codecs: Codecs[V], entry: Entry[V]) -> bool:
+    """Return whether an entry has a key, which it lacks if its stored key cannot be decoded.
+
+    Such a stored key may have the text of another key, and must not replace its entry.
+    """
+    return entry.error is None or codecs.has_stored(entry.key, entry.raw_key)
+
+
+class _Follower(Generic[V]):
+    """Adds what the watch delivers to the entries of a cache.
+
+    It does not refer to the cache, so that a dropped cache can be collected.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        bucket: str,
+        watch: Watch[V],
+        entries: CachedEntries[V],
+        changing: Lock,
+        on_change: Callable[[Entry[V]], None] | None,
+        clock: ServerClock,
+        has_key: Callable[[Entry[V]], bool],
+    ) -> None:
+        self._stream: Final = stream
+        self._bucket: Final = bucket
+        self._watch: Final = watch
+        self._entries: Final = entries
+        self._changing: Final = changing
+        self._on_change: Final = on_change
+        self._clock: Final = clock
+        self._has_key: Final = has_key
+        self.error: BaseException | None = None
+        """The error that ended the work, or None."""
+        self.is_over = False
+        """Whether the cache was closed, or the work has ended."""
+        self.is_dropped = False
+        """Whether the program has dropped the cache without closing it."""
+
+    def run(self) -> None:
+        """Follow the watch until it ends, or until the cache is dropped."""
+        try:
+            while not self.is_dropped:
+                try:
+                    entry = self._watch.next(_LOOK)
+                except RequestTimeout:
+                    continue
+                except IterationEnded:
+                    break
+                self._add(entry)
+            if self.is_dropped:
+                self._watch.close()
+        except Exception as error:
+            if not self.is_dropped:
+                self.error = error
+                Log("consumer", stream=self._stream)(
+                    WorkEnded(f"the cache of bucket {self._bucket}", error)
+                )
+        finally:
+            self.is_over = True
+
+    def _add(self, entry: Entry[V] | None) -> None:
+        generation = self._watch.generation
+        with self._changing:
+            if entry is None:
+                self._entries.caught_up(generation)
+            else:
+                self._clock.saw(entry.timestamp_ns)
+                if self._has_key(entry):
+                    self._entries.delivered(entry, generation)
+        if entry is not None and self._on_change is not None:
+            self._on_change(entry)
 
 
 class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
@@ -87,48 +170,47 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         watch: Watch[V],
         matches: Callable[[bytes], object] | None,
         on_change: Callable[[Entry[V]], None] | None,
+        clock: ServerClock,
     ) -> None:
         super().__init__()
         self._bucket: Final = bucket
         self._watch: Final = watch
         self._matches: Final = matches
-        self._on_change: Final = on_change
+        self._clock: Final = clock
         self._entries: Final[CachedEntries[V]] = CachedEntries()
         # Held during changes of `_entries`: a write through the cache may be finished by one thread
         # while another thread adds entries from the watch.
         self._changing: Final = Lock()
-        self._error: BaseException | None = None
+        self._follower: Final = _Follower(
+            bucket.stream.name,
+            bucket.bucket,
+            watch,
+            self._entries,
+            self._changing,
+            on_change,
+            clock,
+            partial(_has_key, bucket._codecs),
+        )
         self._task: Task | None = None
 
     def _start(self) -> None:
         while (entry := self._watch.next()) is not None:
-            if self._has_key(entry):
+            if _has_key(self._bucket._codecs, entry):
                 self._entries.delivered(entry, self._watch.generation)
         self._entries.caught_up(self._watch.generation)
-        self._task = spawn(self._follow, "twinstream-key-value-cache")
+        self._task = spawn(self._follower.run, "twinstream-key-value-cache")
 
-    def _has_key(self, entry: Entry[V]) -> bool:
-        """Return whether an entry has a key, which it lacks if its stored key cannot be decoded.
-
-        Such a stored key may have the text of another key, and must not replace its entry.
-        """
-        return entry.error is None or self._bucket._codecs.has_stored(entry.key, entry.raw_key)
-
-    def _follow(self) -> None:
-        watch, entries = self._watch, self._entries
-        try:
-            for entry in watch:
-                with self._changing:
-                    if entry is None:
-                        entries.caught_up(watch.generation)
-                    elif self._has_key(entry):
-                        entries.delivered(entry, watch.generation)
-                if entry is not None and self._on_change is not None:
-                    self._on_change(entry)
-        except Exception as error:
-            self._error = error
-            Log("consumer", stream=self._bucket.stream.name)(
-                WorkEnded(f"the cache of bucket {self._bucket.bucket}", error)
+    def __del__(self) -> None:
+        follower = self._follower
+        if self._task is None or follower.is_over or self._is_parents:
+            return
+        follower.is_dropped = True
+        if not self._bucket._place.api.transport.is_closed:
+            warnings.warn(
+                f"{self._bucket.bucket}: a cache was not closed, so it ends within {_LOOK:g} s. Use"
+                " it in a `with` block, or close it",
+                ResourceWarning,
+                stacklevel=2,
             )
 
     # ---- reading
@@ -146,7 +228,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         and after `close`.
         """
         connected = self._bucket._place.api.transport.is_connected
-        return connected and self._error is None and not self._watch.is_ended
+        return connected and self._follower.error is None and not self._watch.is_ended
 
     @property
     def revision(self) -> int:
@@ -160,7 +242,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         """
         self._raise()
         entry = self._entries.find(key)
-        if entry is None or _is_over(entry):
+        if entry is None or self._is_over(entry):
             return None
         if entry.error is not None:
             raise entry.error
@@ -183,7 +265,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __iter__(self) -> Iterator[str]:
         self._raise()
-        return (entry.key for entry in self._entries.living() if not _is_over(entry))
+        return (entry.key for entry in self._entries.living() if not self._is_over(entry))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -192,8 +274,19 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         state = "ended" if self._watch.is_ended else f"at {self.revision}"
         return f"<KeyValueCache of {self._bucket.bucket}: {state}>"
 
+    def _is_over(self, entry: Entry[V]) -> bool:
+        """Return whether the entry has a TTL that has passed, according to the server's time.
+
+        If the bucket has no markers for expired values, the watch does not report that a value
+        expired.
+        """
+        if not entry.headers:
+            return False
+        ttl = natural(entry.headers.get(TTL))
+        return ttl is not None and self._clock.now() > entry.timestamp_ns + ttl * 1_000_000_000
+
     def _raise(self) -> None:
-        error = self._error
+        error = self._follower.error
         if isinstance(error, TwinstreamError):
             raise error.__copy__()
         if error is not None:
@@ -243,7 +336,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         return self._wrote(key, None, new, KeyValueOperation.PURGE)
 
     def _wrote(self, key: str, value: V | None, revision: int, operation: KeyValueOperation) -> int:
-        stored = self._bucket._codecs.encode_key(key)
+        stored = self._bucket._codecs.stored_key(key)
         if self._matches is not None and not self._matches(stored.encode()):
             return revision
         data = b"" if value is None else self._bucket._codecs.encode_value(value)
@@ -253,8 +346,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             value=value,
             revision=revision,
             operation=operation,
-            # The server's time is not known yet. The watch later delivers an entry with this time.
-            timestamp_ns=_now(),
+            # The watch later delivers an entry with the exact time.
+            timestamp_ns=self._clock.now(),
             size=len(data),
             headers=Headers(),
             raw_key=stored,
@@ -268,6 +361,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def close(self) -> None:
         """End the watch and the background work. The values can still be read."""
+        self._follower.is_over = True
         self._watch.close()
         task = self._task
         if task is not None and not task.is_current():
@@ -279,18 +373,3 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def __exit__(self, *_: object) -> None:
         if not self._is_parents:
             self.close()
-
-
-def _is_over(entry: Entry[V]) -> bool:
-    """Return whether the entry has a TTL that has passed, according to the local clock.
-
-    If the bucket has no markers for expired values, the watch does not report that a value expired.
-    """
-    if not entry.headers:
-        return False
-    ttl = natural(entry.headers.get(TTL))
-    return ttl is not None and _now() > entry.timestamp_ns + ttl * 1_000_000_000
-
-
-def _now() -> int:
-    return Timestamp.of(datetime.now(UTC)).ns

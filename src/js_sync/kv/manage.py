@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.api.create_update import create_stream, update_stream
-from js_sync.api.streams_of_kind import NamesOfKind, StatusesOfKind
+from js_sync.api.create_update import completed_stream, create_stream, update_stream
+from js_sync.api.streams_of_kind import StatusesOfKind
 from js_sync.kv.place import Place
+from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.config_diff import setting_differences
 from twinstream.core.kv.config import (
     Edit,
     changed_stream,
@@ -21,13 +23,13 @@ from twinstream.core.kv.config import (
     stream_config,
 )
 from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
-from twinstream.core.kv.names import PREFIX, bucket_of, stream_of
+from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
-from twinstream.models import KeyValueConfig, StreamInfo
+from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
+from twinstream.models.buckets.streams import key_value_source
 
 __all__ = [
-    "BucketNames",
     "Buckets",
     "change_bucket",
     "create_bucket",
@@ -47,28 +49,52 @@ def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place
 
     Raises `BucketExists` if the bucket exists with other settings.
     """
-    wanted = stream_config(config)
+    stream_config(config)
+    _check_named_clearly(api, config, deadline)
+    wanted = stream_config(_followed(api, config, deadline))
+    if _copies_ttls(api, wanted, deadline):
+        wanted = evolve(wanted, allow_msg_ttl=True)
     name = wanted.name or ""
     if config.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
     try:
         create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
-        raise _exists(config.bucket, error) from error
+        _check_equal(api, config, wanted, error, deadline)
     # The response to the creation lacks the domain, so the info is requested.
     return get_bucket(api, config.bucket, deadline)
 
 
-def _exists(bucket: str, error: StreamExists) -> BucketExists:
-    because = "; ".join(map(str, error.differences)) or error.description
-    found = BucketExists(
-        f"bucket {bucket} exists with other settings: {because}; update_key_value changes them",
+def _check_equal(
+    api: Api,
+    config: KeyValueConfig,
+    wanted: StreamConfig,
+    error: StreamExists,
+    deadline: Deadline,
+) -> None:
+    """Raise `BucketExists` if an existing bucket has other settings than `config`.
+
+    Settings that only its stream has do not count: another client may have chosen them, or an
+    earlier change of the bucket.
+    """
+    actual = (_info(api, config.bucket, deadline)).config
+    found = setting_differences(
+        key_value_config(completed_stream(wanted, api.transport.server_info.version)),
+        key_value_config(actual),
+    )
+    if not found:
+        return
+    fixed = "storage" in {each.field for each in found}
+    advice = "the storage of a bucket is fixed" if fixed else "update_key_value changes them"
+    listed = "; ".join(map(str, found))
+    exists = BucketExists(
+        f"bucket {config.bucket} exists with other settings: {listed}; {advice}",
         code=error.code,
         err_code=error.err_code,
         subject=error.subject,
     )
-    found.differences = error.differences
-    return found
+    exists.differences = found
+    raise exists from error
 
 
 def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
@@ -78,7 +104,59 @@ def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     """
     info = _info(api, bucket, deadline)
     check_is_bucket(info.config)
-    return Place(api, bucket, info)
+    origins = origins_of(api, info.config, deadline)
+    place = Place(api, bucket, info, origins)
+    if info.config.mirror is not None or info.config.sources:
+        check_visible(
+            api, info, origins, place.subjects.stored, f"bucket {bucket}", NotABucket, deadline
+        )
+    return place
+
+
+def _check_named_clearly(api: Api, config: KeyValueConfig, deadline: Deadline) -> None:
+    """Raise `BadArgument` if the name of a mirror or source is that of a bucket and of a stream.
+
+    `KV_x` is the stream of bucket `x`. A bucket `KV_x` has the stream `KV_KV_x`.
+    """
+    for each in (*([config.mirror] if config.mirror else ()), *(config.sources or ())):
+        name = each.name or ""
+        if each.subject_transforms or not name.startswith(PREFIX) or name.startswith(PREFIX * 2):
+            continue
+        found = origins_of(api, StreamConfig(mirror=evolve(each, name=f"{PREFIX}{name}")), deadline)
+        if found:
+            raise BadArgument(
+                f"{name} is the stream of bucket {bucket_of(name)}, and there is a bucket {name}:"
+                f" name the first one {bucket_of(name)!r} or the second one {PREFIX + name!r}"
+            )
+
+
+def _copies_ttls(api: Api, config: StreamConfig, deadline: Deadline) -> bool:
+    """Return whether a mirrored or copied stream has messages with a TTL.
+
+    A copy keeps expired messages forever unless it allows TTLs, too.
+    """
+    for each in (*([config.mirror] if config.mirror else ()), *(config.sources or ())):
+        found = origins_of(api, StreamConfig(mirror=each), deadline)
+        if found and found[0].allow_msg_ttl:
+            return True
+    return False
+
+
+def _followed(api: Api, config: KeyValueConfig, deadline: Deadline) -> KeyValueConfig:
+    """Return the settings with the transforms of those sources that are mirrors.
+
+    A mirror stores the subjects of its origin, so a transform of its own subjects copies nothing.
+    """
+    sources: list[StreamSource] = []
+    for each in config.sources or ():
+        stored = None
+        if not each.subject_transforms:
+            source = key_value_source(each, config.bucket)
+            streams = origins_of(api, StreamConfig(mirror=source), deadline)
+            if streams and streams[0].mirror is not None:
+                stored = KeySubjects.of(streams[0], "", streams[1:]).stored
+        sources.append(each if stored is None else key_value_source(each, config.bucket, stored))
+    return evolve(config, sources=sources) if sources else config
 
 
 def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
@@ -112,6 +190,10 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
             "edit must return the changed settings, as twinstream.models.evolve(config, ...) does;"
             f" it returned {after!r:.80}"
         )
+    if before.mirror is not None and after.mirror is None:
+        _check_promoted(place)
+    if after.sources != before.sources:
+        after = _followed(api, after, deadline)
     changed = changed_stream(stream, before, after)
     if after.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
@@ -122,6 +204,17 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
             raise_for_bucket(bucket, error)
         place = get_bucket(api, bucket, deadline)
     return place
+
+
+def _check_promoted(place: Place) -> None:
+    """Raise `BadArgument` if the keys of a mirror would be hidden after it became a bucket."""
+    stored, own = place.subjects.stored, f"$KV.{place.bucket}."
+    if stored != own:
+        raise BadArgument(
+            f"mirror {place.bucket} cannot become a bucket of its own: its revisions have the"
+            f" subjects {stored}> and would be hidden, because a bucket reads {own}>. Create"
+            f" another bucket with sources=[StreamSource(name={place.bucket!r})] instead"
+        )
 
 
 def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
@@ -162,10 +255,3 @@ class Buckets(StatusesOfKind[KeyValueStatus]):
             return KeyValueStatus.of(info)
         except NotABucket:
             return None
-
-
-class BucketNames(NamesOfKind):
-    """An iterator over the names of the buckets."""
-
-    def _name(self, stream: str) -> str | None:
-        return bucket_of(stream) if stream.startswith(PREFIX) else None

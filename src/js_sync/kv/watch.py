@@ -110,6 +110,7 @@ def open_watch(
     The consumer exists when the call returns, so the watch also covers every write after the call.
     """
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
+    steps.is_followed = True
     try:
         steps.open()
     except BaseException:
@@ -156,6 +157,11 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self._read: Final = read
         self._options: Final = options
         self._on_report: Final = on_report
+        self.is_followed = False
+        """Whether revisions are requested although no caller waits for one.
+
+        Otherwise, a revision that is overwritten between two calls would not be delivered.
+        """
         self.state: Final = WatchState(updates_only=options.updates_only)
         self.ready: Final[deque[S]] = deque()
         """Results of `read` that were not returned yet."""
@@ -197,7 +203,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                         f"resume_from is {resume_from}, bucket {self._place.bucket} is at"
                         f" {info.state.last_seq}: it was deleted and created again, or restored"
                     )
-            self.messages._open(self._place.api.deadline())
+            deadline = self._place.api.deadline()
+            self.messages._open(deadline)
+            if self.is_followed:
+                self.messages._pull_ahead(deadline)
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
@@ -245,8 +254,13 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                     return step
                 if not state.is_live and self._revision >= messages._last_at_start:
                     self._judge(deadline)
-                if not state.is_marked and state.take_mark():
-                    return CAUGHT_UP
+                if state.is_live and not state.is_marked:
+                    if self.is_followed:
+                        # Before the mark is taken, so that an interrupted call loses no mark.
+                        within = self._place.api.deadline().earlier(deadline.at)
+                        messages._pull_ahead(within)
+                    if state.take_mark():
+                        return CAUGHT_UP
                 messages._take_run(self._keep)
                 if self.ready:
                     continue
@@ -335,10 +349,11 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 
     The watch returns the initial values, then None once, then each new revision. Revisions are
-    returned in order and never twice, even if the connection, the consumer or its leader is lost. A
-    revision is left out if the bucket removes it before the server can deliver it. If the bucket is
-    deleted and re-created, the watch returns the new initial values and None again. Tasks or
-    threads may share a watch.
+    returned in order and never twice, even if the connection, the consumer or its leader is lost.
+    Revisions are delivered while the program does other work: hundreds, and for up to half a minute
+    after the last call. A revision is left out if the bucket removes it before the server can
+    deliver it. If the bucket is deleted and re-created, the watch returns the new initial values
+    and None again. Tasks or threads may share a watch.
 
     The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
     connection was closed.

@@ -25,6 +25,7 @@ from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judg
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.entry import Entry, operation_of
 from twinstream.core.kv.errors import KeyExists, RevisionMismatch, raise_for_bucket
+from twinstream.core.kv.names import KeySubjects
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
 from twinstream.core.publish.request import PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
@@ -34,6 +35,7 @@ from twinstream.core.wire.header_names import TTL
 from twinstream.core.wire.headers import HeaderValues
 from twinstream.errors import (
     BadAnswer,
+    BadArgument,
     ConnectionLost,
     MessageNotFound,
     NoResponders,
@@ -43,11 +45,22 @@ from twinstream.errors import (
     Unsupported,
     WrongLastSequence,
 )
-from twinstream.models import PubAck
+from twinstream.models import PubAck, StreamConfig
+from twinstream.models.records import evolve
 
-__all__ = ["BucketWrites"]
+__all__ = ["BucketWrites", "rollup_for"]
 
 _RETRY: Final = retry_policy(None, 0.25)
+
+
+def rollup_for(ttl: Ttl | None) -> Rollup | None:
+    """Return the rollup of a write of a value.
+
+    A value with a TTL removes the older revisions of its key. If they were kept, the previous one
+    would be the key's last revision again when the new value expires. The write does so whatever
+    the history of the bucket is, because another client may change the history at any time.
+    """
+    return None if ttl is None else "sub"
 
 
 class BucketWrites:
@@ -55,11 +68,21 @@ class BucketWrites:
 
     def __init__(self, place: Place) -> None:
         self._place: Final = place
-        self._prefix: Final = place.subjects.written
-        self._stored: Final = place.subjects.stored
-        self._writes: Final = SubjectWrites(place.target_api)
-        self.stream_name: Final = place.subjects.origin or place.stream.name
+        self._made: SubjectWrites | None = None
+        self._made_for: KeySubjects | None = None
+
+    @property
+    def _writes(self) -> SubjectWrites:
+        """The conditional writes; new ones after a mirror became a bucket of its own."""
+        subjects = self._place.subjects
+        if self._made is None or self._made_for is not subjects:
+            self._made, self._made_for = SubjectWrites(self._place.target_api), subjects
+        return self._made
+
+    @property
+    def stream_name(self) -> str:
         """The name of the stream that stores the keys."""
+        return self._place.subjects.origin or self._place.stream.name
 
     def write(
         self,
@@ -73,7 +96,8 @@ class BucketWrites:
     ) -> int:
         """Store a revision, whatever the key's current revision is, and return its number."""
         place, seen = self._place, self._place.seen
-        request = PublishRequest(self._prefix + key, data, headers, rollup=rollup, ttl=ttl)
+        subject = place.subjects.to_write(key)
+        request = PublishRequest(subject, data, headers, rollup=rollup, ttl=ttl)
         deadline = None if timeout is None else place.api.deadline(timeout)
         try:
             ack = publish(place.api, request, _RETRY, timeout)
@@ -140,7 +164,8 @@ class BucketWrites:
                 stream = self._place.target(tries.deadline)
                 self._writes.ready(tries.deadline)
                 timeout = tries.deadline.remaining()
-                return stream.get_last_message(self._stored + key, timeout=timeout)
+                subject = self._place.subjects.at_origin(key)
+                return stream.get_last_message(subject, timeout=timeout)
             except MessageNotFound:
                 return None
             except TwinstreamError as error:
@@ -204,11 +229,7 @@ class BucketWrites:
         deadline = self._place.api.deadline(timeout)
         tries = Tries(deadline)
         try:
-            # If older revisions were kept, the previous one would be the key's last revision again
-            # when the new value expires. So the write removes them.
-            rollup: Rollup | None = None
-            if ttl is not None and (self._place.known(deadline)).max_msgs_per_subject != 1:
-                rollup = "sub"
+            rollup = rollup_for(ttl)
             while True:
                 write = self._conditional(key, data, 0, None, rollup, ttl, deadline)
                 outcome = write.insert()
@@ -219,7 +240,7 @@ class BucketWrites:
                     raise BadAnswer(
                         f"key {key!r}: the server reports a duplicate, but the message id is new"
                     )
-                entry = maker.of_stored(outcome.message)
+                entry = maker.of_stored(self._as_here(outcome.message, key))
                 if entry.is_value:
                     raise KeyExists.at(entry)
                 seq = self._over(entry, key, data, rollup, ttl, tries)
@@ -229,10 +250,15 @@ class BucketWrites:
         except KeyExists:
             raise
         except WrongLastSequence as error:
-            raise RevisionMismatch.of(error, key, 0) from error
+            raise RevisionMismatch.of(error, key, 0, tries.answered) from error
         except TwinstreamError as error:
             self._raise(error)
             raise
+
+    def _as_here(self, found: StreamMessage, key: str) -> StreamMessage:
+        """Return a message of the origin with the subject that it has in this bucket."""
+        subject = self._place.subjects.stored + key
+        return found if found.subject == subject else evolve(found, subject=subject)
 
     def _over(
         self,
@@ -266,10 +292,12 @@ class BucketWrites:
         ttl: Ttl | None,
         deadline: Deadline,
     ) -> SubjectWrite:
+        subjects = self._place.subjects
+        subject = subjects.to_write(key)
         stream = self._place.target(deadline)
         self._writes.ready(deadline)
         request = PublishRequest(
-            subject=self._prefix + key,
+            subject=subject,
             data=data,
             headers=headers,
             msg_id=self._place.api.transport.tokens.name(),
@@ -278,7 +306,7 @@ class BucketWrites:
             rollup=rollup,
             ttl=ttl,
         )
-        return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
+        return SubjectWrite(self._writes, stream, request, Tries(deadline), subjects.at_origin(key))
 
     def _raise(self, error: TwinstreamError) -> None:
         """Raise the bucket's error for an error of a conditional write (see `bucket_error`)."""
@@ -302,17 +330,21 @@ class BucketWrites:
             return None
         whole = whole_ttl(ttl)
         place = self._place
-        config = place.known(place.api.deadline())
-        if not config.allow_msg_ttl and not place.is_mirror:
-            # The cached configuration may be outdated, so the current one is requested.
-            config = (place.stream.info()).config
-            if not config.allow_msg_ttl:
-                raise Unsupported(
-                    f"bucket {place.bucket} has no TTL for keys: set its limit_marker_ttl (server"
-                    " 2.11), which cannot be undone"
-                )
-        check_key_ttl(whole, config, single=single)
+        stream = place.target(place.api.deadline())
+        try:
+            self._check_ttl(whole, stream.config, single)
+        except (BadArgument, Unsupported):
+            # The cached configuration may be outdated, so the current one decides.
+            self._check_ttl(whole, (stream.info()).config, single)
         return whole
+
+    def _check_ttl(self, ttl: Ttl, config: StreamConfig, single: bool) -> None:
+        if not config.allow_msg_ttl:
+            raise Unsupported(
+                f"bucket {self._place.bucket} has no TTL for keys: set its limit_marker_ttl (server"
+                " 2.11), which cannot be undone"
+            )
+        check_key_ttl(ttl, config, single=single)
 
 
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:

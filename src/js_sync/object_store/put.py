@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, Final, Self
 
 from js_sync.object_store.content import OldContent
-from js_sync.object_store.infos import ObjectPlace, Replaced
+from js_sync.object_store.infos import ObjectPlace, Replaced, StoredElsewhere
 from js_sync.object_store.source import ObjectSource, pieces, size_of
 from js_sync.publish.publish import EarlyPublish, publish
 from js_sync.publish.publisher import Publisher, PublishHandle
@@ -173,14 +173,22 @@ class ObjectUpload:
                 if self._chunks.count:
                     self._chunks.settle()
                     self._place.remove_content(self._nuid)
+                    if isinstance(error, StoredElsewhere):
+                        self._place.remove_content_elsewhere(self._nuid, error.domain)
             except TwinstreamError as failure:
                 failures.append(failure)
 
         shielded(clean)
+        if isinstance(error, StoredElsewhere):
+            # The stores take turns to acknowledge, and either may store a chunk after its removal.
+            failures.append(error)
         for failure in failures:
+            where = self._place.bucket
+            if isinstance(error, StoredElsewhere):
+                where += f" of this domain and of domain {error.domain}"
             error.add_note(
-                f"chunks of object {self._meta.name!r} remain in bucket {self._place.bucket}, call"
-                f" sweep() later: {failure}"
+                f"chunks of object {self._meta.name!r} may remain in bucket {where}, call sweep()"
+                f" later: {failure}"
             )
         return not failures
 

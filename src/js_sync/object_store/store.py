@@ -188,6 +188,7 @@ class ObjectStore:
         start: int = 0,
         end: int | None = None,
         follow: bool = True,
+        deleted: bool = False,
         timeout: Seconds = _PATIENCE,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectReader:
@@ -202,6 +203,8 @@ class ObjectStore:
             end: The end of the range, exclusive; by default the end of the object.
             follow: If true and the object is a link, read the target of the link. If false, a link
                 raises `LinkError`.
+            deleted: Whether to return a reader of a deleted object, which has no content. The
+                reader's `info` is the metadata of the deleted object.
             timeout: Maximum seconds without progress.
             on_progress: Called with the progress each time the reader returns data.
 
@@ -214,26 +217,32 @@ class ObjectStore:
         check_whole(start, "start", least=0)
         if end is not None:
             check_whole(end, "end", least=0)
-        return opening(self._open(name, start, end, follow, seconds(timeout), on_progress))
+        options = (follow, deleted)
+        return opening(self._open(name, start, end, options, seconds(timeout), on_progress))
 
     def _open(
         self,
         name: str,
         start: int,
         end: int | None,
-        follow: bool,
+        options: tuple[bool, bool],
         timeout: float,
         on_progress: Callable[[ObjectProgress], None] | None,
     ) -> ObjectReader:
-        place, info = self._find(name, follow)
+        place, info = self._find(name, *options)
         if start == 0 and end is None:
             return ObjectReader(place, info, timeout, on_progress)
         index, size = chunk_index(place, info), info.size or 0
         part = ContentRange(info, index, start, size if end is None else min(end, size))
         return ObjectReader(place, info, timeout, on_progress, part, part.first_seq)
 
-    def _find(self, name: str, follow: bool) -> tuple[ObjectPlace, ObjectInfo]:
+    def _find(self, name: str, follow: bool, deleted: bool) -> tuple[ObjectPlace, ObjectInfo]:
         place = self._place()
+        if deleted:
+            found = place.info(name, deleted=True)
+            if found.deleted:
+                # Some clients leave a size or a digest, although there is no content.
+                return place, deleted_info(found)
         if follow:
             return place.followed(name)
         info = place.info(name)
@@ -291,7 +300,7 @@ class ObjectStore:
         from twinstream.core.base.local_path import local_path
 
         check_told(on_progress, "on_progress")
-        place, info = self._find(name, follow=True)
+        place, info = self._find(name, follow=True, deleted=False)
         return get_file(
             place,
             info,
@@ -354,7 +363,8 @@ class ObjectStore:
 
         An omitted argument leaves its setting unchanged. If `description`, `headers` or `metadata`
         is None, the setting is removed. The content is not sent again. If an object is renamed,
-        existing links to it no longer work. If the program is killed while it renames an object,
+        existing links to it no longer work, and watchers only get the new name: the server does not
+        report that the old one is gone. If the program is killed while it renames an object,
         the object may have both names: rename it again, or delete one of them.
 
         Raises:

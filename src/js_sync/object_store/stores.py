@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.api.create_update import create_stream, update_stream
-from js_sync.api.streams_of_kind import NamesOfKind, StatusesOfKind
+from js_sync.api.create_update import completed_stream, create_stream, update_stream
+from js_sync.api.streams_of_kind import StatusesOfKind
 from js_sync.object_store.store import ObjectStore
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.config_diff import Difference, setting_differences
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
     changed_stream_config,
@@ -24,7 +25,7 @@ from twinstream.core.object_store.names import bucket_of, stream_of
 from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import ObjectStoreConfig, StreamInfo
 
-__all__ = ["Names", "Statuses", "create", "create_or_update", "delete", "get", "update"]
+__all__ = ["Statuses", "create", "create_or_update", "delete", "get", "update"]
 
 # Pause before `create_or_update` tries again (seconds).
 _PAUSE: Final = 0.01
@@ -36,8 +37,29 @@ def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
     Raises `StreamExists`, with the differences, if the store exists with other settings.
     """
     wanted = store_stream_config(config)
-    info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    try:
+        info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    except StreamExists as error:
+        info = _info(api, config.bucket, deadline)
+        completed = completed_stream(wanted, api.transport.server_info.version)
+        found = setting_differences(store_config(completed), store_config(info.config))
+        if found:
+            raise _exists(config.bucket, error, found) from error
     return ObjectStore(api, config.bucket, info)
+
+
+def _exists(bucket: str, error: StreamExists, found: tuple[Difference, ...]) -> StreamExists:
+    fixed = "storage" in {each.field for each in found}
+    advice = "the storage of a store is fixed" if fixed else "update_object_store changes them"
+    listed = "; ".join(map(str, found))
+    exists = StreamExists(
+        f"object store {bucket} exists with other settings: {listed}; {advice}",
+        code=error.code,
+        err_code=error.err_code,
+        subject=error.subject,
+    )
+    exists.differences = found
+    return exists
 
 
 def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
@@ -45,7 +67,11 @@ def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     info = _info(api, bucket, deadline)
     # This call raises `NotAnObjectStore` if the stream is not an object store.
     store_config(info.config)
-    return ObjectStore(api, bucket, info)
+    store = ObjectStore(api, bucket, info)
+    if info.config.mirror is not None or info.config.sources:
+        # This call raises `NotAnObjectStore` if the objects of a mirror or a copy are not found.
+        store._place()
+    return store
 
 
 def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
@@ -118,10 +144,3 @@ class Statuses(StatusesOfKind[ObjectStoreStatus]):
             return ObjectStoreStatus.of(info)
         except NotAnObjectStore:
             return None
-
-
-class Names(NamesOfKind):
-    """An iterator over the names of the stores."""
-
-    def _name(self, stream: str) -> str | None:
-        return bucket_of(stream)

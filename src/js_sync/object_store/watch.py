@@ -30,7 +30,9 @@ def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> Obje
         messages = place.stream.ordered(subjects=subjects, start_seq=behind)
         try:
             # If the store is re-created later, the consumer notices that the sequences restart.
-            messages._open(place.api.deadline())
+            deadline = place.api.deadline()
+            messages._open(deadline)
+            messages._pull_ahead(deadline)
         except BaseException:
             messages.close()
             raise
@@ -116,6 +118,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             if self._initial:
                 return self._initial.popleft()
             if self._has_all:
+                # Metadata that is replaced between two calls is delivered nevertheless.
+                self._messages._pull_ahead(self._place.api.deadline().earlier(deadline.at))
                 self.is_current = True
                 return None
             self._receive(deadline)

@@ -418,3 +418,12 @@ def test_a_bucket_that_is_created_again_replaces_the_state_when_it_is_complete()
     assert cached.find("k") == entry(2)
     cached.caught_up(3)
     assert cached.find("k") is None
+
+
+def test_a_creation_that_others_held_up_says_so() -> None:
+    refused = WrongLastSequence("wrong last sequence: 7", code=400, err_code=10071)
+    plain = RevisionMismatch.of(refused, "a", 0)
+    assert "is not at revision 0" in str(plain)
+    held_up = RevisionMismatch.of(refused, "a", 0, 3)
+    assert "writes of other clients made 3 attempts fail" in str(held_up)
+    assert (held_up.expected, held_up.actual) == (0, 7)

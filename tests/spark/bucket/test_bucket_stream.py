@@ -16,12 +16,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import JetStream, KeyValue
 from twinstream.core.deadline import Deadline
-from twinstream.models import KeyValueConfig, evolve
+from twinstream.models import KeyValueConfig, StreamSource, evolve
 from twinstream.spark.bucket.location import located
 from twinstream.spark.errors import DataLossError
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
+from twinstream.spark.source.stream_state import stream_state
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -294,3 +295,14 @@ def test_markers_of_expired_keys_are_changes(
         assert not deadline.expired(), "no marker comes"
         found += changes.batch()
     assert [operation for _, operation in found] == ["PUT", "EXPIRED"]
+
+
+def test_keys_of_a_mirror_of_a_mirror_are_those_of_the_first_bucket(
+    jet: JetStream, make_bucket: Make
+) -> None:
+    first = make_bucket()
+    second = make_bucket(mirror=StreamSource(name=first.bucket))
+    third = make_bucket(mirror=StreamSource(name=second.bucket))
+    options = SourceOptions.parse({"nats.servers": "nats://127.0.0.1", "bucket": third.bucket})
+    state = stream_state(jet, f"KV_{third.bucket}", options.bucket)
+    assert state.key_prefix == f"$KV.{first.bucket}."

@@ -12,11 +12,10 @@ import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.durations import SEQUENCE, Life
-from twinstream.cli.failures import Failure
 from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
-from twinstream.cli.screen import counted, notes, print_json, print_text
+from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import Ttl
 
@@ -126,15 +125,18 @@ def update(target: Target, bucket: str, key: str, value: str, revision: int, as_
         _print_revision(bucket, key, found.update(key, data, revision), as_json)
 
 
-@click.command("del", short_help="Delete a key, or a bucket.")
+@click.command("del", short_help="Delete keys, or a bucket.")
 @click.argument("bucket")
-@click.argument("key", required=False)
+@click.argument("keys", metavar="[KEY]...", nargs=-1)
 @yes_option
 @json_option
 @server_options
-def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: bool) -> None:
-    """Delete KEY of BUCKET and leave a marker. Without KEY, delete the bucket."""
-    if key is None:
+def delete(target: Target, bucket: str, keys: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Delete each KEY of BUCKET and leave markers. Without KEY, delete the bucket.
+
+    Several keys, and keys with the wildcards * and >, are deleted if they have a value.
+    """
+    if not keys:
         with target.connect() as nc:
             jet = target.jetstream(nc)
             values = counted(jet.get_key_value(bucket).cached_status.values, "value")
@@ -146,13 +148,28 @@ def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: boo
             print_text(f"deleted bucket {bucket}")
         return
     with _opened(target, bucket) as found:
-        sure(f"Delete {key} of {bucket}?", yes=yes)
-        _print_revision(bucket, key, found.delete(key), as_json)
+        sure(f"Delete {' '.join(keys)} of {bucket}?", yes=yes)
+        if _is_one(keys):
+            _print_revision(bucket, keys[0], found.delete(keys[0]), as_json)
+        else:
+            _print_count(bucket, "deleted", found.delete_many(*keys), as_json)
 
 
-@click.command(short_help="Delete a key with its history.")
+def _is_one(keys: tuple[str, ...]) -> bool:
+    """Return whether the arguments are one key without wildcards."""
+    return len(keys) == 1 and not {"*", ">"}.intersection(keys[0].split("."))
+
+
+def _print_count(bucket: str, done: str, count: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"bucket": bucket, done: count})
+    else:
+        print_text(f"{done} {counted(count, 'key')} of {bucket}")
+
+
+@click.command(short_help="Delete keys with their history.")
 @click.argument("bucket")
-@click.argument("key", required=False)
+@click.argument("keys", metavar="[KEY]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="All keys that have a value.")
 @click.option(
     "--ttl", type=Life(), metavar="SECONDS", help="How long the marker stays (server 2.11)."
@@ -163,45 +180,27 @@ def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: boo
 def purge(
     target: Target,
     bucket: str,
-    key: str | None,
+    keys: tuple[str, ...],
     every: bool,
     ttl: Ttl | None,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove all revisions of KEY from BUCKET and leave a marker."""
-    if (key is None) is not every:
+    """Remove all revisions of each KEY from BUCKET and leave markers.
+
+    Several keys, and keys with the wildcards * and >, are purged if they have a value.
+    """
+    if bool(keys) is every:
         raise click.UsageError("give a KEY, or --all")
     with _opened(target, bucket) as found:
-        if key is not None:
-            sure(f"Purge {key} of {bucket}?", yes=yes)
-            _print_revision(bucket, key, found.purge(key, ttl=ttl), as_json)
+        if keys and _is_one(keys):
+            sure(f"Purge {keys[0]} of {bucket}?", yes=yes)
+            _print_revision(bucket, keys[0], found.purge(keys[0], ttl=ttl), as_json)
             return
-        sure(f"Purge all keys of {bucket}?", yes=yes)
-        count, refused = _purge_all(found, ttl)
-    if as_json:
-        print_json({"bucket": bucket, "purged": count, "refused": refused})
-    else:
-        print_text(f"purged {counted(count, 'key')} of {bucket}")
-    if refused:
-        raise Failure(f"{counted(refused, 'key')} cannot be purged, and stay")
-
-
-def _purge_all(bucket: KeyValue[bytes], ttl: Ttl | None) -> tuple[int, int]:
-    """Purge all keys; return how many were purged, and how many have a key that no call accepts."""
-    from twinstream.core.kv.errors import InvalidKey
-
-    done = refused = 0
-    for key in list(bucket.keys()):
-        try:
-            bucket.purge(key, ttl=ttl)
-        except InvalidKey as error:
-            # Another client has stored it, for example under a subject with a wildcard.
-            notes().print(str(error))
-            refused += 1
-        else:
-            done += 1
-    return done, refused
+        what = "all keys" if every else " ".join(keys)
+        sure(f"Purge {what} of {bucket}?", yes=yes)
+        count = found.purge_many(*(keys or (">",)), ttl=ttl)
+    _print_count(bucket, "purged", count, as_json)
 
 
 @click.command(short_help="Show the revisions of a key.")

@@ -247,7 +247,7 @@ _TABLE: Final = (
     ),
     Pattern("delete_object_store", "bucket", "P.STREAM.DELETE.OBJ_{bucket}"),
     Pattern("object_stores", "", "P.STREAM.LIST"),
-    Pattern("object_store_names", "", "P.STREAM.NAMES"),
+    Pattern("object_store_names", "", "P.STREAM.LIST"),
     Pattern(
         "object.put",
         "bucket",
@@ -325,7 +325,7 @@ _TABLE: Final = (
     Pattern("get_key_value", "bucket", "P.STREAM.INFO.KV_{bucket}"),
     Pattern("delete_key_value", "bucket", "P.STREAM.DELETE.KV_{bucket}"),
     Pattern("key_values", "", "P.STREAM.LIST"),
-    Pattern("key_value_names", "", "P.STREAM.NAMES"),
+    Pattern("key_value_names", "", "P.STREAM.LIST"),
     Pattern(
         "key_value.get",
         "bucket key",
@@ -346,6 +346,10 @@ _TABLE: Final = (
     Pattern("key_value.update", "bucket key", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{key}"),
     Pattern("key_value.delete", "bucket key", "K.{bucket}.{key}"),
     Pattern("key_value.purge", "bucket key", "K.{bucket}.{key}"),
+    *(
+        Pattern(f"key_value.{name}", "bucket filter", _WATCH + " K.{bucket}.{filter}")
+        for name in ("delete_many", "purge_many")
+    ),
     *(
         Pattern(f"key_value.{name}", "bucket filter", _WATCH)
         for name in ("keys", "watch", "cached")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.models.records import frozen
@@ -10,7 +12,7 @@ from twinstream.models.records import frozen
 if TYPE_CHECKING:
     from twinstream.models import Model
 
-__all__ = ["LIMITED", "Difference", "differences"]
+__all__ = ["LIMITED", "Difference", "differences", "setting_differences"]
 
 
 @frozen
@@ -22,7 +24,11 @@ class Difference:
     actual: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: wanted {self.wanted!r}, is {self.actual!r}"
+        return f"{self.field}: wanted {_text(self.wanted)}, is {_text(self.actual)}"
+
+
+def _text(value: Any) -> str:
+    return f"{value.total_seconds():g} s" if isinstance(value, timedelta) else repr(value)
 
 
 # If these fields are omitted, the server derives them from its limits, from the limits of the
@@ -53,6 +59,27 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
     ]
     sure = [each for each in differ if each.field not in doubtful]
     return tuple(sure or differ or _odd(mine, theirs, requested))
+
+
+def setting_differences(wanted: Model, actual: Model) -> tuple[Difference, ...]:
+    """Return the settings in which an existing bucket or object store differs from a requested one.
+
+    `wanted` contains the server's defaults. Settings of the stream that are not settings of the
+    bucket do not count, for example those that another client chose. An unset, an empty and a zero
+    value are the same.
+    """
+    from twinstream.models.records import members
+
+    pairs = [
+        (name, _shown(getattr(wanted, name)), _shown(getattr(actual, name)))
+        for name in members(type(wanted))
+        if name != "unknown"
+    ]
+    return tuple(Difference(*each) for each in pairs if not _same(each[1], each[2]))
+
+
+def _shown(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
 
 
 def _odd(

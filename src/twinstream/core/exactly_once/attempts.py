@@ -24,7 +24,8 @@ class Tries:
     def __init__(self, deadline: Deadline) -> None:
         self.deadline: Final = deadline
         self._patience: Final = max(deadline.remaining() / _SHARE, _SHORTEST)
-        self._answered = 0
+        self.answered = 0
+        """The number of attempts that failed with a response."""
         self.unknown = False
         """Whether there was an attempt whose outcome is unknown."""
 
@@ -41,8 +42,8 @@ class Tries:
 
         If there is no time for another attempt, raises the error that `end` returns.
         """
-        self._answered += 1
-        pause = _BACKOFF.pause(self._answered)
+        self.answered += 1
+        pause = _BACKOFF.pause(self.answered)
         if self.deadline.remaining() <= pause:
             raise self.end(error, what)
         return pause

@@ -11,11 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from twinstream.core.deadline import monotonic
 from twinstream.core.kv.entry import Entry
 
-__all__ = ["CachedEntries"]
+__all__ = ["CachedEntries", "ServerClock"]
 
 V = TypeVar("V")
+
+
+class ServerClock:
+    """The server's time, computed from times that it sent and from the local monotonic clock.
+
+    The server removes expired values by its own time. The client's system clock may be wrong.
+    """
+
+    def __init__(self, seen_ns: int) -> None:
+        # The server's time minus the monotonic time, both in nanoseconds.
+        self._ahead = seen_ns - _monotonic_ns()
+
+    def saw(self, time_ns: int) -> None:
+        """Record a time of the server. Its present time is not below it."""
+        self._ahead = max(self._ahead, time_ns - _monotonic_ns())
+
+    def now(self) -> int:
+        """Return the server's time as nanoseconds since 1970. It may be slightly too low."""
+        return self._ahead + _monotonic_ns()
+
+
+def _monotonic_ns() -> int:
+    return round(monotonic() * 1e9)
 
 
 class CachedEntries(Generic[V]):

@@ -11,7 +11,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from twinstream.core.base.check_arguments import check_kind
-from twinstream.core.kv.names import check_filter_of_keys, check_key
+from twinstream.core.kv.names import check_filter_of_keys, check_key, check_stored_key
 from twinstream.errors import BadArgument
 
 __all__ = [
@@ -224,6 +224,21 @@ class Codecs(Generic[V]):
             return check_key(key)
         check_kind(key, str, "key", "text")
         return check_key(self.key.encode(key))
+
+    def stored_key(self, key: str) -> str:
+        """Return the stored key for a read or a removal, or for a write without validation.
+
+        The stored key may break the rules, because another client may have written it. Raises
+        `InvalidKey` if there can be no such key.
+        """
+        if self.key is None:
+            return check_stored_key(key)
+        check_kind(key, str, "key", "text")
+        return check_stored_key(self.key.encode(key))
+
+    def to_write(self, key: str, validate_keys: bool) -> str:
+        """Return the stored key for a write; `validate_keys` chooses the rules."""
+        return self.encode_key(key) if validate_keys else self.stored_key(key)
 
     def encode_filter(self, pattern: str) -> str:
         """Return the filter of stored keys.

@@ -14,6 +14,7 @@ from typing import Any, Final
 from twinstream.core.base.check_arguments import check_config
 from twinstream.core.kv.errors import NotABucket
 from twinstream.core.kv.names import PREFIX, bucket_of, check_bucket
+from twinstream.core.read.mirrored import is_read_only_copy
 from twinstream.errors import BadArgument
 from twinstream.models import (
     Compression,
@@ -108,7 +109,9 @@ def check_is_bucket(stream: StreamConfig) -> None:
     bucket = bucket_of(name)
     if not name.startswith(PREFIX) or not bucket:
         raise NotABucket(f"stream {name} is not a bucket: its name does not begin with {PREFIX}")
-    if stream.mirror is None and f"$KV.{bucket}.>" not in (stream.subjects or ()):
+    if stream.mirror is not None or is_read_only_copy(stream, f"$KV.{bucket}."):
+        return
+    if f"$KV.{bucket}.>" not in (stream.subjects or ()):
         raise NotABucket(f"stream {name} is not a bucket: its subjects lack $KV.{bucket}.>")
 
 

@@ -104,12 +104,26 @@ class RevisionMismatch(WrongLastSequence):
     actual: int | None
 
     @classmethod
-    def of(cls, error: WrongLastSequence, key: str, expected: int) -> RevisionMismatch:
-        """Return the error for a write of `key` that required the revision `expected`."""
+    def of(
+        cls, error: WrongLastSequence, key: str, expected: int, attempts: int = 0
+    ) -> RevisionMismatch:
+        """Return the error for a write of `key` that required the revision `expected`.
+
+        `attempts` is the number of attempts that writes of other clients made fail, until the
+        timeout.
+        """
         actual = last_sequence(error)
         what = "another write is in flight" if actual is None else f"it is at {actual}"
+        text = (
+            f"key {key!r} is not at revision {expected}, {what}; get it again before the next try"
+        )
+        if attempts:
+            text = (
+                f"key {key!r} was not created before the timeout: writes of other clients made"
+                f" {attempts} attempts fail, at the last one {what}"
+            )
         mismatch = cls(
-            f"key {key!r} is not at revision {expected}, {what}; get it again before the next try",
+            text,
             code=error.code,
             err_code=error.err_code,
             subject=error.subject,
@@ -163,7 +177,10 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
         if error.err_code == STORE_REFUSED:
             error.add_note(
                 f"bucket {bucket} has reached max_bytes; servers before 2.14 then also refuse to"
-                " overwrite a key"
+                " overwrite a key. The markers of delete and purge need room, too. To make room,"
+                " remove old markers and revisions with purge_deletes(older_than=0), remove a key"
+                " without a marker, so that watchers do not hear of it, with"
+                " stream.purge(subject=...), or raise max_bytes with update_key_value"
             )
     return error
 

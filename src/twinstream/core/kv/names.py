@@ -7,13 +7,21 @@ Source: ADR-6, ADR-8. The server accepts any subject as a key, so a bucket may c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
 
-from twinstream.core.kv.errors import InvalidKey
+from twinstream.core.kv.errors import InvalidKey, NotABucket
+from twinstream.core.read.mirrored import (
+    destinations,
+    first_tokens,
+    is_read_only_copy,
+    origin_subject,
+)
+from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import BadArgument
-from twinstream.models import StreamConfig
+from twinstream.models import StreamConfig, StreamSource
 from twinstream.models.buckets.streams import KEY_VALUE_PREFIX
 
 __all__ = [
@@ -24,6 +32,7 @@ __all__ = [
     "check_filter_of_keys",
     "check_key",
     "check_revision",
+    "check_stored_key",
     "stream_of",
     "written_behind",
 ]
@@ -67,6 +76,27 @@ def check_key(key: str) -> str:
     raise InvalidKey(f"key {key!r} {_fault(key)}")
 
 
+def check_stored_key(key: str) -> str:
+    """Return a key that another client may have stored. Raises `InvalidKey` if no key can be it.
+
+    Any subject without wildcards is the key of a stored message.
+    """
+    if isinstance(key, str) and (_KEY.fullmatch(key) or _is_literal(key)):
+        return key
+    raise InvalidKey(f"key {key!r} {_fault(key)}")
+
+
+def _is_literal(text: str) -> bool:
+    if "*" in text or ">" in text:
+        # The caller means a wildcard, although the server takes `a*` literally.
+        return False
+    try:
+        check_subject(f"$KV.{text}")
+    except BadArgument:
+        return False
+    return True
+
+
 def check_filter_of_keys(pattern: str) -> str:
     """Return a filter of keys, which may have wildcards. Raises `InvalidKey` if it is invalid."""
     if isinstance(pattern, str) and _KEY.fullmatch(pattern):
@@ -84,7 +114,7 @@ def check_filter_of_keys(pattern: str) -> str:
                 f"filter {pattern!r}: a wildcard must be a whole token between dots; {token!r}"
                 " would only match itself"
             )
-        if not _KEY.fullmatch(token):
+        if not _is_literal(token):
             raise InvalidKey(f"filter {pattern!r} {_fault(pattern)}")
     return pattern
 
@@ -99,7 +129,8 @@ def _fault(key: object) -> str:
     if found:
         return (
             f"contains {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"
-            " between them. A key codec supports other keys"
+            " between them. A key codec supports other keys, and validate_keys=False writes"
+            " subjects against the rules"
         )
     return "begins or ends with a dot, or contains two dots in a row"
 
@@ -111,33 +142,98 @@ class KeySubjects:
     stored: str
     """The prefix of stored subjects, `$KV.<bucket>.`. A mirror usually has its origin's."""
     written: str
-    """The prefix of the subjects for writes. An API prefix other than `$JS.API` is part of it."""
+    """The prefix of the subjects for writes. An API prefix other than `$JS.API` is part of it.
+
+    `to_write` returns the whole subject. It differs if a mirror transforms or selects subjects.
+    """
     origin: str | None = None
     """The stream to which writes are published, if this bucket is its mirror; else None."""
     origin_api: str | None = None
     """The API prefix for requests to the origin, if it differs from this bucket's; else None."""
+    routes: tuple[StreamSource, ...] = ()
+    """The mirrors from this bucket to the origin, if one of them transforms or selects subjects."""
+    refusal: str | None = None
+    """Why keys cannot be written; None if they can."""
 
     @classmethod
-    def of(cls, config: StreamConfig, api_prefix: str) -> KeySubjects:
+    def of(
+        cls, config: StreamConfig, api_prefix: str, origins: Sequence[StreamConfig] = ()
+    ) -> KeySubjects:
         """Return the subjects of the bucket whose stream has the configuration `config`.
 
-        `api_prefix` is that of the client's API subjects.
+        `api_prefix` is that of the client's API subjects. `origins` are the streams that a mirror
+        copies, the nearest one first. Raises `NotABucket` if the keys of a mirror have no common
+        prefix.
         """
-        mirror = config.mirror
-        if mirror is None:
-            stored = f"$KV.{bucket_of(config.name or '')}."
-            return cls(stored, written_behind(api_prefix, stored))
-        origin = mirror.name or ""
-        stored = written = f"$KV.{bucket_of(origin)}."
-        for transform in mirror.subject_transforms or ():
-            if transform.dest and transform.dest.endswith(".>"):
-                stored = transform.dest[:-1]
-        external = mirror.external.api if mirror.external is not None else None
-        return cls(stored, written_behind(external or api_prefix, written), origin, external)
+        chain = (config, *origins)
+        mirrors = [each.mirror for each in chain if each.mirror is not None]
+        last = chain[len(mirrors)] if len(chain) > len(mirrors) else None
+        if not mirrors:
+            own = f"$KV.{bucket_of(config.name or '')}."
+            return cls(own, written_behind(api_prefix, own), refusal=_refusal(config, own))
+        origin = mirrors[-1].name or ""
+        written = f"$KV.{bucket_of(origin)}."
+        stored: str | None = written if origin.startswith(PREFIX) else None
+        for mirror in reversed(mirrors):
+            if mirror.subject_transforms:
+                stored = first_tokens(destinations(mirror), 2)
+        if stored is None or not stored.startswith("$KV."):
+            raise NotABucket(
+                f"stream {config.name} mirrors {mirrors[0].name} in such a way that its keys have"
+                " no common prefix $KV.<bucket>.; read it as a stream"
+            )
+        external = None
+        for mirror in mirrors:
+            if mirror.external is not None and mirror.external.api:
+                external = mirror.external.api
+        changes = any(each.subject_transforms or each.filter_subject for each in mirrors)
+        return cls(
+            stored,
+            written_behind(external or api_prefix, written),
+            origin,
+            external,
+            tuple(mirrors) if changes else (),
+            None if last is None else _refusal(last, written),
+        )
 
     def key(self, subject: str) -> str:
         """Return the key of a stored subject."""
         return subject.removeprefix(self.stored)
+
+    def at_origin(self, key: str) -> str:
+        """Return the subject of a key in the stream to which it is written.
+
+        Raises `BadArgument` if the key cannot be written through this bucket.
+        """
+        if self.refusal is not None:
+            raise BadArgument(self.refusal)
+        subject = self.stored + key
+        for mirror in self.routes:
+            found = origin_subject(mirror, subject)
+            if found is None:
+                raise BadArgument(
+                    f"key {key!r} cannot be written through a mirror that does not copy it, or"
+                    f" whose transforms cannot be reversed: write to the origin, {self.origin}"
+                )
+            subject = found
+        return subject
+
+    def to_write(self, key: str) -> str:
+        """Return the subject to which a key is written. Raises as `at_origin` does."""
+        if not self.routes and self.refusal is None:
+            return self.written + key
+        prefix = self.written[: self.written.index("$KV.")]
+        return prefix + self.at_origin(key)
+
+
+def _refusal(config: StreamConfig, stored: str) -> str | None:
+    if not is_read_only_copy(config, stored):
+        return None
+    names = ", ".join(each.name or "" for each in config.sources or ())
+    return (
+        f"bucket {bucket_of(config.name or '')} is a copy that can only be read, because its stream"
+        f" has no subjects: write to the buckets that it copies: {names}"
+    )
 
 
 def written_behind(api_prefix: str, subject: str) -> str:

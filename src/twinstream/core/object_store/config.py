@@ -5,11 +5,14 @@ Source: ADR-20, ADR-57.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 from twinstream.core.base.check_arguments import check_config
 from twinstream.core.object_store.errors import NotAnObjectStore
 from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket
+from twinstream.core.read.mirrored import destinations, first_tokens, is_read_only_copy
 from twinstream.errors import BadArgument
 from twinstream.models import (
     Compression,
@@ -20,15 +23,22 @@ from twinstream.models import (
     StreamInfo,
     evolve,
 )
-from twinstream.models.buckets.streams import object_store_stream, own_metadata, servers_metadata
+from twinstream.models.buckets.streams import (
+    OBJECT_STORE_PREFIX,
+    object_store_stream,
+    own_metadata,
+    servers_metadata,
+)
 
 __all__ = [
     "ObjectStoreStatus",
     "changed_stream_config",
     "check_store_config",
+    "is_copy",
     "origin_of",
     "store_config",
     "store_stream_config",
+    "stored_subjects",
 ]
 
 
@@ -54,9 +64,14 @@ def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> S
     """
     wanted = store_stream_config(config)
     metadata = {**servers_metadata(present.metadata), **(wanted.metadata or {})}
+    window, age = present.duplicate_window, wanted.max_age
+    if window and age and window > age:
+        # The server refuses a duplicate window that is longer than the maximum age.
+        window = age
     return evolve(
         present,
         description=wanted.description,
+        duplicate_window=window,
         max_age=wanted.max_age or Duration(),
         max_bytes=-1 if wanted.max_bytes is None else wanted.max_bytes,
         storage=wanted.storage or StorageType.FILE,
@@ -72,10 +87,7 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
     """Return the settings of the store in a stream. Raises `NotAnObjectStore` for other streams."""
     bucket = bucket_of(stream.name)
     if bucket is None or not _is_store(bucket, stream):
-        raise NotAnObjectStore(
-            f"stream {stream.name} is not an object store: its subjects are"
-            f" {', '.join(stream.subjects or ()) or 'missing'}"
-        )
+        raise _not_a_store(stream)
     return ObjectStoreConfig(
         bucket=bucket,
         description=stream.description,
@@ -90,15 +102,51 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
     )
 
 
+def _not_a_store(stream: StreamConfig) -> NotAnObjectStore:
+    return NotAnObjectStore(
+        f"stream {stream.name} is not an object store: its subjects are"
+        f" {', '.join(stream.subjects or ()) or 'missing'}"
+    )
+
+
 def origin_of(stream: StreamConfig) -> str | None:
     """Return the bucket that a store mirrors, None if it is not a mirror."""
     return None if stream.mirror is None else bucket_of(stream.mirror.name)
 
 
+def stored_subjects(stream: StreamConfig, origins: Sequence[StreamConfig]) -> ObjectSubjects:
+    """Return the subjects of the stored messages of a store.
+
+    A mirror stores the subjects of the store that it copies, unless it transforms them. `origins`
+    are the streams that a mirror copies, the nearest one first. Raises `NotAnObjectStore` if the
+    subjects are not those of one store.
+    """
+    mirrors = [each.mirror for each in (stream, *origins) if each.mirror is not None]
+    bucket = bucket_of(mirrors[-1].name if mirrors else stream.name)
+    for mirror in reversed(mirrors):
+        if mirror.subject_transforms:
+            start = first_tokens(destinations(mirror), 2) or ""
+            bucket = (
+                bucket_of(f"{OBJECT_STORE_PREFIX}{start[3:-1]}") if start[:3] == "$O." else None
+            )
+    if bucket is None:
+        raise NotAnObjectStore(
+            f"stream {stream.name} is not an object store: it mirrors {mirrors[0].name}, and its"
+            " messages do not have the subjects $O.<bucket>.> of one store"
+        )
+    return ObjectSubjects(bucket)
+
+
+def is_copy(stream: StreamConfig) -> bool:
+    """Return whether a stream without subjects copies objects from others, so it is read-only."""
+    bucket = bucket_of(stream.name)
+    return bucket is not None and is_read_only_copy(stream, f"$O.{bucket}.")
+
+
 def _is_store(bucket: str, stream: StreamConfig) -> bool:
     if stream.mirror is not None:
-        return origin_of(stream) is not None
-    return set(ObjectSubjects(bucket).all) <= set(stream.subjects or ())
+        return origin_of(stream) is not None or bool(stream.mirror.subject_transforms)
+    return is_copy(stream) or set(ObjectSubjects(bucket).all) <= set(stream.subjects or ())
 
 
 @frozen(kw_only=True)

@@ -9,6 +9,7 @@ their prefix may be in upper or lower case.
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import datetime
@@ -55,6 +56,8 @@ CHUNK_SIZE: Final = 128 * 1024
 """The default size of a chunk in bytes. Other clients use the same size."""
 
 _SHA_256: Final = "sha-256="
+# A hash of 256 bits in hexadecimal digits.
+_HEX: Final = re.compile(r"[0-9A-Fa-f]{64}")
 # The stored values of these members are ignored: the message itself has this information, and
 # `error` is what `listed_info` returns for metadata that cannot be read.
 _OUR_OWN: Final = ("mtime", "revision", "bucket", "error")
@@ -222,6 +225,9 @@ def digest_bytes(text: str) -> bytes:
     """
     if not isinstance(text, str) or text[: len(_SHA_256)].lower() != _SHA_256:
         raise BadArgument(f"digest {text!r} is not one of SHA-256, such as {_SHA_256.upper()}…")
+    if _HEX.fullmatch(text, len(_SHA_256)):
+        # In base64, a hash has 43 characters.
+        return bytes.fromhex(text[len(_SHA_256) :])
     encoded = text[len(_SHA_256) :].rstrip("=").replace("+", "-").replace("/", "_")
     try:
         return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))

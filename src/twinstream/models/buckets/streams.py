@@ -79,20 +79,24 @@ def key_value_mirror(mirror: StreamSource) -> StreamSource:
 
 def key_value_sources(config: KeyValueConfig) -> list[StreamSource]:
     """Return the sources of a bucket as sources of its stream."""
-    return [_source(each, config.bucket) for each in config.sources or ()]
+    return [key_value_source(each, config.bucket) for each in config.sources or ()]
 
 
-def _source(source: StreamSource, bucket: str) -> StreamSource:
+def key_value_source(source: StreamSource, bucket: str, stored: str | None = None) -> StreamSource:
     """Return a source with a transform from the origin's key subjects to those of `bucket`.
 
-    A source that already has transforms is returned unchanged.
+    The transforms of a source are kept. Then its name is only changed to that of a bucket's stream
+    if all transforms are for keys of buckets; otherwise it is the name of a stream. `stored` is the
+    prefix of the subjects in the origin, if they do not begin with the name of the origin's bucket.
     """
     if source.subject_transforms:
-        return source
+        is_bucket = all((each.src or "").startswith("$KV.") for each in source.subject_transforms)
+        return evolve(source, name=_stream_name(source)) if is_bucket else source
     name = _stream_name(source)
     theirs = f"$KV.{name.removeprefix(KEY_VALUE_PREFIX)}."
-    src = source.filter_subject or f"{theirs}>"
-    dest = f"$KV.{bucket}.{src.removeprefix(theirs)}"
+    kept = (source.filter_subject or f"{theirs}>").removeprefix(stored or theirs)
+    kept = kept.removeprefix(theirs)
+    src, dest = f"{stored or theirs}{kept}", f"$KV.{bucket}.{kept}"
     transform = SubjectTransform(src=src, dest=dest)
     # The server accepts a filter or transforms, but not both.
     return evolve(source, name=name, filter_subject=None, subject_transforms=[transform])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from js_sync.read.origins import origins_of
 from twinstream.core.kv.config import check_is_bucket
 from twinstream.core.kv.errors import NotABucket
 from twinstream.core.kv.names import KeySubjects
@@ -18,7 +20,7 @@ from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:
     from js_sync import JetStream
-    from twinstream.models import StreamInfo
+    from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["StreamState", "stored_at", "stream_state"]
 
@@ -60,14 +62,23 @@ class StreamState:
         return self.bytes / self.messages if self.messages else 0.0
 
     @classmethod
-    def of(cls, name: str, info: StreamInfo, bucket: BucketOptions | None = None) -> StreamState:
+    def of(
+        cls,
+        name: str,
+        info: StreamInfo,
+        bucket: BucketOptions | None = None,
+        origins: Sequence[StreamConfig] = (),
+    ) -> StreamState:
         """Return the state that the server's response ``info`` contains.
 
-        Raises `OptionError` if `bucket` is given and the stream does not belong to a bucket.
+        ``origins`` are the streams that a mirror copies. Raises `OptionError` if `bucket` is given
+        and the stream does not belong to a bucket.
         """
+        key_prefix = ""
         if bucket is not None:
             try:
                 check_is_bucket(info.config)
+                key_prefix = KeySubjects.of(info.config, "", origins).stored
             except NotABucket as error:
                 raise OptionError("bucket", f"{error}; read it by the option stream") from error
         state, config = info.state, info.config
@@ -90,7 +101,7 @@ class StreamState:
             keeping=Keeping.of(config, is_bucket=bucket is not None),
             first_time=state.first_ts.rfc3339() if state.messages and state.first_ts else None,
             now=info.ts.rfc3339() if info.ts else None,
-            key_prefix="" if bucket is None else KeySubjects.of(config, "").stored,
+            key_prefix=key_prefix,
         )
 
 
@@ -101,7 +112,12 @@ def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None)
     not belong to a bucket.
     """
     try:
-        return StreamState.of(name, jet.bind_stream(name).info(confirmed=True), bucket)
+        info = jet.bind_stream(name).info(confirmed=True)
+        origins: Sequence[StreamConfig] = ()
+        if bucket is not None:
+            # A mirror of a mirror stores the subjects of the first bucket.
+            origins = origins_of(jet._api, info.config, jet._api.deadline())
+        return StreamState.of(name, info, bucket, origins)
     except StreamNotFound as error:
         if bucket is not None:
             raise bucket.missing(error) from error
