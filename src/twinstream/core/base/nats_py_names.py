@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar
 
@@ -179,16 +179,23 @@ def explain_keywords(function: F, hint: Callable[[list[str]], str]) -> F:
             import inspect
 
             known = inspect.signature(function).parameters
-            text = hint([name for name in given if name not in known])
+            unknown = [name for name in given if name not in known]
+            text = hint(unknown) or _near(unknown, known)
             if not text:
                 raise
-            raise TypeError(f"{error}; {text}") from None
+            raise TypeError(f"{str(error).partition('. Did you mean')[0]}; {text}") from None
 
     # `inspect` is not used for this check, because its import takes milliseconds.
     code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]
     if code.co_flags & _COROUTINE:
         _mark(hinted)
     return hinted  # type: ignore[return-value]
+
+
+def _near(unknown: list[str], known: Collection[str]) -> str:
+    from twinstream.models.near_names import name_advice
+
+    return name_advice(unknown, known)
 
 
 def _mark(function: Any) -> None:
