@@ -50,3 +50,16 @@ def test_names_that_are_not_near_get_no_suggestion(js: Any) -> None:
         with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
             call()
         assert "did you mean" not in str(caught.value)
+
+
+@TWINS
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("WORK_QUEUE", "did you mean WORKQUEUE"), ("QUEUE", "it has LIMITS, INTEREST, WORKQUEUE")],
+)
+def test_error_for_an_unknown_member_of_an_enumeration_names_the_right_one(
+    js: Any, name: str, hint: str
+) -> None:
+    with pytest.raises(AttributeError, match=f"RetentionPolicy has no member '{name}'; {hint}"):
+        getattr(js.RetentionPolicy, name)
+    assert not hasattr(js.RetentionPolicy, "__await__")
