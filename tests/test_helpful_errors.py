@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,10 @@ import js_async
 import js_sync
 
 BOTH = [js_async, js_sync]
+BUCKETS = {
+    "KeyValue": ("get(key) raises KeyNotFound", "get(key)", "keys()"),
+    "ObjectStore": ("info(name) raises ObjectNotFound", "info(name)", "list()"),
+}
 TWINS = pytest.mark.parametrize("js", BOTH)
 
 NAMES: dict[str, tuple[Callable[[Any], object], str]] = {
@@ -63,3 +69,79 @@ def test_error_for_an_unknown_member_of_an_enumeration_names_the_right_one(
     with pytest.raises(AttributeError, match=f"RetentionPolicy has no member '{name}'; {hint}"):
         getattr(js.RetentionPolicy, name)
     assert not hasattr(js.RetentionPolicy, "__await__")
+
+
+def use(value: Any, kind: str) -> object:
+    match kind:
+        case "in":
+            return "a" in value
+        case "read":
+            return value["a"]
+        case "write":
+            value["a"] = b""
+        case "delete":
+            del value["a"]
+        case "loop":
+            return list(value)
+        case "async loop":
+            return value.__aiter__()
+    return None
+
+
+@TWINS
+@pytest.mark.parametrize("owner", BUCKETS)
+def test_a_bucket_is_no_container(js: Any, owner: str) -> None:
+    kind = getattr(js, owner)
+    bucket = kind.__new__(kind)
+    inside, get, names = BUCKETS[owner]
+    for how, hint in {
+        "in": inside,
+        "read": get,
+        "write": "put()",
+        "delete": "delete()",
+        "loop": names,
+        "async loop": names,
+    }.items():
+        with pytest.raises(TypeError, match=f"{owner} has no .*{re.escape(hint)}"):
+            use(bucket, how)
+    assert bucket
+
+
+def generators(js: Any) -> dict[str, Callable[[], Any]]:
+    def of(owner: str, method: str, *given: object) -> Callable[[], Any]:
+        kind = getattr(js, owner)
+        # The generator function runs only with the first item.
+        return lambda: getattr(kind.__new__(kind), method)(*given)
+
+    return {
+        "get_many": of("Counters", "get_many"),
+        "list": of("ObjectStore", "list"),
+        "initial": of("Watch", "initial"),
+        "arrow_batches": of("StreamRead", "arrow_batches"),
+        "taken": of("Coordination", "taken"),
+        "letters": of("DeadLetters", "letters"),
+    }
+
+
+@pytest.mark.parametrize("name", generators(js_async))
+def test_an_async_generator_names_the_right_statement(name: str) -> None:
+    made = generators(js_async)[name]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) needs 'async for': write 'async for'"):
+        list(made())
+
+    async def wait() -> None:
+        with pytest.raises(TypeError, match=rf"^{name}\(\) needs 'async for'.* of 'await'"):
+            await made()
+        await made().aclose()
+
+    asyncio.run(wait())
+
+
+@pytest.mark.parametrize("name", generators(js_sync))
+def test_a_generator_names_the_right_statement(name: str) -> None:
+    made = generators(js_sync)[name]()
+    with pytest.raises(TypeError, match=rf"^{name}\(\) needs 'for': write 'for' instead of 'async"):
+        made.__aiter__()
+    made.close()
+    assert list(made) == []
+

@@ -15,7 +15,7 @@ from js_async.publish.limits import limits_of
 from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
 from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
@@ -1180,6 +1180,7 @@ class JetStream:
 
         return ElasticConsumerGroup(self._api, stream, group)
 
+    @looped
     def static_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:
@@ -1194,6 +1195,7 @@ class JetStream:
 
         return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
 
+    @looped
     def elastic_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:

@@ -16,7 +16,7 @@ from js_sync.publish.limits import limits_of
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
@@ -1175,6 +1175,7 @@ class JetStream:
 
         return ElasticConsumerGroup(self._api, stream, group)
 
+    @looped
     def static_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:
@@ -1189,6 +1190,7 @@ class JetStream:
 
         return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
 
+    @looped
     def elastic_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:

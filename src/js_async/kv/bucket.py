@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.base.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
@@ -47,7 +48,7 @@ def handle(place: Place) -> KeyValue[bytes]:
 
 
 @hint_attributes
-class KeyValue(Generic[V]):
+class KeyValue(NoContainer, Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
     A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. A value is
@@ -62,6 +63,8 @@ class KeyValue(Generic[V]):
     reads need not ask the leader. If another program adds replicas, call `status`, so that reads
     ask the leader from then on.
     """
+
+    _get, _missing, _list = "get(key)", "KeyNotFound", "keys()"
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
         self._place: Final = place
@@ -349,6 +352,7 @@ class KeyValue(Generic[V]):
         pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl)
         return PutMany(pipeline, items, limits, raise_failures)
 
+    @looped
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
 

@@ -13,6 +13,7 @@ from js_async.consume.message import Message
 from js_async.kv.place import Place
 from js_async.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -414,6 +415,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         step = await self._steps.next(timeout)
         return None if isinstance(step, CaughtUp) else step
 
+    @looped
     async def initial(self) -> Generated[Entry[V]]:
         """Iterate over the initial values only.
 

@@ -14,6 +14,7 @@ from js_sync.consume.message import Message
 from js_sync.kv.place import Place
 from js_sync.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -413,6 +414,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         step = self._steps.next(timeout)
         return None if isinstance(step, CaughtUp) else step
 
+    @looped
     def initial(self) -> Generated[Entry[V]]:
         """Iterate over the initial values only.
 
