@@ -144,4 +144,3 @@ def test_a_generator_names_the_right_statement(name: str) -> None:
         made.__aiter__()
     made.close()
     assert list(made) == []
-
