@@ -35,7 +35,11 @@ async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
     Raises `StreamExists`, with the differences, if the store exists with other settings.
     """
     wanted = store_stream_config(config)
-    info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    try:
+        info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    except StreamExists as error:
+        error._next = "get_object_store opens it as it is, update_object_store changes it"
+        raise
     return ObjectStore(api, config.bucket, info)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from twinstream.models.records import frozen
 
@@ -22,7 +23,39 @@ class Difference:
     actual: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: wanted {self.wanted!r}, is {self.actual!r}"
+        wanted, actual = _shown(self.field, self.wanted), _shown(self.field, self.actual)
+        return f"{self.field}: wanted {wanted}, is {actual}"
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return the value of a field for an error, with durations in seconds."""
+    if value is None:
+        return "unset"
+    if isinstance(value, int) and name in _durations():
+        return f"{value / 1e9:.15g} s"
+    if isinstance(value, list):
+        return f"[{', '.join(_shown(name, each) for each in cast('list[Any]', value))}]"
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        return f"{{{', '.join(f'{key!r}: {_shown(key, each)}' for key, each in given.items())}}}"
+    return repr(value)
+
+
+@cache
+def _durations() -> frozenset[str]:
+    """Return the names of all settings that are durations."""
+    from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
+    from twinstream.models._kinds import Kind, kind_of
+    from twinstream.models.duration import Duration
+    from twinstream.models.records import members
+
+    found: set[str] = set()
+    for record in (StreamConfig, ConsumerConfig, ConsumerLimits):
+        for name, member in members(record).items():
+            kind = kind_of(record, name, member).cls
+            if (kind.cls if isinstance(kind, Kind) else kind) is Duration:
+                found.add(name)
+    return frozenset(found)
 
 
 # If these fields are omitted, the server derives them from its limits, from the limits of the
@@ -30,6 +63,9 @@ class Difference:
 LIMITED: Final = frozenset(
     {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
+
+_OF_ONE_KIND: Final = frozenset({"max_waiting"})
+"""Settings that only pull consumers have, and whose defaults the server sets."""
 
 
 def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:
@@ -51,8 +87,15 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
         for name in dict.fromkeys([*mine, *theirs])
         if not _same(mine.get(name), theirs.get(name))
     ]
+    if _is_push(mine) != _is_push(theirs):
+        # A default that only one kind of consumer has is no reason of its own.
+        doubtful |= _OF_ONE_KIND - requested.keys()
     sure = [each for each in differ if each.field not in doubtful]
     return tuple(sure or differ or _odd(mine, theirs, requested))
+
+
+def _is_push(config: Mapping[str, Any]) -> bool:
+    return bool(config.get("deliver_subject"))
 
 
 def _odd(
