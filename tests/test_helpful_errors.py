@@ -11,6 +11,7 @@ import pytest
 
 import js_async
 import js_sync
+from twinstream.core.base.nats_py_names import GUESSES
 
 BOTH = [js_async, js_sync]
 BUCKETS = {
@@ -144,3 +145,20 @@ def test_a_generator_names_the_right_statement(name: str) -> None:
         made.__aiter__()
     made.close()
     assert list(made) == []
+
+
+@TWINS
+@pytest.mark.parametrize(
+    ("owner", "name"), [(owner, name) for owner, names in GUESSES.items() for name in names]
+)
+def test_a_guessed_name_is_answered_with_the_right_one(js: Any, owner: str, name: str) -> None:
+    kind = getattr(js, owner)
+    found = kind.__new__(kind)
+    with pytest.raises(AttributeError) as caught:
+        getattr(found, name)
+    hint = GUESSES[owner][name]
+    assert str(caught.value).endswith(f"has no attribute {name!r}; did you mean {hint}?")
+    # The first name of the hint exists.
+    assert hasattr(kind, re.split(r"\W", hint)[0])
+    assert not hasattr(kind, name)
+    assert name not in dir(found)

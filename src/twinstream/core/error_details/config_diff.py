@@ -34,7 +34,7 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, int) and name in _durations():
         return f"{value / 1e9:.15g} s"
     if isinstance(value, list):
-        return f"[{', '.join(_shown(name, each) for each in cast('list[Any]', value))}]"
+        return f"[{', '.join(_shown(name, each) for each in cast('list[object]', value))}]"
     if isinstance(value, dict):
         given = cast("dict[str, Any]", value)
         return f"{{{', '.join(f'{key!r}: {_shown(key, each)}' for key, each in given.items())}}}"
