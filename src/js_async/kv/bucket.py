@@ -219,7 +219,7 @@ class KeyValue(NoContainer, Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored, data = self._codecs.encode(self.bucket, key, value)
         if ttl is not None:
             ttl = await self._writes.key_ttl(ttl, single=True)
         return await self._writes.write(stored, data, ttl=ttl, timeout=timeout)
@@ -244,7 +244,7 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored, data = self._codecs.encode(self.bucket, key, value)
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
@@ -265,7 +265,7 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
+        stored, data = self._codecs.encode(self.bucket, key, value)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = await self._writes.key_ttl(ttl, single=True)
         return await self._writes.update(stored, data, revision, ttl=ttl, timeout=timeout)
