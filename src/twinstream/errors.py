@@ -204,6 +204,9 @@ class ServerError(TwinstreamError):
 class PermissionDenied(ServerError):
     """The user may not publish or subscribe to a subject."""
 
+    def __str__(self) -> str:
+        return f"{super().__str__()}; `twinstream permissions` prints what a program needs"
+
 
 class RequestTimeout(TwinstreamError, TimeoutError):
     """The deadline passed without a response."""

@@ -130,6 +130,16 @@ async def test_a_connection_is_opened_once(server, closed, error, said):
     await connection.close()
 
 
+async def test_a_closed_connection_says_why(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+    for call in (lambda: jet.publish(name, b""), lambda: connection.request(name, b"")):
+        with pytest.raises(js.ConnectionClosed, match=r"closed: the program called `close` or"):
+            await call()
+    with pytest.raises(js.ConnectionClosed, match="or left its `with` block"):
+        await jet.account_info()
+
+
 async def test_closing_wakes_all_waiting_callers(server, name):
     connection = await js.connect(server.url)
     jet = connection.jetstream()

@@ -131,6 +131,16 @@ def test_a_connection_is_opened_once(server, closed, error, said):
     connection.close()
 
 
+def test_a_closed_connection_says_why(server, name):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+    for call in (lambda: jet.publish(name, b""), lambda: connection.request(name, b"")):
+        with pytest.raises(js.ConnectionClosed, match=r"closed: the program called `close` or"):
+            call()
+    with pytest.raises(js.ConnectionClosed, match="or left its `with` block"):
+        jet.account_info()
+
+
 def test_closing_wakes_all_waiting_callers(server, name):
     connection = js.connect(server.url)
     jet = connection.jetstream()
