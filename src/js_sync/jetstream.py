@@ -20,7 +20,7 @@ from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
-from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.request import Publishable, PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
@@ -502,7 +502,8 @@ class JetStream:
             rollup,
             ttl,
         )
-        return publish(self._api, request, retry_policy(retries, retry_wait), timeout)
+        left = response_seconds(timeout, self._api.timeout)
+        return publish(self._api, request, retry_policy(retries, retry_wait), left)
 
     def publish_many(
         self,
