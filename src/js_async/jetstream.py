@@ -314,6 +314,7 @@ class JetStream:
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
 
+    @hint_keywords
     async def get_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> Consumer:
@@ -327,6 +328,7 @@ class JetStream:
         """
         return Consumer(self._api, stream, name, None)
 
+    @hint_keywords
     async def delete_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> None:

@@ -315,6 +315,7 @@ class JetStream:
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
 
+    @hint_keywords
     def get_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
         return Consumer.get(self._api, stream, name, timeout)
@@ -326,6 +327,7 @@ class JetStream:
         """
         return Consumer(self._api, stream, name, None)
 
+    @hint_keywords
     def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, stream, name, None).delete(timeout=timeout)

@@ -14,6 +14,7 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ack_timeout": ("ack_wait",),
     "bucket_name": ("bucket",),
     "consumer_name": ("name", "durable_name"),
+    "data": ("payload", "value"),
     "dedup_window": ("duplicate_window",),
     "deduplication_window": ("duplicate_window",),
     "delay": ("first", "wait"),
@@ -57,6 +58,11 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
 The first setting that exists is suggested.
 """
 
+_NEEDLESS: Final[Mapping[tuple[str, str], str]] = {
+    ("bucket", "direct"): "direct= of nats-py is not needed: a bucket has direct reads",
+}
+"""Settings of nats-py that no setting replaces, by a setting of the record and their name."""
+
 _LEAST: Final = 0.75
 """The least similarity of a suggestion. `max_retries` and `max_bytes` have 0.7."""
 
@@ -77,6 +83,10 @@ def near_name(name: str, known: Collection[str]) -> str:
 
 
 def name_advice(unknown: Iterable[str], known: Collection[str]) -> str:
-    """Return a question that suggests a name for each unknown one, or "" without suggestions."""
-    near = [repr(found) for name in unknown if (found := near_name(name, known))]
+    """Return a suggestion for the unknown names, or "" if there is none."""
+    names = list(unknown)
+    for (setting, name), advice in _NEEDLESS.items():
+        if setting in known and name in names:
+            return advice
+    near = [repr(found) for name in names if (found := near_name(name, known))]
     return f"did you mean {', '.join(near)}?" if near else ""

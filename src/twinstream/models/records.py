@@ -151,15 +151,23 @@ def _show(self: Any) -> str:
 
 
 def _refuse_setting(self: object, name: str, value: object) -> None:
-    from attrs.exceptions import FrozenInstanceError
-
-    raise FrozenInstanceError
+    raise _frozen_error(self, name, "set", f"evolve(record, {name}=...)")
 
 
 def _refuse_deleting(self: object, name: str) -> None:
+    raise _frozen_error(self, name, "delete", f"evolve(record, {name}=None)")
+
+
+def _frozen_error(self: object, name: str, what: str, instead: str) -> AttributeError:
     from attrs.exceptions import FrozenInstanceError
 
-    raise FrozenInstanceError
+    text = f"can't {what} attribute {name!r}: a {type(self).__name__} is frozen"
+    if name in members(type(self)):
+        text += f"; twinstream.models.{instead} returns a changed copy"
+    # The constructor of attrs has a fixed text.
+    error = FrozenInstanceError()
+    error.args, error.msg = (text,), text
+    return error
 
 
 def _state(self: Any) -> dict[str, Any]:

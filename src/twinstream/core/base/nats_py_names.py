@@ -133,6 +133,13 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "stream": "expected_stream=",
         "msg_ttl": "ttl=",
     },
+    "delete_consumer": {
+        "consumer": "name=",
+    },
+    "get_consumer": {
+        "consumer": "name=",
+        "durable": "name=",
+    },
     "update": {
         "last": "revision=",
     },
@@ -204,8 +211,8 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 
 def hint_keywords(function: F) -> F:
-    """Wrap a function, so that its error for a keyword argument of nats-py contains a hint."""
-    hints = KEYWORDS[function.__name__]
+    """Wrap a function, so that its error for an unknown keyword argument contains a hint."""
+    hints = KEYWORDS.get(function.__name__, {})
 
     def hint(unknown: list[str]) -> str:
         found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]
