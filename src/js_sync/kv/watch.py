@@ -258,6 +258,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                         raise RequestTimeout("no entry in time")
                 elif not (state.is_live or messages.is_ended):
                     self._judge(deadline)
+        except RequestTimeout as error:
+            # The request that was in progress is only the cause.
+            reason = "no entry in time" if "$JS" in str(error) else error
+            raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
