@@ -20,6 +20,12 @@ BUCKETS = {
 }
 TWINS = pytest.mark.parametrize("js", BOTH)
 
+
+def method(owner: type, name: str) -> Any:
+    """Return a method of an object that no call needs, because the arguments are refused."""
+    return getattr(owner.__new__(owner), name)
+
+
 NAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "attempts": (lambda js: js.ConsumerConfig(max_retries=3), "did you mean 'max_deliver'?"),
     "age": (lambda js: js.StreamConfig(ttl=3), "did you mean 'max_age'?"),
@@ -32,8 +38,29 @@ NAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "priority": (lambda js: js.Priority(grp="a"), "did you mean 'group'?"),
     "no converters": (lambda js: js.SubjectTransform(srcc="a"), "did you mean 'src'?"),
     "request": (
-        lambda js: js.Connection.__new__(js.Connection).request("a", data=b""),
+        lambda js: method(js.Connection, "request")("a", data=b""),
         "did you mean 'payload'?",
+    ),
+    "messages": (
+        lambda js: method(js.Consumer, "messages")(batch=5),
+        "did you mean 'max_messages'?",
+    ),
+    "consume": (
+        lambda js: method(js.Consumer, "consume")(print, workers=5),
+        "did you mean 'concurrency'?",
+    ),
+    "worker": (
+        lambda js: method(js.JetStream, "worker")("S", "c", print, conurrency=5),
+        "did you mean 'concurrency'?",
+    ),
+    "ordered": (
+        lambda js: method(js.Stream, "ordered")(subject="a"),
+        "did you mean 'subjects'?",
+    ),
+    "read": (lambda js: method(js.Stream, "read")(subject="a"), "did you mean 'subjects'?"),
+    "watch": (
+        lambda js: method(js.KeyValue, "watch")(update_only=1),
+        "did you mean 'updates_only'?",
     ),
     "direct reads": (
         lambda js: js.KeyValueConfig(bucket="a", direct=True),

@@ -335,6 +335,7 @@ class JetStream:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         await Consumer(self._api, stream, name, None).delete(timeout=timeout)
 
+    @hint_keywords
     def ordered(
         self,
         stream: str,
@@ -1110,6 +1111,7 @@ class JetStream:
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._api, names, on_report)
 
+    @hint_keywords
     def worker(
         self,
         stream: str,

@@ -323,6 +323,7 @@ class Stream(StreamConsumers):
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
 
+    @hint_keywords
     def read(
         self,
         start: int | None = None,
@@ -474,6 +475,7 @@ class Stream(StreamConsumers):
 
     # ---- reading with a client-managed consumer
 
+    @hint_keywords
     def ordered(
         self,
         *,

@@ -332,6 +332,7 @@ class JetStream:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, stream, name, None).delete(timeout=timeout)
 
+    @hint_keywords
     def ordered(
         self,
         stream: str,
@@ -1105,6 +1106,7 @@ class JetStream:
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._api, names, on_report)
 
+    @hint_keywords
     def worker(
         self,
         stream: str,

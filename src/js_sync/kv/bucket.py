@@ -401,6 +401,7 @@ class KeyValue(NoContainer, Generic[V]):
         stored = [self._codecs.encode_filter(each) for each in filters]
         return entries_of(self._place, self._maker, stored, at_revision, seconds(timeout))
 
+    @hint_keywords
     def watch(
         self,
         *filters: str,
