@@ -24,6 +24,8 @@ ARGUMENTS = [(call, name) for call, names in KEYWORDS.items() for name in names]
 
 # Where the calls of the table are.
 OWNERS = {
+    "delete_consumer": "JetStream",
+    "get_consumer": "JetStream",
     "publish": "JetStream",
     "update": "KeyValue",
     "purge": "Stream",

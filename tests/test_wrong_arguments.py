@@ -98,7 +98,7 @@ def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:
     text: Any = "5"
     with js_sync.connect(server.url) as nc:
         for queue in (five, None):
-            with pytest.raises(js_sync.BadArgument, match="queue group must be text"):
+            with pytest.raises(js_sync.BadArgument, match=r"must be text \(leave queue out"):
                 nc.subscribe("a", queue=queue)
         with pytest.raises(js_sync.BadArgument, match="max_pending must be a whole number"):
             nc.subscribe("a", max_pending=text)

@@ -371,6 +371,7 @@ class Connection(Owned, BlockHint):
         encoded = encode_headers(headers)
         await self._session.send(check_subject(subject), encoded_reply, encoded, payload)
 
+    @hint_keywords
     async def request(
         self,
         subject: str,

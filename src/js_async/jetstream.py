@@ -15,11 +15,11 @@ from js_async.publish.limits import limits_of
 from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
 from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
-from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.request import Publishable, PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
@@ -314,6 +314,7 @@ class JetStream:
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
 
+    @hint_keywords
     async def get_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> Consumer:
@@ -327,12 +328,14 @@ class JetStream:
         """
         return Consumer(self._api, stream, name, None)
 
+    @hint_keywords
     async def delete_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         await Consumer(self._api, stream, name, None).delete(timeout=timeout)
 
+    @hint_keywords
     def ordered(
         self,
         stream: str,
@@ -505,7 +508,8 @@ class JetStream:
             rollup,
             ttl,
         )
-        return await publish(self._api, request, retry_policy(retries, retry_wait), timeout)
+        left = response_seconds(timeout, self._api.timeout)
+        return await publish(self._api, request, retry_policy(retries, retry_wait), left)
 
     def publish_many(
         self,
@@ -1111,6 +1115,7 @@ class JetStream:
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._api, names, on_report)
 
+    @hint_keywords
     def worker(
         self,
         stream: str,
@@ -1184,6 +1189,7 @@ class JetStream:
 
         return ElasticConsumerGroup(self._api, stream, group)
 
+    @looped
     def static_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:
@@ -1198,6 +1204,7 @@ class JetStream:
 
         return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
 
+    @looped
     def elastic_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:

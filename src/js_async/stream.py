@@ -10,7 +10,7 @@ from js_async._stream_consumers import StreamConsumers
 from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.base.check_arguments import check_config, check_whole, takes_config
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import buffer_limits
@@ -113,6 +113,7 @@ class Stream(StreamConsumers):
             self._info = await self._api.stream_info(self._name, deadline, body)
         return self._info
 
+    @looped
     def subjects(
         self, filter_subject: str = ">", *, timeout: Seconds | None = None
     ) -> Generated[tuple[str, int]]:
@@ -322,6 +323,7 @@ class Stream(StreamConsumers):
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
 
+    @hint_keywords
     def read(
         self,
         start: int | None = None,
@@ -473,6 +475,7 @@ class Stream(StreamConsumers):
 
     # ---- reading with a client-managed consumer
 
+    @hint_keywords
     def ordered(
         self,
         *,

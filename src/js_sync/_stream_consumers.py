@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from js_sync.api.api import Api
 from js_sync.consumer import Consumer
 from twinstream.core.base.check_arguments import takes_config
+from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_name
 
@@ -66,6 +67,7 @@ class StreamConsumers:
             self._api, self._name, config, "update", pedantic=pedantic, timeout=timeout
         )
 
+    @hint_keywords
     def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
         return Consumer.get(self._api, self._name, name, timeout)
@@ -77,6 +79,7 @@ class StreamConsumers:
         """
         return Consumer(self._api, self._name, name, None)
 
+    @hint_keywords
     def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, self._name, name, None).delete(timeout=timeout)

@@ -372,6 +372,7 @@ class Connection(Owned, BlockHint):
         encoded = encode_headers(headers)
         self._session.send(check_subject(subject), encoded_reply, encoded, payload)
 
+    @hint_keywords
     def request(
         self,
         subject: str,

@@ -16,11 +16,11 @@ from js_sync.publish.limits import limits_of
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.base.check_arguments import check_config, takes_config
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
-from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.request import Publishable, PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
@@ -315,6 +315,7 @@ class JetStream:
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
 
+    @hint_keywords
     def get_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
         return Consumer.get(self._api, stream, name, timeout)
@@ -326,10 +327,12 @@ class JetStream:
         """
         return Consumer(self._api, stream, name, None)
 
+    @hint_keywords
     def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, stream, name, None).delete(timeout=timeout)
 
+    @hint_keywords
     def ordered(
         self,
         stream: str,
@@ -502,7 +505,8 @@ class JetStream:
             rollup,
             ttl,
         )
-        return publish(self._api, request, retry_policy(retries, retry_wait), timeout)
+        left = response_seconds(timeout, self._api.timeout)
+        return publish(self._api, request, retry_policy(retries, retry_wait), left)
 
     def publish_many(
         self,
@@ -1106,6 +1110,7 @@ class JetStream:
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._api, names, on_report)
 
+    @hint_keywords
     def worker(
         self,
         stream: str,
@@ -1179,6 +1184,7 @@ class JetStream:
 
         return ElasticConsumerGroup(self._api, stream, group)
 
+    @looped
     def static_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:
@@ -1193,6 +1199,7 @@ class JetStream:
 
         return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
 
+    @looped
     def elastic_consumer_groups(
         self, stream: str, *, timeout: Seconds | None = None
     ) -> Generated[str]:

@@ -11,7 +11,7 @@ from js_sync._stream_consumers import StreamConsumers
 from js_sync.api import consumer_admin, create_update
 from js_sync.api.api import Api
 from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import looped, opening
 from twinstream.core.base.check_arguments import check_config, check_whole, takes_config
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import buffer_limits
@@ -114,6 +114,7 @@ class Stream(StreamConsumers):
             self._info = self._api.stream_info(self._name, deadline, body)
         return self._info
 
+    @looped
     def subjects(
         self, filter_subject: str = ">", *, timeout: Seconds | None = None
     ) -> Generated[tuple[str, int]]:
@@ -321,6 +322,7 @@ class Stream(StreamConsumers):
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
 
+    @hint_keywords
     def read(
         self,
         start: int | None = None,
@@ -472,6 +474,7 @@ class Stream(StreamConsumers):
 
     # ---- reading with a client-managed consumer
 
+    @hint_keywords
     def ordered(
         self,
         *,

@@ -52,7 +52,7 @@ The errors of key-value buckets are in `twinstream.core.kv.errors`, those of obj
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from twinstream.core.error_details.jetstream_error import (
     JetStreamError,
@@ -72,7 +72,7 @@ from twinstream.core.error_details.server_errors import (
     WrongLastSequence,
     WrongStream,
 )
-from twinstream.models.error_codes import ADVICE, CLASSES
+from twinstream.models.error_codes import ADVICE, CLASSES, STREAM_NAME_EXISTS_RESTORE
 
 if TYPE_CHECKING:
     from twinstream.core.error_details.atomic_outcome import AtomicOutcome
@@ -204,6 +204,9 @@ class ServerError(TwinstreamError):
 class PermissionDenied(ServerError):
     """The user may not publish or subscribe to a subject."""
 
+    def __str__(self) -> str:
+        return f"{super().__str__()}; `twinstream permissions` prints what a program needs"
+
 
 class RequestTimeout(TwinstreamError, TimeoutError):
     """The deadline passed without a response."""
@@ -263,19 +266,32 @@ class BadAnswer(TwinstreamError):
     """The response is not in a form that JetStream sends. Usually another client sent it."""
 
 
+_RESTORED: Final = "delete it first: a restored stream keeps its name"
+
+
 class _Exists(JetStreamError):
+    # What the caller can do; an object that consists of streams names its own calls.
+    _next = ""
+    # The server's description, without the differences.
+    _reason = ""
     differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        next_ = _RESTORED if self.err_code == STREAM_NAME_EXISTS_RESTORE else self._next
+        return f"{super().__str__()}; {next_}" if next_ else super().__str__()
 
     def with_differences(self, found: tuple[Difference, ...]) -> Self:
         """Return a copy of the error with `differences` and with them in the message."""
         because = "; ".join(str(each) for each in found) or "no requested field differs"
+        reason = self._reason or self.description
         error = type(self)(
-            f"{self.description}: {because}",
+            f"{reason}: {because}",
             code=self.code,
             err_code=self.err_code,
             subject=self.subject,
         )
         error.differences = found
+        error._reason = reason
         return error
 
 
@@ -286,6 +302,11 @@ class StreamExists(_Exists):
     looked up.
     """
 
+    _next = (
+        "get_stream returns it as it is, create_or_update_stream changes it (settings that are not"
+        " given return to their defaults), and delete_stream deletes it"
+    )
+
 
 class ConsumerExists(_Exists):
     """A consumer with this name exists with another configuration (10013, 10105, 10148).
@@ -293,6 +314,12 @@ class ConsumerExists(_Exists):
     `differences` lists the fields that differ. It is empty if the existing configuration was not
     looked up.
     """
+
+    _next = (
+        "get_consumer (of a push consumer bind_push) returns it as it is, create_or_update_consumer"
+        " changes it (settings that are not given return to their defaults), and delete_consumer"
+        " deletes it"
+    )
 
 
 class MessageExists(StoreRefused):

@@ -130,6 +130,31 @@ async def test_a_connection_is_opened_once(server, closed, error, said):
     await connection.close()
 
 
+async def test_a_closed_connection_says_why(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+    for call in (lambda: jet.publish(name, b""), lambda: connection.request(name, b"")):
+        with pytest.raises(js.ConnectionClosed, match=r"closed: the program called `close` or"):
+            await call()
+    with pytest.raises(js.ConnectionClosed, match="or left its `with` block"):
+        await jet.account_info()
+
+
+async def test_a_timeout_of_0_is_explained(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.BadArgument, match="timeout must be above 0, because the ack"):
+            await jet.publish(name, b"", timeout=0)
+        with pytest.raises(js.BadArgument, match="timeout must be above 0, because the ack"):
+            jet.publisher(timeout=0)
+        with pytest.raises(js.RequestTimeout, match="a request needs a timeout above 0"):
+            await stream.info(timeout=0)
+        with pytest.raises(js.RequestTimeout, match="a request needs a timeout above 0"):
+            await connection.request(name, timeout=0)
+        assert (await stream.info()).state.messages == 0
+
+
 async def test_closing_wakes_all_waiting_callers(server, name):
     connection = await js.connect(server.url)
     jet = connection.jetstream()

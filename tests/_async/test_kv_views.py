@@ -226,6 +226,58 @@ async def test_typed_values(opened, name, model, value, stored):
             assert await state(watch) == [("a", "put", value)]
 
 
+async def test_a_value_that_does_not_fit_names_bucket_and_key(opened, name):
+    class Odd:
+        pass
+
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        await plain.put("text", b"tea")
+        await plain.put("list", b"[1]")
+        await plain.put("member", b'{"cents": "x"}')
+        made = plain.typed(Price)
+        for key, reason in {
+            "text": "Expecting value",
+            "list": "",
+            "member": r"invalid value for type, expected int @ \$\.cents",
+        }.items():
+            where = f"^bucket {name}, key '{key}'"
+            hint = rf"{where}: the value does not fit typed\(Price\): .*{reason}"
+            with pytest.raises(js.BadPayload, match=hint):
+                await made.get(key)
+            assert (await made.entry(key)).error is not None
+        where = f"^bucket {name}, key 'k': "
+        for call in (made.put, made.create):
+            with pytest.raises(js.BadArgument, match=f"{where}a value of type dict"):
+                await call("k", {"cents": 1})
+        odd = plain.typed(Odd)
+        with pytest.raises(js.BadArgument, match=r"typed\(Odd\): .*; use a class of attrs"):
+            await odd.put("k", Odd())
+        with pytest.raises(js.BadPayload, match=r"key 'list': .*use a class of attrs"):
+            await odd.get("list")
+        with pytest.raises(js.BadArgument, match=f"{where}a value must be bytes"):
+            await plain.put("k", "text")
+
+
+async def test_the_error_of_an_own_codec_stays_and_has_a_note(opened, name):
+    class Broken:
+        def encode(self, value):
+            raise LookupError("mine")
+
+        decode = encode
+
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        await plain.put("k", b"tea")
+        made = plain.with_codecs(value=Broken())
+        with pytest.raises(LookupError, match="mine") as caught:
+            await made.get("k")
+        assert caught.value.__notes__ == [f"bucket {name}, key 'k'"]
+        with pytest.raises(LookupError, match="mine") as caught:
+            await made.put("k", 1)
+        assert caught.value.__notes__ == [f"bucket {name}, key 'k'"]
+
+
 # ---- the cache
 
 

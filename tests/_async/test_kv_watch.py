@@ -713,3 +713,20 @@ async def test_updates_before_the_first_call_are_delivered(opened, name):
                 await eventually(arrived)
             assert await watch.next(20) is None
             assert [(await watch.next(20)).revision for _ in range(2)] == [1, 2]
+
+
+async def test_a_timeout_of_a_watch_names_the_bucket_and_no_request(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        async with made.watch() as watch:
+
+            async def wait(timeout):
+                # The first result may be the end of the initial values.
+                while await watch.next(timeout) is None:
+                    pass
+
+            for timeout in (0, 0.2):
+                with pytest.raises(js.RequestTimeout) as caught:
+                    await wait(timeout)
+                assert str(caught.value).startswith(f"bucket {name}: no ")
+                assert "STREAM.INFO" not in str(caught.value)

@@ -115,6 +115,8 @@ async def test_a_second_path_is_no_name_of_an_object(opened, name, tmp_path):
         # In the order of `get_file`, the second argument would be the path.
         with pytest.raises(TypeError, match="positional"):
             await store.put_file("content", str(path))
+        with pytest.raises(js.BadArgument, match="encode it, or pass the path of a file to put_f"):
+            await store.put("picture", "picture.png")
         with pytest.raises(js.BadArgument, match="pass the path of a file to put_file"):
             await store.put("content", Path(path))
         assert [each async for each in store.list()] == []

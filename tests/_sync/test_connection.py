@@ -131,6 +131,31 @@ def test_a_connection_is_opened_once(server, closed, error, said):
     connection.close()
 
 
+def test_a_closed_connection_says_why(server, name):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+    for call in (lambda: jet.publish(name, b""), lambda: connection.request(name, b"")):
+        with pytest.raises(js.ConnectionClosed, match=r"closed: the program called `close` or"):
+            call()
+    with pytest.raises(js.ConnectionClosed, match="or left its `with` block"):
+        jet.account_info()
+
+
+def test_a_timeout_of_0_is_explained(server, name):
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream()
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        with pytest.raises(js.BadArgument, match="timeout must be above 0, because the ack"):
+            jet.publish(name, b"", timeout=0)
+        with pytest.raises(js.BadArgument, match="timeout must be above 0, because the ack"):
+            jet.publisher(timeout=0)
+        with pytest.raises(js.RequestTimeout, match="a request needs a timeout above 0"):
+            stream.info(timeout=0)
+        with pytest.raises(js.RequestTimeout, match="a request needs a timeout above 0"):
+            connection.request(name, timeout=0)
+        assert (stream.info()).state.messages == 0
+
+
 def test_closing_wakes_all_waiting_callers(server, name):
     connection = js.connect(server.url)
     jet = connection.jetstream()

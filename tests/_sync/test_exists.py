@@ -10,7 +10,15 @@ import pytest
 
 import js_sync as js
 from tests.conftest import VERSION
-from twinstream.models import ConsumerConfig, ConsumerLimits, Placement, StreamConfig, StreamSource
+from twinstream.models import (
+    ConsumerConfig,
+    ConsumerLimits,
+    ObjectStoreConfig,
+    Placement,
+    StreamConfig,
+    StreamSource,
+    evolve,
+)
 
 SECOND = timedelta(seconds=1)
 CONSUMERS = [
@@ -93,7 +101,7 @@ def test_a_durable_of_the_legacy_call_has_no_name(server, name):
         body = {"stream_name": name, "config": {"durable_name": "c", "ack_policy": "explicit"}}
         subject = f"$JS.API.CONSUMER.DURABLE.CREATE.{name}.c"
         connection.request(subject, json.dumps(body).encode())
-        with pytest.raises(js.ConsumerExists, match="name: wanted 'c', is None"):
+        with pytest.raises(js.ConsumerExists, match="name: wanted 'c', is unset"):
             stream.create_consumer(ConsumerConfig(durable_name="c"))
 
 
@@ -119,3 +127,67 @@ def test_the_start_of_a_mirror_may_be_written_in_any_zone(opened, name, hours):
         with pytest.raises(js.StreamExists) as error:
             jet.create_stream(config(other + SECOND, max_msgs=5))
         assert named(error) == ["mirror"]
+
+
+def test_what_exists_names_the_next_call(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, max_age=60 * SECOND))
+        with pytest.raises(js.StreamExists) as error:
+            jet.create_stream(StreamConfig(name=name, max_age=90 * SECOND))
+        text = str(error.value)
+        assert "max_age: wanted 90 s, is 60 s" in text
+        assert "; get_stream returns it as it is, create_or_update_stream changes it" in text
+        config = ConsumerConfig(name="c", backoff=[SECOND, 2 * SECOND], max_deliver=3)
+        stream.create_consumer(config)
+        with pytest.raises(js.ConsumerExists) as error:
+            stream.create_consumer(ConsumerConfig(name="c", max_deliver=3))
+        text = str(error.value)
+        assert "backoff: wanted unset, is [1 s, 2 s]" in text
+        assert "get_consumer (of a push consumer bind_push) returns it as it is" in text
+        assert "create_or_update_consumer changes it" in text
+        store = f"store-{name}"
+        jet.create_object_store(ObjectStoreConfig(bucket=store))
+        with pytest.raises(js.StreamExists) as error:
+            jet.create_object_store(ObjectStoreConfig(bucket=store, max_bytes=1024))
+        assert str(error.value).endswith(
+            "; get_object_store opens it as it is, update_object_store changes it"
+        )
+
+
+def test_another_kind_of_consumer_is_named_by_its_deliver_subject_alone(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name))
+        push = ConsumerConfig(durable_name="c", deliver_subject=f"{name}.deliver")
+        with stream.subscribe(push):
+            with pytest.raises(js.ConsumerExists) as error:
+                stream.create_consumer(ConsumerConfig(durable_name="c"))
+        assert "max_waiting" not in named(error)
+        assert f"deliver_subject: wanted unset, is '{name}.deliver'" in str(error.value)
+
+
+def test_a_push_consumer_names_no_subject_that_the_caller_did_not_write(opened, name):
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name))
+        push = ConsumerConfig(durable_name="c", deliver_subject=f"{name}.deliver")
+        with stream.subscribe(push):
+            with pytest.raises(js.ConsumerExists) as error:
+                stream.subscribe(ConsumerConfig(durable_name="c"))
+        assert "_INBOX" not in str(error.value)
+        (found,) = error.value.differences
+        assert str(found) == f"deliver_subject: wanted 'an inbox', is '{name}.deliver'"
+
+
+def test_an_overlap_names_the_other_stream_and_its_subject(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a.>", f"{name}.b"]))
+        wanted = StreamConfig(name=f"{name}2", subjects=[f"{name}.c", f"{name}.*.x"])
+        hint = f"'{name}.*.x' overlaps '{name}.a.>' of stream {name};"
+        with pytest.raises(js.SubjectOverlap) as error:
+            jet.create_stream(wanted)
+        assert hint in str(error.value)
+        jet.create_stream(evolve(wanted, subjects=[f"{name}.c"]))
+        for update in (jet.update_stream, jet.create_or_update_stream):
+            with pytest.raises(js.SubjectOverlap) as error:
+                update(wanted)
+            assert hint in str(error.value)
+            assert error.value.err_code == 10065

@@ -225,6 +225,58 @@ def test_typed_values(opened, name, model, value, stored):
             assert state(watch) == [("a", "put", value)]
 
 
+def test_a_value_that_does_not_fit_names_bucket_and_key(opened, name):
+    class Odd:
+        pass
+
+    with opened() as jet:
+        plain = bucket(jet, name)
+        plain.put("text", b"tea")
+        plain.put("list", b"[1]")
+        plain.put("member", b'{"cents": "x"}')
+        made = plain.typed(Price)
+        for key, reason in {
+            "text": "Expecting value",
+            "list": "",
+            "member": r"invalid value for type, expected int @ \$\.cents",
+        }.items():
+            where = f"^bucket {name}, key '{key}'"
+            hint = rf"{where}: the value does not fit typed\(Price\): .*{reason}"
+            with pytest.raises(js.BadPayload, match=hint):
+                made.get(key)
+            assert (made.entry(key)).error is not None
+        where = f"^bucket {name}, key 'k': "
+        for call in (made.put, made.create):
+            with pytest.raises(js.BadArgument, match=f"{where}a value of type dict"):
+                call("k", {"cents": 1})
+        odd = plain.typed(Odd)
+        with pytest.raises(js.BadArgument, match=r"typed\(Odd\): .*; use a class of attrs"):
+            odd.put("k", Odd())
+        with pytest.raises(js.BadPayload, match=r"key 'list': .*use a class of attrs"):
+            odd.get("list")
+        with pytest.raises(js.BadArgument, match=f"{where}a value must be bytes"):
+            plain.put("k", "text")
+
+
+def test_the_error_of_an_own_codec_stays_and_has_a_note(opened, name):
+    class Broken:
+        def encode(self, value):
+            raise LookupError("mine")
+
+        decode = encode
+
+    with opened() as jet:
+        plain = bucket(jet, name)
+        plain.put("k", b"tea")
+        made = plain.with_codecs(value=Broken())
+        with pytest.raises(LookupError, match="mine") as caught:
+            made.get("k")
+        assert caught.value.__notes__ == [f"bucket {name}, key 'k'"]
+        with pytest.raises(LookupError, match="mine") as caught:
+            made.put("k", 1)
+        assert caught.value.__notes__ == [f"bucket {name}, key 'k'"]
+
+
 # ---- the cache
 
 

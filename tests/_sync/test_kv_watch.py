@@ -710,3 +710,20 @@ def test_updates_before_the_first_call_are_delivered(opened, name):
                 eventually(arrived)
             assert watch.next(20) is None
             assert [(watch.next(20)).revision for _ in range(2)] == [1, 2]
+
+
+def test_a_timeout_of_a_watch_names_the_bucket_and_no_request(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        with made.watch() as watch:
+
+            def wait(timeout):
+                # The first result may be the end of the initial values.
+                while watch.next(timeout) is None:
+                    pass
+
+            for timeout in (0, 0.2):
+                with pytest.raises(js.RequestTimeout) as caught:
+                    wait(timeout)
+                assert str(caught.value).startswith(f"bucket {name}: no ")
+                assert "STREAM.INFO" not in str(caught.value)

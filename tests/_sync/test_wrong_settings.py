@@ -116,6 +116,8 @@ def test_a_second_path_is_no_name_of_an_object(opened, name, tmp_path):
         # In the order of `get_file`, the second argument would be the path.
         with pytest.raises(TypeError, match="positional"):
             store.put_file("content", str(path))
+        with pytest.raises(js.BadArgument, match="encode it, or pass the path of a file to put_f"):
+            store.put("picture", "picture.png")
         with pytest.raises(js.BadArgument, match="pass the path of a file to put_file"):
             store.put("content", Path(path))
         assert [each for each in store.list()] == []

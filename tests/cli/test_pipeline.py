@@ -152,6 +152,21 @@ def test_commands_work_during_a_run_but_not_concurrently(run: Run, config: Path)
     assert "is in use by 'pipeline replay of shop'" in result.stderr
 
 
+def test_a_busy_folder_is_refused_before_spark_starts(run: Run, config: Path) -> None:
+    # Spark cannot start with this setting: the commands end before they try.
+    config.write_text(config.read_text() + '[spark]\nmaster = "none"\n')
+    folders = Folders(config.parent / "lake")
+    span = ("--from", "6", "--to", "9", "--yes")
+    for lock, command in [
+        (folders.lock, ("run", "--once")),
+        (folders.maintenance, ("replay", *span)),
+    ]:
+        with locked(lock, folders.root, "pipeline run of shop"):
+            result = run("pipeline", command[0], "--config", str(config), *command[1:])
+        assert result.exit_code == 1
+        assert "is in use by 'pipeline run of shop'" in result.stderr
+
+
 def test_replay_asks_first(run: Run, config: Path) -> None:
     arguments = ("pipeline", "replay", "--config", str(config), "--from", "6", "--to", "9")
     result = run(*arguments, input="n\n")

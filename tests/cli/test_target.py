@@ -97,7 +97,7 @@ def test_missing_permission_for_a_listing_is_reported(run: Run, server_factory: 
     result = run("stream", "ls", *login)
     assert result.exit_code == 1
     assert "STREAM.LIST" in result.stderr
-    assert "`twinstream permissions` shows the subjects" in result.stderr
+    assert "`twinstream permissions` prints what a program needs" in result.stderr
 
 
 def test_no_hint_about_credentials_if_some_were_given(run: Run, server_factory: Factory) -> None:

@@ -46,7 +46,9 @@ def test_an_error_in_an_answer_is_raised_as_the_class_of_its_code(code: int, nam
     error = caught.value
     assert type(error) is getattr(errors, name)
     assert (error.code, error.err_code) == (400, code)
-    assert str(error) == f"words of the server (err_code {code}) [$JS.API.X]"
+    # What exists is followed by the call that opens it.
+    text = str(error).partition("; get_")[0]
+    assert text == f"words of the server (err_code {code}) [$JS.API.X]"
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.err_code) == (type(error), str(error), code)
 
@@ -164,3 +166,9 @@ def test_text_of_a_stranger_controls_no_terminal_and_forges_no_line(error: Excep
 
 def test_letters_of_all_languages_stay_as_they_are() -> None:
     assert str(errors.BadAnswer("Größe 大きさ 😀")) == "Größe 大きさ 😀"
+
+
+def test_a_restored_stream_that_exists_is_not_to_be_opened() -> None:
+    error = api_error({"code": 400, "err_code": 10130, "description": "in use"})
+    assert type(error) is errors.StreamExists
+    assert str(error).endswith("; delete it first: a restored stream keeps its name")

@@ -20,6 +20,7 @@ from twinstream.errors import (
     RequestTimeout,
     StreamExists,
     StreamNotFound,
+    SubjectOverlap,
     TwinstreamError,
 )
 from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
@@ -120,6 +121,12 @@ async def _write_stream(
         return await api.call(subject, body, answer, deadline)
     except StreamExists:
         raise
+    except SubjectOverlap as error:
+        from js_async.api.overlap import overlap_explained
+
+        raise await overlap_explained(
+            api, name, config, error, deadline or api.deadline()
+        ) from None
     except JetStreamError as error:
         respelt = None
         if _is_mirror(error):

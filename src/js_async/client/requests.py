@@ -235,7 +235,10 @@ class Replies:
         # Allow wildcards: the API takes a consumer's filter as part of the request subject.
         encoded = check_filter(subject)
         if deadline.expired():
-            raise RequestTimeout(f"{subject}: the deadline passed before the request was sent")
+            raise RequestTimeout(
+                f"{subject}: the deadline passed before the request was sent; a request needs a"
+                " timeout above 0"
+            )
         answer = await self.start(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:

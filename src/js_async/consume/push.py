@@ -24,6 +24,7 @@ from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, is_status, read_status
 from twinstream.errors import (
+    ConsumerExists,
     PermissionDenied,
     RequestTimeout,
 )
@@ -49,6 +50,16 @@ def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
     if shared or config.idle_heartbeat is not None:
         return config
     return evolve(config, idle_heartbeat=_HEARTBEAT)
+
+
+def _without_inbox(error: ConsumerExists) -> ConsumerExists:
+    """Return the error without the inbox, which the client has chosen and not the caller."""
+    return error.with_differences(
+        tuple(
+            evolve(each, wanted="an inbox") if each.field == "deliver_subject" else each
+            for each in error.differences
+        )
+    )
 
 
 class PushMessages(Iteration[Message]):
@@ -94,7 +105,8 @@ class PushMessages(Iteration[Message]):
     async def _open(self, info: ConsumerInfo | None = None) -> None:
         """Subscribe, then create the consumer unless `info` of an existing one is given."""
         transport = self._api.transport
-        if self._config.deliver_subject is None:
+        chosen = self._config.deliver_subject is None
+        if chosen:
             self._config = evolve(self._config, deliver_subject=transport.tokens.inbox())
         subject = (self._config.deliver_subject or "").encode()
         queue = (self._config.deliver_group or "").encode()
@@ -105,6 +117,9 @@ class PushMessages(Iteration[Message]):
             self._info = info or await create_consumer(
                 self._api, self._stream, self._config, "create"
             )
+        except ConsumerExists as error:
+            await self.close()
+            raise (_without_inbox(error) if chosen else error) from None
         except BaseException:
             await self.close()
             raise

@@ -15,6 +15,7 @@ from js_async.coordination.rate_limiter import RateLimiter
 from js_async.coordination.slot import Place, Slots
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.opening import looped
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
@@ -212,6 +213,7 @@ class Coordination:
         terms = Terms.of(ttl, margin)
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
+    @looped
     async def taken(self, kind: str | None = None) -> Generated[Taken]:
         """Iterate over the slots in use, the oldest record first.
 

@@ -9,6 +9,7 @@ from js_async.api import pager
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import sleep
+from js_async.runtime.opening import looped
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.transient import LOST_RESPONSE
@@ -204,6 +205,7 @@ class Counters:
         check_subject(subject)
         return counter_of(await self._stream.get_last_message(subject))
 
+    @looped
     async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 

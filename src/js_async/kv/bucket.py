@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.base.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
@@ -47,7 +48,7 @@ def handle(place: Place) -> KeyValue[bytes]:
 
 
 @hint_attributes
-class KeyValue(Generic[V]):
+class KeyValue(NoContainer, Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
     A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. Keys that other
@@ -63,6 +64,8 @@ class KeyValue(Generic[V]):
     reads need not ask the leader. If another program adds replicas, call `status`, so that reads
     ask the leader from then on.
     """
+
+    _get, _missing, _list = "get(key)", "KeyNotFound", "keys()"
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
         self._place: Final = place
@@ -222,8 +225,7 @@ class KeyValue(Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
-        stored = self._codecs.to_write(key, validate_keys)
-        data = self._codecs.encode_value(value)
+        stored, data = self._codecs.encode(self.bucket, key, value, validate_keys)
         if ttl is not None:
             ttl = await self._writes.key_ttl(ttl, single=True)
         return await self._writes.write(
@@ -251,8 +253,7 @@ class KeyValue(Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored = self._codecs.to_write(key, validate_keys)
-        data = self._codecs.encode_value(value)
+        stored, data = self._codecs.encode(self.bucket, key, value, validate_keys)
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
@@ -274,8 +275,7 @@ class KeyValue(Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored = self._codecs.to_write(key, validate_keys)
-        data = self._codecs.encode_value(value)
+        stored, data = self._codecs.encode(self.bucket, key, value, validate_keys)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = await self._writes.key_ttl(ttl, single=True)
         return await self._writes.update(
@@ -400,6 +400,7 @@ class KeyValue(Generic[V]):
         given = (self._place, self._writes, self._codecs, limits, ttl, purges)
         return await remove_many(MarkerPipeline(*given), keys, limits)
 
+    @looped
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
 
@@ -447,6 +448,7 @@ class KeyValue(Generic[V]):
         stored = [self._codecs.encode_filter(each) for each in filters]
         return await entries_of(self._place, self._maker, stored, at_revision, seconds(timeout))
 
+    @hint_keywords
     def watch(
         self,
         *filters: str,

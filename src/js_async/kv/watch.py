@@ -13,6 +13,7 @@ from js_async.consume.message import Message
 from js_async.kv.place import Place
 from js_async.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -272,6 +273,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                         raise RequestTimeout("no entry in time")
                 elif not (state.is_live or messages.is_ended):
                     await self._judge(deadline)
+        except RequestTimeout as error:
+            # The request that was in progress is only the cause.
+            reason = "no entry in time" if "$JS" in str(error) else error
+            raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
@@ -429,6 +434,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         step = await self._steps.next(timeout)
         return None if isinstance(step, CaughtUp) else step
 
+    @looped
     async def initial(self) -> Generated[Entry[V]]:
         """Iterate over the initial values only.
 

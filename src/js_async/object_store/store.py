@@ -15,10 +15,11 @@ from js_async.object_store.reader import ObjectReader, chunk_index
 from js_async.object_store.source import ObjectSource
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import shielded, whole
-from js_async.runtime.opening import Opening, opening
+from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.base.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
     KEEP,
@@ -61,13 +62,15 @@ _FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
 
-class ObjectStore:
+class ObjectStore(NoContainer):
     """A store of named objects. Get one from `JetStream.get_object_store` or `create_object_store`.
 
     An object is a sequence of bytes of any length with metadata (`ObjectInfo`). While an object is
     being replaced, a reader gets either the old or the new content, never a mixture. If the content
     is removed during a read, the reader raises `ObjectChanged`.
     """
+
+    _get, _missing, _list = "info(name)", "ObjectNotFound", "list()"
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
         self._api: Final = api
@@ -319,6 +322,7 @@ class ObjectStore:
         """
         return await (await self._place()).info(check_object_name(name), deleted=deleted)
 
+    @looped
     async def list(
         self, *, deleted: bool = False, timeout: Seconds = _PATIENCE
     ) -> Generated[ObjectInfo]:

@@ -49,7 +49,8 @@ async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
 
 def _exists(bucket: str, error: StreamExists, found: tuple[Difference, ...]) -> StreamExists:
     fixed = "storage" in {each.field for each in found}
-    advice = "the storage of a store is fixed" if fixed else "update_object_store changes them"
+    changes = "the storage of a store is fixed" if fixed else "update_object_store changes them"
+    advice = f"get_object_store opens it as it is, {changes}"
     listed = "; ".join(map(str, found))
     exists = StreamExists(
         f"object store {bucket} exists with other settings: {listed}; {advice}",

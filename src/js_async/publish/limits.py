@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from js_async.api.api import Api
-from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES, PublishLimits
 from twinstream.core.publish.retry import retry_policy
 
@@ -25,6 +25,6 @@ def limits_of(
     return PublishLimits(
         window=window,
         window_bytes=window_bytes,
-        timeout=api.timeout if timeout is None else seconds(timeout),
+        timeout=response_seconds(timeout, api.timeout),
         retry=retry_policy(retries, retry_wait),
     )

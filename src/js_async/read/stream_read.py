@@ -12,6 +12,7 @@ from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
 from js_async.runtime.concurrency import BlockHint, LoopHint
 from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.opening import looped
 from twinstream.core.deadline import Deadline
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
@@ -150,6 +151,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         self._expected_seq = self._position = page.last_seq + 1
         return page
 
+    @looped
     async def arrow_batches(self) -> Generated[pa.RecordBatch]:
         """Iterate over Arrow record batches with `arrow_schema()`, one for each page.
 

@@ -1,14 +1,19 @@
-"""`Opening`: the return type of methods that open something. Part of the seam between the twins."""
+"""`Opening` and `Loop`: what methods return for `async with` and `async for`.
+
+Part of the seam between the twins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from js_async.runtime.concurrency import BlockHint
+from js_async.runtime.concurrency import BlockHint, LoopHint
 
-__all__ = ["Opening", "opening"]
+__all__ = ["Loop", "Opening", "looped", "opening"]
 
+F = TypeVar("F", bound=Callable[..., AsyncGenerator[Any]])
 T = TypeVar("T")
 
 
@@ -59,3 +64,42 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
 def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:
     """Return an `Opening` for the coroutine `work`, which opens an object and returns it."""
     return Opening(work)
+
+
+class Loop(AsyncGenerator[T], LoopHint):
+    """The generator of the method `name`, whose errors name the right statement.
+
+    `async for` uses the generator itself.
+    """
+
+    def __init__(self, name: str, items: AsyncGenerator[T]) -> None:
+        self._name = name
+        self._items = items
+
+    def __aiter__(self) -> AsyncGenerator[T]:
+        return self._items
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        """Resume the generator, like `generator.asend`."""
+        return self._items.asend(value)
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        """Raise an error in the generator, like `generator.athrow`."""
+        return self._items.athrow(*error)
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        """End the generator, like `generator.aclose`."""
+        return self._items.aclose()
+
+    def _name_in_errors(self) -> str:
+        return f"{self._name}()"
+
+
+def looped(method: F) -> F:
+    """Wrap a method that returns a generator, so that wrong uses of it name the right statement."""
+
+    @wraps(method)
+    def made(*values: Any, **named: Any) -> Loop[Any]:
+        return Loop(method.__name__, method(*values, **named))
+
+    return made  # type: ignore[return-value]

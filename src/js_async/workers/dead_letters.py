@@ -25,6 +25,7 @@ from js_async.consumer import Consumer
 from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Lock, Task, spawn
 from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.opening import looped
 from js_async.stream import Stream
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -439,6 +440,7 @@ class DeadLetters(Owned, WorksBeside):
 
     # ---- reading, replaying and discarding
 
+    @looped
     async def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
         """Iterate over the current dead letters, the oldest first.
 

@@ -21,6 +21,7 @@ from twinstream.errors import (
     RequestTimeout,
     StreamExists,
     StreamNotFound,
+    SubjectOverlap,
     TwinstreamError,
 )
 from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
@@ -121,6 +122,10 @@ def _write_stream(
         return api.call(subject, body, answer, deadline)
     except StreamExists:
         raise
+    except SubjectOverlap as error:
+        from js_sync.api.overlap import overlap_explained
+
+        raise overlap_explained(api, name, config, error, deadline or api.deadline()) from None
     except JetStreamError as error:
         respelt = None
         if _is_mirror(error):

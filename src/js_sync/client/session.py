@@ -65,6 +65,7 @@ from twinstream.errors import (
     ConnectionLost,
     PermissionDenied,
     RequestTimeout,
+    TwinstreamError,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ __all__ = ["Session"]
 
 # The limit of each wait for the server while closing (seconds), because it may not respond.
 _GOODBYE: Final = 1.0
+
+_BY_PROGRAM: Final = (
+    "the program called `close` or `drain`, or left its `with` block; connect again"
+)
 
 
 class Session:
@@ -237,8 +242,8 @@ class Session:
 
     def closed_error(self) -> ConnectionClosed:
         """Return the error to raise after the session was closed, with the reason if known."""
-        because = f": {self._end}" if self._end is not None else ""
-        error = ConnectionClosed(f"the connection is closed{because}")
+        because = _BY_PROGRAM if self._end is None else str(self._end)
+        error = ConnectionClosed(f"the connection is closed: {because}")
         error.__cause__ = self._end
         return error
 
@@ -404,7 +409,7 @@ class Session:
             self._greeting.refused(text)
             return
         error, denied = server_error(text, self._greeting.secrets), read_denied(text)
-        self._tell(ServerReported(str(error)))
+        self._tell(ServerReported(TwinstreamError.__str__(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
                 # The server disconnects after such an error. Record the error as the reason.

@@ -16,6 +16,7 @@ from js_sync.coordination.rate_limiter import RateLimiter
 from js_sync.coordination.slot import Place, Slots
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.opening import looped
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
@@ -213,6 +214,7 @@ class Coordination:
         terms = Terms.of(ttl, margin)
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
+    @looped
     def taken(self, kind: str | None = None) -> Generated[Taken]:
         """Iterate over the slots in use, the oldest record first.
 

@@ -10,6 +10,7 @@ from js_sync.api import pager
 from js_sync.api.api import Api
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import sleep
+from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.transient import LOST_RESPONSE
@@ -205,6 +206,7 @@ class Counters:
         check_subject(subject)
         return counter_of(self._stream.get_last_message(subject))
 
+    @looped
     def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 

@@ -9,6 +9,7 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
 from twinstream.core.deadline import Seconds
 from twinstream.core.publish.request import PublishRequest
@@ -134,6 +135,7 @@ class Schedules:
         check_subject(subject)
         return stored_schedule(self._stream.get_last_message(subject))
 
+    @looped
     def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 

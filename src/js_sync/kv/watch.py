@@ -14,6 +14,7 @@ from js_sync.consume.message import Message
 from js_sync.kv.place import Place
 from js_sync.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -271,6 +272,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                         raise RequestTimeout("no entry in time")
                 elif not (state.is_live or messages.is_ended):
                     self._judge(deadline)
+        except RequestTimeout as error:
+            # The request that was in progress is only the cause.
+            reason = "no entry in time" if "$JS" in str(error) else error
+            raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
@@ -428,6 +433,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         step = self._steps.next(timeout)
         return None if isinstance(step, CaughtUp) else step
 
+    @looped
     def initial(self) -> Generated[Entry[V]]:
         """Iterate over the initial values only.
 

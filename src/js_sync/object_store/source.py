@@ -50,7 +50,10 @@ def pieces(source: ObjectSource) -> Generated[memoryview]:
             yield whole[at : at + _PIECE]
         return
     if isinstance(source, str):
-        raise BadArgument("the content of an object is bytes, got a text: encode it")
+        raise BadArgument(
+            "the content of an object is bytes, got a text: encode it, or pass the path of a file"
+            " to put_file"
+        )
     read = getattr(source, "read", None)
     # An object whose `read` does not return bytes directly is used as an iterable.
     if callable(read) and not iscoroutinefunction(read):

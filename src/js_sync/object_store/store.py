@@ -16,10 +16,11 @@ from js_sync.object_store.reader import ObjectReader, chunk_index
 from js_sync.object_store.source import ObjectSource
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import shielded, whole
-from js_sync.runtime.opening import opening
+from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.base.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
     KEEP,
@@ -62,13 +63,15 @@ _FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
 
-class ObjectStore:
+class ObjectStore(NoContainer):
     """A store of named objects. Get one from `JetStream.get_object_store` or `create_object_store`.
 
     An object is a sequence of bytes of any length with metadata (`ObjectInfo`). While an object is
     being replaced, a reader gets either the old or the new content, never a mixture. If the content
     is removed during a read, the reader raises `ObjectChanged`.
     """
+
+    _get, _missing, _list = "info(name)", "ObjectNotFound", "list()"
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
         self._api: Final = api
@@ -320,6 +323,7 @@ class ObjectStore:
         """
         return (self._place()).info(check_object_name(name), deleted=deleted)
 
+    @looped
     def list(self, *, deleted: bool = False, timeout: Seconds = _PATIENCE) -> Generated[ObjectInfo]:
         """Iterate over the metadata of all objects, as of one moment, oldest first.
 

@@ -26,6 +26,7 @@ from js_sync.consumer import Consumer
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Lock, Task, spawn
 from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -436,6 +437,7 @@ class DeadLetters(Owned, WorksBeside):
 
     # ---- reading, replaying and discarding
 
+    @looped
     def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
         """Iterate over the current dead letters, the oldest first.
 

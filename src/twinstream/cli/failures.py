@@ -202,8 +202,6 @@ def _hint(error: Exception) -> str:
             return "`twinstream stream ls` shows the streams of this server"
         case errors.ConsumerNotFound():
             return "`twinstream consumer ls` shows the consumers of a stream"
-        case errors.PermissionDenied():
-            return "`twinstream permissions` shows the subjects that a user must be allowed"
         case errors.JetStreamNotEnabled(err_code=error_codes.NOT_ENABLED_FOR_ACCOUNT):
             return "enable JetStream for the account, or set a --domain or --prefix that has it"
         case errors.JetStreamNotEnabled():

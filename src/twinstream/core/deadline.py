@@ -25,6 +25,7 @@ __all__ = [
     "finite_seconds",
     "is_cut_short",
     "monotonic",
+    "response_seconds",
     "seconds",
     "unsleeping",
 ]
@@ -70,6 +71,20 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
         raise BadArgument(f"{name} must be a number of seconds >= 0, got {value!r}")
     if number > years * _YEAR and not math.isinf(number):
         raise BadArgument(_too_long(value, number, name, years))
+    return number
+
+
+def response_seconds(value: Seconds | None, default: float) -> float:
+    """Return the seconds in which a response may arrive; None means `default`.
+
+    Raises `BadArgument` for 0, which would store a message and report an unknown outcome.
+    """
+    number = default if value is None else seconds(value)
+    if value is not None and not number:
+        raise BadArgument(
+            "timeout must be above 0, because the acknowledgement takes time; a publisher sends"
+            " without waiting for each one"
+        )
     return number
 
 

@@ -294,7 +294,7 @@ def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
 
 def suggest(word: str, known: list[str]) -> str:
     """Return `; did you mean 'x'?` if a name in `known` is similar, else an empty string."""
-    import difflib
+    from twinstream.models.near_names import name_advice
 
-    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    advice = name_advice([word], known)
+    return f"; {advice}" if advice else ""

@@ -27,12 +27,12 @@ class Model:
 
     @classmethod
     def __wrap_init__(cls, init: Callable[..., None]) -> Callable[..., None]:
-        """Return a constructor that adds the field's name to errors of converters.
+        """Return a constructor with better errors.
 
-        Return `init` unchanged if no field has a converter.
+        Errors of converters start with the field's name, and errors of unknown arguments suggest a
+        name.
         """
-        converts = any(member.converter for member in members(cls).values())
-        return _naming(cls, init) if converts else init
+        return _naming(cls, init)
 
     def __repr__(self) -> str:
         """Return the class name and the fields that are not None, because most fields are None."""
@@ -49,11 +49,12 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
         except (TypeError, ValueError) as error:
             name = _refusing(cls, named)
             if name is None:
-                # Python 3.13 suggests a name itself.
-                advice = "" if "Did you mean" in str(error) else _advice(cls, values, named)
+                advice = _advice(cls, values, named)
                 if not advice:
                     raise
-                raise TypeError(f"{error}; {advice}") from None
+                # Python 3.13 suggests a name itself, but knows no names of equal meaning.
+                text = str(error).partition(". Did you mean")[0]
+                raise TypeError(f"{text}; {advice}") from None
             raise type(error)(f"{cls.__name__}.{name}: {error}") from None
 
     return with_field_name
@@ -61,14 +62,12 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
 
 def _advice(cls: type[Model], values: tuple[Any, ...], named: dict[str, Any]) -> str:
     """Return what to correct in the arguments of a constructor, or "" if they are accepted."""
-    import difflib
+    from twinstream.models.near_names import name_advice
 
     if values:
         return "the fields are keyword arguments"
     known = members(cls)
-    near = [difflib.get_close_matches(name, known, n=1) for name in named if name not in known]
-    found = [repr(each[0]) for each in near if each]
-    return f"did you mean {', '.join(found)}?" if found else ""
+    return name_advice((name for name in named if name not in known), known)
 
 
 def _refusing(cls: type[Model], named: dict[str, Any]) -> str | None:

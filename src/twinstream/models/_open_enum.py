@@ -6,11 +6,29 @@ member for it, so that the value can be compared, pickled and written back uncha
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any, Self
+from enum import EnumMeta, StrEnum
+from typing import TYPE_CHECKING, Any, Self
 
 
-class OpenEnum(StrEnum):
+class _Words(EnumMeta):
+    """The type of the enumerations, whose errors for unknown names suggest a member."""
+
+    if not TYPE_CHECKING:  # or type checkers would accept every name
+
+        def __getattr__(cls, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            # In Python 3.11, EnumMeta itself looks for members in this method.
+            members = cls.__members__
+            if name in members:
+                return members[name]
+            plain = name.upper().replace("_", "")
+            near = next((each for each in members if each.replace("_", "") == plain), "")
+            known = f"did you mean {near}?" if near else f"it has {', '.join(members)}"
+            raise AttributeError(f"{cls.__name__} has no member {name!r}; {known}")
+
+
+class OpenEnum(StrEnum, metaclass=_Words):
     """A string enumeration that accepts unknown values."""
 
     @classmethod

@@ -16,6 +16,7 @@ from twinstream.models._go_time import go_time
 from twinstream.models._settings import Settings
 from twinstream.models._shapes import SHAPES, WORDS
 from twinstream.models.error_codes import INVALID_JSON
+from twinstream.models.near_names import near_name
 from twinstream.models.problem import Problem
 from twinstream.models.version import Version, number
 
@@ -246,8 +247,8 @@ class Reader:
         return texts
 
     def _unknown(self, name: str, value: Any, path: str, known: list[str]) -> None:
-        close = difflib.get_close_matches(name.lower(), known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else "Remove it."
+        near = near_name(name, known)
+        hint = f"Did you mean {near!r}?" if near else "Remove it."
         self._not_read(
             Problem(path, value, "R-UNKNOWN", "there is no such setting.", hint, INVALID_JSON)
         )

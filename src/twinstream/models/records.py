@@ -15,7 +15,7 @@ wrong arguments. `attrs.fields` works with records, and so do the functions of `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, wraps
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -151,15 +151,23 @@ def _show(self: Any) -> str:
 
 
 def _refuse_setting(self: object, name: str, value: object) -> None:
-    from attrs.exceptions import FrozenInstanceError
-
-    raise FrozenInstanceError
+    raise _frozen_error(self, name, "set", f"evolve(record, {name}=...)")
 
 
 def _refuse_deleting(self: object, name: str) -> None:
+    raise _frozen_error(self, name, "delete", f"evolve(record, {name}=None)")
+
+
+def _frozen_error(self: object, name: str, what: str, instead: str) -> AttributeError:
     from attrs.exceptions import FrozenInstanceError
 
-    raise FrozenInstanceError
+    text = f"can't {what} attribute {name!r}: a {type(self).__name__} is frozen"
+    if name in members(type(self)):
+        text += f"; twinstream.models.{instead} returns a changed copy"
+    # The constructor of attrs has a fixed text.
+    error = FrozenInstanceError()
+    error.args, error.msg = (text,), text
+    return error
 
 
 def _state(self: Any) -> dict[str, Any]:
@@ -248,7 +256,35 @@ def _constructor(cls: Any) -> Callable[..., None]:
     made.__module__ = cls.__module__
     made.__annotations__ = {**hints, "return": None}
     wrap = getattr(cls, "__wrap_init__", None)
-    return made if wrap is None else wrap(made)
+    return _explained(cls, made) if wrap is None else wrap(made)
+
+
+def _explained(cls: Any, init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that suggests a name for an unknown argument, if `cls` has options.
+
+    Such a class has at most one required field. The other classes hold results; the errors of their
+    constructors are those of Python.
+    """
+    given = [member for member in cls.__record__.values() if member.init]
+    if len(given) < 2 or sum(member.is_required for member in given) > 1:
+        return init
+    known = [member.alias or "" for member in given]
+
+    @wraps(init)
+    def explained(self: object, *values: Any, **named: Any) -> None:
+        try:
+            init(self, *values, **named)
+        except TypeError as error:
+            from twinstream.models.near_names import name_advice
+
+            advice = name_advice((name for name in named if name not in known), known)
+            if not advice:
+                raise
+            # Python 3.13 suggests a name itself, but knows no names of equal meaning.
+            text = str(error).partition(". Did you mean")[0]
+            raise TypeError(f"{text}; {advice}") from None
+
+    return explained
 
 
 def _hint(member: Member) -> Any:

@@ -45,7 +45,7 @@ def test_a_field_of_a_newer_server_is_named_where_nothing_else_is() -> None:
 def test_what_means_the_same_is_named_where_nothing_else_is() -> None:
     plain = StreamConfig(name="S")
     [found] = differences(plain, StreamConfig(name="S", placement=Placement()), plain)
-    assert str(found) == "placement: wanted None, is {}"
+    assert str(found) == "placement: wanted unset, is {}"
     given = decode(
         {"mirror": {"name": "A", "opt_start_time": "2026-01-01T00:00:00+00:00"}}, StreamConfig
     )

@@ -166,3 +166,12 @@ def test_status_lines(line: bytes, wanted: tuple[int, str]) -> None:
 )
 def test_last_header_of_a_name_is_the_one_that_the_server_appended(block, value) -> None:
     assert appended(Headers.parse(block), "Size") == value
+
+
+def test_headers_and_dictionaries_are_merged_into_dictionaries() -> None:
+    headers = Headers([("a", "1"), ("b", "2"), ("b", "3")])
+    merged = headers | {"b": "4", "c": "5"}
+    assert type(merged) is dict
+    assert merged == {"a": "1", "b": "4", "c": "5"}
+    assert {"b": "4", "c": "5"} | headers == {"a": "1", "b": "2", "c": "5"}
+    assert headers | headers == dict(headers)

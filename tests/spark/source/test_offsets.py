@@ -279,8 +279,11 @@ def test_no_error_advises_what_doubles_rows(times: dict[int, str], sign: str) ->
         return start_behind(COPY, MARKED, lambda _, seq: times.get(seq), strict=True)
 
     for act, advice in (
-        (lambda: strict.begin(Offset({"S": MARKED}), {"S": COPY}), "begin a new checkpoint, and"),
-        (lambda: strict.check_batch(50, MARKED, COPY, "S"), "begin a new checkpoint, and"),
+        (
+            lambda: strict.begin(Offset({"S": MARKED}), {"S": COPY}),
+            "write to a new table with its own",
+        ),
+        (lambda: strict.check_batch(50, MARKED, COPY, "S"), "write to a new table with its own"),
         (lambda: strict.stands_at(MARKED, COPY), "pipeline run --accept-stream"),
         (behind, "land it into a new folder"),
     ):

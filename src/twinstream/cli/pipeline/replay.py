@@ -40,8 +40,10 @@ def replay(
     files. A batch is refused if the stream no longer has its messages. Meanwhile, a running
     pipeline lands no batches. A second replay changes nothing.
     """
+    from twinstream.spark.landing.lock import refuse_busy
     from twinstream.spark.pipeline.maintenance.replay import batches_of
     from twinstream.spark.pipeline.maintenance.replay import replay as replay_batches
+    from twinstream.spark.pipeline.settings.folders import Folders
 
     if high is not None and high < low:
         raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
@@ -55,6 +57,7 @@ def replay(
             f" sequences {first.start:,} to {last.end - 1:,}",
         )
         sure("Land them again?", yes=yes)
+    refuse_busy(Folders(config.path).maintenance, config.path)  # before Spark starts
     with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
         task = display.add_task("batches", total=len(due))
         done = replay_batches(spark, config, chosen, low, end, tell=lambda _: display.advance(task))

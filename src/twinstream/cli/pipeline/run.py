@@ -65,6 +65,10 @@ def run(
         raise click.UsageError("give --once or --every, not both")
     if every:
         config = evolve(config, every=parse_seconds(every, "--every"))
+    from twinstream.spark.landing.lock import refuse_busy
+    from twinstream.spark.pipeline.settings.folders import Folders
+
+    refuse_busy(Folders(config.path).lock, config.path)  # before Spark starts
     from twinstream.spark.pipeline.happenings import Failed
     from twinstream.spark.pipeline.runner import run as run_pipeline
 

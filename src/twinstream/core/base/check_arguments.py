@@ -30,11 +30,11 @@ def takes_config(kind: str) -> Callable[[F], F]:
 
     def decorated(function: F) -> F:
         def hint(unknown: list[str]) -> str:
-            import difflib
+            from twinstream.models.near_names import near_name
 
             fields = members(getattr(twinstream.models, kind))
-            near = [difflib.get_close_matches(name, fields, n=1) for name in unknown]
-            found = ", ".join(f"{each[0]}=" for each in near if each)
+            near = [near_name(name, fields) for name in unknown]
+            found = ", ".join(f"{each}=" for each in near if each)
             call = f"{function.__name__}({kind}({found}))"
             return f"settings are passed in a configuration: {call}" if found else ""
 

@@ -1,16 +1,23 @@
-"""Names of nats-py with their equivalents, as hints in errors about unknown names.
+"""Names of nats-py and other clients with their equivalents, as hints in errors about names.
 
-`docs/from-nats-py.md` has the same table; a test compares both.
+`docs/from-nats-py.md` has the same table of nats-py's names; a test compares both.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar
 
-__all__ = ["ATTRIBUTES", "KEYWORDS", "explain_keywords", "hint_attributes", "hint_keywords"]
+__all__ = [
+    "ATTRIBUTES",
+    "GUESSES",
+    "KEYWORDS",
+    "explain_keywords",
+    "hint_attributes",
+    "hint_keywords",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -46,6 +53,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "watchall": "watch() without filters",
     },
     "Message": {
+        "_ackd": "is_acknowledged",
         "ack_sync": "double_ack()",
         "respond": "publish(message.reply, data) of the connection",
         "header": "headers",
@@ -63,6 +71,42 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Hints by class and attribute name."""
+
+_CONTENT: Final[Mapping[str, str]] = {
+    "body": "data",
+    "content": "data",
+    "payload": "data",
+    "value": "data",
+}
+_SEQUENCES: Final = "metadata.stream_seq (of the consumer: metadata.consumer_seq)"
+
+GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
+    "CoreMessage": _CONTENT,
+    "Message": {
+        **_CONTENT,
+        "acknowledge": "ack()",
+        "consumer": "metadata.consumer",
+        "delivery_count": "metadata.num_delivered",
+        "nack": "nak()",
+        "num_delivered": "metadata.num_delivered",
+        "redelivered": "metadata.num_delivered > 1",
+        "reject": "term()",
+        "seq": _SEQUENCES,
+        "sequence": _SEQUENCES,
+        "stream": "metadata.stream",
+        "time": "metadata.timestamp",
+        "timestamp": "metadata.timestamp",
+        "touch": "in_progress()",
+    },
+    "StreamMessage": {**_CONTENT, "sequence": "seq", "timestamp": "time"},
+    "KeyValue": {
+        "contains": "get(key), which raises KeyNotFound",
+        "exists": "get(key), which raises KeyNotFound",
+        "list": "keys()",
+        "set": "put(key, value)",
+    },
+}
+"""Names by class that readers of other clients guess, with the names that mean the same."""
 
 _COROUTINE: Final = 0x80
 """The flag in `co_flags` of a coroutine function."""
@@ -89,6 +133,13 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "stream": "expected_stream=",
         "msg_ttl": "ttl=",
     },
+    "delete_consumer": {
+        "consumer": "name=",
+    },
+    "get_consumer": {
+        "consumer": "name=",
+        "durable": "name=",
+    },
     "update": {
         "last": "revision=",
     },
@@ -111,6 +162,11 @@ def _unknown(owner: object, name: str) -> AttributeError:
     hint = next((table[name] for table in tables if name in table), None)
     if hint is not None:
         text = f"{text}: the equivalent of this nats-py name is {hint}"
+    else:
+        tables = (GUESSES.get(each.__name__, {}) for each in type(owner).__mro__)
+        guess = next((table[name] for table in tables if name in table), None)
+        if guess is not None:
+            text = f"{text}; did you mean {guess}?"
     # Because of `name` and `obj`, Python adds its own suggestion for a misspelt name.
     return AttributeError(text, name=name, obj=owner)
 
@@ -138,11 +194,11 @@ class _Absent:
 
 
 def hint_attributes(owner: type[T]) -> type[T]:
-    """Make the nats-py names in `ATTRIBUTES` for a class raise an error with a hint.
+    """Make the names in `ATTRIBUTES` and `GUESSES` for a class raise an error with a hint.
 
     `dir` does not list these names. The function returns the class, so it can be a decorator.
     """
-    names = ATTRIBUTES[owner.__name__]
+    names = {**ATTRIBUTES.get(owner.__name__, {}), **GUESSES.get(owner.__name__, {})}
     for name in names:
         setattr(owner, name, _Absent(name))
     offered: Any = owner.__dir__
@@ -155,8 +211,8 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 
 def hint_keywords(function: F) -> F:
-    """Wrap a function, so that its error for a keyword argument of nats-py contains a hint."""
-    hints = KEYWORDS[function.__name__]
+    """Wrap a function, so that its error for an unknown keyword argument contains a hint."""
+    hints = KEYWORDS.get(function.__name__, {})
 
     def hint(unknown: list[str]) -> str:
         found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]
@@ -179,16 +235,23 @@ def explain_keywords(function: F, hint: Callable[[list[str]], str]) -> F:
             import inspect
 
             known = inspect.signature(function).parameters
-            text = hint([name for name in given if name not in known])
+            unknown = [name for name in given if name not in known]
+            text = hint(unknown) or _near(unknown, known)
             if not text:
                 raise
-            raise TypeError(f"{error}; {text}") from None
+            raise TypeError(f"{str(error).partition('. Did you mean')[0]}; {text}") from None
 
     # `inspect` is not used for this check, because its import takes milliseconds.
     code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]
     if code.co_flags & _COROUTINE:
         _mark(hinted)
     return hinted  # type: ignore[return-value]
+
+
+def _near(unknown: list[str], known: Collection[str]) -> str:
+    from twinstream.models.near_names import name_advice
+
+    return name_advice(unknown, known)
 
 
 def _mark(function: Any) -> None:

@@ -7,9 +7,9 @@ would otherwise accept the wrong statement.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
-__all__ = ["AsyncBlock", "AsyncLoop", "SyncBlock", "SyncLoop"]
+__all__ = ["AsyncBlock", "AsyncLoop", "NoContainer", "SyncBlock", "SyncLoop"]
 
 
 class _Hint:
@@ -20,8 +20,12 @@ class _Hint:
 
     def _refuse(self, wrong: str, right: str) -> NoReturn:
         self._unused()
-        name = type(self).__name__
-        raise TypeError(f"{name} needs {right!r}: write {right!r} instead of {wrong!r}")
+        shown = self._name_in_errors()
+        raise TypeError(f"{shown} needs {right!r}: write {right!r} instead of {wrong!r}")
+
+    def _name_in_errors(self) -> str:
+        """Return the name of the object in errors. Subclasses may override this."""
+        return type(self).__name__
 
 
 class AsyncBlock(_Hint):
@@ -37,9 +41,12 @@ class AsyncBlock(_Hint):
 
 
 class AsyncLoop(_Hint):
-    """The base class of objects that need `async for` instead of `for`."""
+    """The base class of objects that need `async for` instead of `for` or `await`."""
 
     if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            self._refuse("await", "async for")
 
         def __iter__(self) -> NoReturn:
             self._refuse("for", "async for")
@@ -64,3 +71,39 @@ class SyncLoop(_Hint):
 
         def __aiter__(self) -> NoReturn:
             self._refuse("async for", "for")
+
+
+class NoContainer:
+    """The base class of buckets and stores, which are not used with `in`, `[]` or a loop.
+
+    Each such access would be a request, which may wait and fail.
+    """
+
+    _get: ClassVar[str]
+    """The method that returns an item, or raises `_missing`."""
+    _missing: ClassVar[str]
+    _list: ClassVar[str]
+    """The method that iterates over the names."""
+
+    if not TYPE_CHECKING:
+
+        def _refuse_use(self, use: str, instead: str) -> NoReturn:
+            raise TypeError(f"{type(self).__name__} has no {use}: {instead}")
+
+        def __contains__(self, name: object) -> NoReturn:
+            self._refuse_use("'in'", f"{self._get} raises {self._missing} for what is not there")
+
+        def __getitem__(self, name: object) -> NoReturn:
+            self._refuse_use("items", f"use {self._get}")
+
+        def __setitem__(self, name: object, value: object) -> NoReturn:
+            self._refuse_use("items", "use put()")
+
+        def __delitem__(self, name: object) -> NoReturn:
+            self._refuse_use("items", "use delete()")
+
+        def __iter__(self) -> NoReturn:
+            self._refuse_use("items", f"iterate over {self._list}")
+
+        def __aiter__(self) -> NoReturn:
+            self._refuse_use("items", f"iterate over {self._list}")

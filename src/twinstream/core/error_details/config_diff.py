@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from twinstream.models.records import frozen
 
@@ -24,11 +25,41 @@ class Difference:
     actual: Any
 
     def __str__(self) -> str:
-        return f"{self.field}: wanted {_text(self.wanted)}, is {_text(self.actual)}"
+        wanted, actual = _shown(self.field, self.wanted), _shown(self.field, self.actual)
+        return f"{self.field}: wanted {wanted}, is {actual}"
 
 
-def _text(value: Any) -> str:
-    return f"{value.total_seconds():g} s" if isinstance(value, timedelta) else repr(value)
+def _shown(name: str, value: Any) -> str:
+    """Return the value of a field for an error, with durations in seconds."""
+    if value is None:
+        return "unset"
+    if isinstance(value, int) and name in _durations():
+        return f"{value / 1e9:.15g} s"
+    if isinstance(value, list):
+        return f"[{', '.join(_shown(name, each) for each in cast('list[object]', value))}]"
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        return f"{{{', '.join(f'{key!r}: {_shown(key, each)}' for key, each in given.items())}}}"
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
+    return repr(value)
+
+
+@cache
+def _durations() -> frozenset[str]:
+    """Return the names of all settings that are durations."""
+    from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
+    from twinstream.models._kinds import Kind, kind_of
+    from twinstream.models.duration import Duration
+    from twinstream.models.records import members
+
+    found: set[str] = set()
+    for record in (StreamConfig, ConsumerConfig, ConsumerLimits):
+        for name, member in members(record).items():
+            kind = kind_of(record, name, member).cls
+            if (kind.cls if isinstance(kind, Kind) else kind) is Duration:
+                found.add(name)
+    return frozenset(found)
 
 
 # If these fields are omitted, the server derives them from its limits, from the limits of the
@@ -36,6 +67,9 @@ def _text(value: Any) -> str:
 LIMITED: Final = frozenset(
     {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
+
+_OF_ONE_KIND: Final = frozenset({"max_waiting"})
+"""Settings that only pull consumers have, and whose defaults the server sets."""
 
 
 def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:
@@ -57,6 +91,9 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
         for name in dict.fromkeys([*mine, *theirs])
         if not _same(mine.get(name), theirs.get(name))
     ]
+    if _is_push(mine) != _is_push(theirs):
+        # A default that only one kind of consumer has is no reason of its own.
+        doubtful |= _OF_ONE_KIND - requested.keys()
     sure = [each for each in differ if each.field not in doubtful]
     return tuple(sure or differ or _odd(mine, theirs, requested))
 
@@ -71,15 +108,19 @@ def setting_differences(wanted: Model, actual: Model) -> tuple[Difference, ...]:
     from twinstream.models.records import members
 
     pairs = [
-        (name, _shown(getattr(wanted, name)), _shown(getattr(actual, name)))
+        (name, _plain(getattr(wanted, name)), _plain(getattr(actual, name)))
         for name in members(type(wanted))
         if name != "unknown"
     ]
     return tuple(Difference(*each) for each in pairs if not _same(each[1], each[2]))
 
 
-def _shown(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
+
+
+def _is_push(config: Mapping[str, Any]) -> bool:
+    return bool(config.get("deliver_subject"))
 
 
 def _odd(

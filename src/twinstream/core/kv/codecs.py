@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkab
 
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.kv.names import check_filter_of_keys, check_key, check_stored_key
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, BadPayload
 
 __all__ = [
     "PLAIN_CODECS",
@@ -25,6 +25,7 @@ __all__ = [
     "PathKeys",
     "ValueCodec",
     "ValueCodecs",
+    "named_error",
 ]
 
 V = TypeVar("V")
@@ -32,6 +33,10 @@ W = TypeVar("W")
 
 _WILD: Final = frozenset({"*", ">"})
 _ROOT: Final = "_root_"
+_SUITABLE: Final = (
+    "use a class of attrs, a dataclass, a TypedDict, a plain type, or a class with"
+    " model_dump_json and model_validate_json"
+)
 
 
 class KeyCodec(Protocol):
@@ -193,14 +198,30 @@ class JsonValues(Generic[V]):
         if self._has_own:
             text: str = cast("Any", value).model_dump_json()
             return text.encode()
-        plain = self._cattrs().unstructure(value, unstructure_as=self._model)
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            plain = self._cattrs().unstructure(value, unstructure_as=self._model)
+            return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
+        except Exception as error:
+            # cattrs calls the caller's class, which may raise any exception.
+            raise BadArgument(
+                f"a value of type {type(value).__name__} cannot be stored as JSON of"
+                f" typed({_name(self._model)}): {error}; {_SUITABLE}"
+            ) from error
 
     def decode(self, data: bytes) -> V:
-        """Return the application's value."""
+        """Return the application's value. Raises `BadPayload` if the data does not fit the class.
+
+        A class with its own `model_validate_json` raises its own error.
+        """
         if self._has_own:
             return cast("V", cast("Any", self._model).model_validate_json(data))
-        return cast("V", self._cattrs().structure(json.loads(data), self._model))
+        try:
+            return cast("V", self._cattrs().structure(json.loads(data), self._model))
+        except Exception as error:
+            reason = _reason(error)
+            raise BadPayload(
+                f"the value does not fit typed({_name(self._model)}): {reason}"
+            ) from error
 
     def _cattrs(self) -> Any:
         if self._converter is None:
@@ -209,6 +230,20 @@ class JsonValues(Generic[V]):
 
             self._converter = make_converter()
         return self._converter
+
+
+def _name(model: Any) -> str:
+    return model.__name__ if isinstance(model, type) else str(model)
+
+
+def _reason(error: Exception) -> str:
+    """Return what does not fit: the error of a nested value is in a group of cattrs."""
+    if isinstance(error, ExceptionGroup):
+        from cattrs import transform_error
+
+        return "; ".join(transform_error(cast("Any", error)))
+    hint = f"; {_SUITABLE}" if type(error).__name__ == "StructureHandlerNotFoundError" else ""
+    return f"{error}{hint}"
 
 
 class Codecs(Generic[V]):
@@ -273,6 +308,15 @@ class Codecs(Generic[V]):
             # Codecs are user code, so they may raise any exception.
             return False
 
+    def encode(self, bucket: str, key: str, value: V, validate_keys: bool) -> tuple[str, bytes]:
+        """Return the stored key and value. Errors about the value name the bucket and the key."""
+        stored = self.to_write(key, validate_keys)
+        try:
+            return stored, self.encode_value(value)
+        except Exception as error:
+            # Codecs are user code, so they may raise any exception.
+            raise named_error(error, bucket, key) from error.__cause__
+
     def encode_value(self, value: V) -> bytes:
         """Return the stored bytes of a value. Raises `BadArgument` if the result is not bytes."""
         data: object = value if self.value is None else self.value.encode(value)
@@ -299,6 +343,15 @@ class Codecs(Generic[V]):
             return Codecs(keys, self.value)
         own = cast("ValueCodec[bytes] | None", self.value)
         return Codecs(keys, value if own is None else ValueCodecs(value, own))
+
+
+def named_error(error: Exception, bucket: str, key: str) -> Exception:
+    """Return the error of a codec with the bucket and the key, as text or as a note."""
+    where = f"bucket {bucket}, key {key!r}"
+    if type(error) in (BadArgument, BadPayload):
+        return type(error)(f"{where}: {error}")
+    error.add_note(where)
+    return error
 
 
 def _before(first: KeyCodec, second: KeyCodec | None) -> KeyCodec:

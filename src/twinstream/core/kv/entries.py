@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar, cast
 
-from twinstream.core.kv.codecs import Codecs
+from twinstream.core.kv.codecs import Codecs, named_error
 from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
 from twinstream.core.read.direct_get import from_plain, plain_start
 from twinstream.core.read.page import StoredPage
@@ -139,4 +139,6 @@ class EntryMaker(Generic[V]):
             return key, self._codecs.decode_value(data) if has_value else None, None
         except Exception as refused:
             # Codecs are user code, so they may raise any exception.
-            return key, None, refused
+            named = named_error(refused, self._bucket, raw)
+            named.__cause__ = refused.__cause__
+            return key, None, named

@@ -65,6 +65,8 @@ class BucketExists(StreamExists):
     the actual settings were not requested from the server.
     """
 
+    _next = ""  # The text names the call.
+
 
 class NotABucket(TwinstreamError):
     """The stream exists, but does not have the layout of a key-value bucket."""

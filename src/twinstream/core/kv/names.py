@@ -126,6 +126,11 @@ def _fault(key: object) -> str:
     if not key:
         return "is empty"
     found = _NOT_IN_KEY.search(key.replace("*", "").replace(">", "")) or _NOT_IN_KEY.search(key)
+    if found and found.group() in "*>":
+        return (
+            f"contains {found.group()!r}, but this call takes one key: get_many(filter) returns the"
+            " entries of many keys, and watch(filter, history=True) their revisions"
+        )
     if found:
         return (
             f"contains {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"

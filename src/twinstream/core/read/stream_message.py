@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twinstream.core.base.nats_py_names import hint_attributes
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.models import Timestamp
@@ -12,6 +13,7 @@ from twinstream.models.records import frozen
 __all__ = ["StreamMessage"]
 
 
+@hint_attributes
 @frozen(kw_only=True)
 class StreamMessage:
     """A message as stored in a stream; it cannot be acknowledged."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from twinstream.errors import BadArgument
 
@@ -25,6 +25,8 @@ __all__ = [
 
 HeaderValues = Mapping[str, str | Iterable[str]]
 """Headers accepted from a publisher: one value or several for each name."""
+
+T = TypeVar("T")
 
 _VERSION: Final = "NATS/1.0"
 _VERSION_BYTES: Final = _VERSION.encode()
@@ -53,6 +55,14 @@ class Headers(Mapping[str, str]):
         if len(self._first) < len(self.pairs):
             # `dict` keeps the last value of a name, but the first one counts.
             self._first |= dict(reversed(self.pairs))
+
+    def __or__(self, other: Mapping[str, T]) -> dict[str, str | T]:
+        """Return a dictionary of the first values, replaced and completed by those of `other`."""
+        return {**self, **other}
+
+    def __ror__(self, other: Mapping[str, T]) -> dict[str, str | T]:
+        """Return a dictionary of `other`, replaced and completed by the first values."""
+        return {**other, **self}
 
     @classmethod
     def parse(cls, block: bytes) -> Headers:

@@ -106,7 +106,7 @@ def _encoded(text: str, kind: str) -> bytes:
 
 def check_queue(queue: str) -> bytes:
     """Validate a queue group name; return it as bytes or raise `BadArgument`."""
-    check_kind(queue, str, "a queue group", "text")
+    check_kind(queue, str, "a queue group", "text (leave queue out to subscribe without a group)")
     if _NOT_IN_SUBJECT.search(queue):
         raise BadArgument(f"queue group {queue!r} contains white space")
     encoded = _encoded(queue, "queue group")

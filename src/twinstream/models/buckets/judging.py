@@ -6,7 +6,6 @@ they name the settings of the bucket. Source: ADR-8, ADR-20, ADR-57.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -26,6 +25,7 @@ from twinstream.models.generated.config.stream import (
     StreamConfig,
 )
 from twinstream.models.lint import lint_stream
+from twinstream.models.near_names import near_name
 from twinstream.models.plan import Change, Plan
 from twinstream.models.problem import Problem
 from twinstream.models.validation import validate_stream
@@ -192,9 +192,8 @@ def _first_name(path: str) -> str:
 
 
 def _unknown(name: str, members: Mapping[str, Any], shape: Mapping[str, object]) -> Problem:
-    usual = _RENAMED.get(name, "")
-    close = [usual] if usual in shape else difflib.get_close_matches(name.lower(), shape, n=1)
-    hint = f"Did you mean {close[0]!r}?" if close else "Remove it."
+    near = near_name(name, shape)
+    hint = f"Did you mean {near!r}?" if near else "Remove it."
     return Problem(name, members.get(name), "R-UNKNOWN", "there is no such setting.", hint)
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Final
 
 from twinstream.spark.errors import PipelineBusy
 
-__all__ = ["locked"]
+__all__ = ["locked", "refuse_busy"]
+
+#: Attempts to get the lock, and the seconds between them. `refuse_busy` of another process has the
+#: lock for a moment.
+_ATTEMPTS: Final = 5
+_PAUSE: Final = 0.02
 
 
 @contextmanager
@@ -23,15 +30,32 @@ def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read(1000).strip() or "another process"
-            raise PipelineBusy(
-                f"{folder} is in use by {holder}; wait until it has ended, or stop it"
-            ) from None
+        _acquire(file, fcntl.LOCK_EX, folder)
         file.truncate(0)
         file.write(f"'{purpose}' (process {os.getpid()})")
         file.flush()
         yield
+
+
+def refuse_busy(lock: Path, folder: Path) -> None:
+    """Raise `PipelineBusy` if another process has the lock of a folder, as `locked` does.
+
+    A command calls this before slow work, such as the start of Spark, and calls `locked` after it.
+    """
+    if lock.exists():
+        with lock.open("a+", encoding="utf-8") as file:
+            _acquire(file, fcntl.LOCK_SH, folder)
+
+
+def _acquire(file: IO[str], kind: int, folder: Path) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt < _ATTEMPTS:
+                time.sleep(_PAUSE)
+        else:
+            return
+    file.seek(0)
+    holder = file.read(1000).strip() or "another process"
+    raise PipelineBusy(f"{folder} is in use by {holder}; wait until it has ended, or stop it")

@@ -117,7 +117,8 @@ class Continuity:
             raise CheckpointError(
                 f"stream {state.name}: the checkpoint was created with the filter"
                 f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
-                f" old filter skipped would never be read: use a new checkpoint{_GO_ON}"
+                " old filter skipped would never be read: write to a new table with its own"
+                f" checkpoint{_GO_ON}"
             )
         if state.first > position.next:
             self._refuse_overtaken(position.next, state, position.mark)
@@ -171,8 +172,8 @@ class Continuity:
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:
             raise DataLossError(
-                f"{reason}; begin a new checkpoint, and a new table if the old one may have some of"
-                " its messages"
+                f"{reason}; write to a new table with its own checkpoint, because the old one may"
+                " have some of its messages"
             )
         return reason is not None
 

@@ -81,7 +81,7 @@ class Offset:
         if value.get("v") != _VERSION:
             raise CheckpointError(
                 f"the checkpoint has an offset of version {value.get('v')!r}, this release reads"
-                f" version {_VERSION}; use the release that wrote it, or a new checkpoint"
+                f" version {_VERSION}; use the release that wrote it"
             )
         try:
             found = cast(Mapping[str, Mapping[str, Any]], value["streams"])

@@ -124,8 +124,8 @@ def refuse_other(state: StreamState, part: SequenceRange) -> None:
     if part.created and state.created != part.created:
         raise DataLossError(
             f"stream {part.stream} was created at {state.created}, the read was planned for one"
-            f" created at {part.created}: it was deleted and re-created; load the DataFrame again,"
-            " replace the view, or start the query with a new checkpoint"
+            f" created at {part.created}: it was deleted and re-created; load the DataFrame again"
+            " or replace the view; for a query, write to a new table with its own checkpoint"
         )
 
 

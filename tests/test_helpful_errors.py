@@ -1,0 +1,213 @@
+"""Wrong statements that newcomers write: the error names what to write instead."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import js_async
+import js_sync
+from twinstream.core.base.nats_py_names import GUESSES
+
+BOTH = [js_async, js_sync]
+BUCKETS = {
+    "KeyValue": ("get(key) raises KeyNotFound", "get(key)", "keys()"),
+    "ObjectStore": ("info(name) raises ObjectNotFound", "info(name)", "list()"),
+}
+TWINS = pytest.mark.parametrize("js", BOTH)
+
+
+def method(owner: type, name: str) -> Any:
+    """Return a method of an object that no call needs, because the arguments are refused."""
+    return getattr(owner.__new__(owner), name)
+
+
+NAMES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "attempts": (lambda js: js.ConsumerConfig(max_retries=3), "did you mean 'max_deliver'?"),
+    "age": (lambda js: js.StreamConfig(ttl=3), "did you mean 'max_age'?"),
+    "bucket": (lambda js: js.KeyValueConfig(name="a"), "did you mean 'bucket'?"),
+    "store": (lambda js: js.ObjectStoreConfig(name="a"), "did you mean 'bucket'?"),
+    "part of a name": (lambda js: js.ConsumerConfig(durable="a"), "did you mean 'durable_name'?"),
+    "retry": (lambda js: js.Retry(max_attempts=3), "did you mean 'attempts'?"),
+    "reconnect": (lambda js: js.ReconnectPolicy(max_delay=3), "did you mean 'max_wait'?"),
+    "tls": (lambda js: js.TlsOptions(hostname="a"), "did you mean 'server_name'?"),
+    "priority": (lambda js: js.Priority(grp="a"), "did you mean 'group'?"),
+    "no converters": (lambda js: js.SubjectTransform(srcc="a"), "did you mean 'src'?"),
+    "request": (
+        lambda js: method(js.Connection, "request")("a", data=b""),
+        "did you mean 'payload'?",
+    ),
+    "messages": (
+        lambda js: method(js.Consumer, "messages")(batch=5),
+        "did you mean 'max_messages'?",
+    ),
+    "consume": (
+        lambda js: method(js.Consumer, "consume")(print, workers=5),
+        "did you mean 'concurrency'?",
+    ),
+    "worker": (
+        lambda js: method(js.JetStream, "worker")("S", "c", print, conurrency=5),
+        "did you mean 'concurrency'?",
+    ),
+    "ordered": (
+        lambda js: method(js.Stream, "ordered")(subject="a"),
+        "did you mean 'subjects'?",
+    ),
+    "read": (lambda js: method(js.Stream, "read")(subject="a"), "did you mean 'subjects'?"),
+    "watch": (
+        lambda js: method(js.KeyValue, "watch")(update_only=1),
+        "did you mean 'updates_only'?",
+    ),
+    "direct reads": (
+        lambda js: js.KeyValueConfig(bucket="a", direct=True),
+        "direct= of nats-py is not needed: a bucket has direct reads",
+    ),
+    "connect": (lambda js: js.connect(conect_timeout=3), "did you mean 'connect_timeout'?"),
+}
+
+
+@TWINS
+@pytest.mark.parametrize(("call", "hint"), NAMES.values(), ids=NAMES)
+def test_error_for_an_unknown_setting_names_the_right_one(
+    js: Any, call: Callable[[Any], object], hint: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(js)
+    assert str(caught.value).endswith(f"; {hint}")
+    assert str(caught.value).lower().count("did you mean") <= 1
+
+
+@TWINS
+def test_names_that_are_not_near_get_no_suggestion(js: Any) -> None:
+    for call in (
+        lambda: js.StreamConfig(max_retries=3),
+        lambda: js.ConsumerConfig(colour=3),
+        lambda: js.Retry(colour=3),
+        lambda: js.connect(colour=3),
+    ):
+        with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
+            call()
+        assert "did you mean" not in str(caught.value)
+
+
+@TWINS
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("WORK_QUEUE", "did you mean WORKQUEUE"), ("QUEUE", "it has LIMITS, INTEREST, WORKQUEUE")],
+)
+def test_error_for_an_unknown_member_of_an_enumeration_names_the_right_one(
+    js: Any, name: str, hint: str
+) -> None:
+    with pytest.raises(AttributeError, match=f"RetentionPolicy has no member '{name}'; {hint}"):
+        getattr(js.RetentionPolicy, name)
+    assert not hasattr(js.RetentionPolicy, "__await__")
+
+
+def use(value: Any, kind: str) -> object:
+    match kind:
+        case "in":
+            return "a" in value
+        case "read":
+            return value["a"]
+        case "write":
+            value["a"] = b""
+        case "delete":
+            del value["a"]
+        case "loop":
+            return list(value)
+        case "async loop":
+            return value.__aiter__()
+    return None
+
+
+@TWINS
+@pytest.mark.parametrize("owner", BUCKETS)
+def test_a_bucket_is_no_container(js: Any, owner: str) -> None:
+    kind = getattr(js, owner)
+    bucket = kind.__new__(kind)
+    inside, get, names = BUCKETS[owner]
+    for how, hint in {
+        "in": inside,
+        "read": get,
+        "write": "put()",
+        "delete": "delete()",
+        "loop": names,
+        "async loop": names,
+    }.items():
+        with pytest.raises(TypeError, match=f"{owner} has no .*{re.escape(hint)}"):
+            use(bucket, how)
+    assert bucket
+
+
+def generators(js: Any) -> dict[str, Callable[[], Any]]:
+    def of(owner: str, method: str, *given: object) -> Callable[[], Any]:
+        kind = getattr(js, owner)
+        # The generator function runs only with the first item.
+        return lambda: getattr(kind.__new__(kind), method)(*given)
+
+    return {
+        "get_many": of("Counters", "get_many"),
+        "list": of("ObjectStore", "list"),
+        "initial": of("Watch", "initial"),
+        "arrow_batches": of("StreamRead", "arrow_batches"),
+        "taken": of("Coordination", "taken"),
+        "letters": of("DeadLetters", "letters"),
+    }
+
+
+@pytest.mark.parametrize("name", generators(js_async))
+def test_an_async_generator_names_the_right_statement(name: str) -> None:
+    made = generators(js_async)[name]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) needs 'async for': write 'async for'"):
+        list(made())
+
+    async def wait() -> None:
+        with pytest.raises(TypeError, match=rf"^{name}\(\) needs 'async for'.* of 'await'"):
+            await made()
+        await made().aclose()
+
+    asyncio.run(wait())
+
+
+@pytest.mark.parametrize("name", generators(js_sync))
+def test_a_generator_names_the_right_statement(name: str) -> None:
+    made = generators(js_sync)[name]()
+    with pytest.raises(TypeError, match=rf"^{name}\(\) needs 'for': write 'for' instead of 'async"):
+        made.__aiter__()
+    made.close()
+    assert list(made) == []
+
+
+@TWINS
+@pytest.mark.parametrize(
+    ("owner", "name"), [(owner, name) for owner, names in GUESSES.items() for name in names]
+)
+def test_a_guessed_name_is_answered_with_the_right_one(js: Any, owner: str, name: str) -> None:
+    kind = getattr(js, owner)
+    found = kind.__new__(kind)
+    with pytest.raises(AttributeError) as caught:
+        getattr(found, name)
+    hint = GUESSES[owner][name]
+    assert str(caught.value).endswith(f"has no attribute {name!r}; did you mean {hint}?")
+    # The first name of the hint exists.
+    assert hasattr(kind, re.split(r"\W", hint)[0])
+    assert not hasattr(kind, name)
+    assert name not in dir(found)
+
+
+@TWINS
+def test_a_frozen_record_names_evolve(js: Any) -> None:
+    config = js.StreamConfig(name="a")
+    hint = r"a StreamConfig is frozen; twinstream.models.evolve\(record, max_age=...\) returns"
+    with pytest.raises(AttributeError, match=f"can't set attribute 'max_age': {hint}"):
+        config.max_age = 5
+    with pytest.raises(AttributeError, match=r"evolve\(record, max_age=None\) returns"):
+        del config.max_age
+    with pytest.raises(AttributeError, match=r"can't set attribute 'maximum'.* is frozen$"):
+        config.maximum = 5
+    with pytest.raises(AttributeError, match=r"evolve\(record, attempts=...\)"):
+        js.Retry().attempts = 5
