@@ -26,10 +26,11 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
         {"bucket": bucket, "key": "a.b", "revision": 1}
     ]
     assert run("kv", "put", bucket, "bytes", input=b"\0\xff").exit_code == 0
-    assert run("kv", "get", bucket, "a.b").stdout == "tea\n"
+    assert run("kv", "get", bucket, "a.b").stdout == "tea"
     assert run("kv", "get", bucket, "a.b", "--raw").stdout == "tea"
     assert run("kv", "get", bucket, "bytes", "--raw").stdout_bytes == b"\0\xff"
-    assert "2 bytes, not text" in run("kv", "get", bucket, "bytes").stdout
+    assert run("kv", "get", bucket, "bytes").stdout_bytes == b"\0\xff"
+    assert "2 bytes, not text: see --json" in run("kv", "history", bucket, "bytes").stdout
     (line,) = json_lines(run("kv", "get", bucket, "a.b", "--json"))
     assert (line["value"], line["revision"], line["operation"]) == ("tea", 1, "put")
     (line,) = json_lines(run("kv", "get", bucket, "bytes", "--json"))
@@ -38,7 +39,7 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
     late = run("kv", "update", bucket, "a.b", "late", "1")
     assert late.exit_code == 1
     assert "it is at 3" in late.stderr
-    assert run("kv", "get", bucket, "a.b", "--revision", "1").stdout == "tea\n"
+    assert run("kv", "get", bucket, "a.b", "--revision", "1").stdout == "tea"
     assert run("kv", "create", bucket, "a.b", "x").exit_code == 1
     assert run("kv", "create", bucket, "new", "x").exit_code == 0
     assert run("kv", "put", bucket, "a..b", "x").exit_code == 1
@@ -47,7 +48,7 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
 def test_long_values_and_keys_are_printed_unchanged(run: Run, bucket: str) -> None:
     value, key = "a\tb  " + "word " * 60 + "end", "k" * 200
     assert run("kv", "put", bucket, key, value).stdout == f"{key} is at revision 1\n"
-    assert run("kv", "get", bucket, key).stdout == f"{value}\n"
+    assert run("kv", "get", bucket, key).stdout == value
     assert run("kv", "ls", bucket).stdout == f"{key}\n"
     (line,) = run("kv", "watch", bucket, "--count", "1").stdout.splitlines()
     assert line.endswith(f" 1 put {key}: {value}")
@@ -81,7 +82,20 @@ def test_history_and_back(run: Run, bucket: str) -> None:
     assert "one" in shown
     assert "delete" in shown
     assert run("kv", "revert", bucket, "a", "1", "--yes").exit_code == 0
-    assert run("kv", "get", bucket, "a").stdout == "one\n"
+    assert run("kv", "get", bucket, "a").stdout == "one"
+
+
+@pytest.mark.parametrize("value", [b"\x1b[2J", b"\xff\x1b[2J", b"a\r\n", b""], ids=repr)
+def test_a_value_is_written_whole_except_to_a_terminal(
+    run: Run, bucket: str, value: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("kv", "put", bucket, "a", input=value).exit_code == 0
+    assert run("kv", "get", bucket, "a").stdout_bytes == value
+    monkeypatch.setattr("twinstream.cli.kv.keys.to_terminal", lambda: True)
+    shown = run("kv", "get", bucket, "a").stdout
+    assert "\x1b" not in shown
+    assert shown.endswith("\n")
+    assert run("kv", "get", bucket, "a", "--raw").stdout_bytes == value
 
 
 def test_lists(run: Run, bucket: str) -> None:

@@ -95,6 +95,18 @@ def print_text(text: str) -> None:
     click.echo(harmless(text))
 
 
+def to_terminal() -> bool:
+    """Whether standard output is a terminal, to which only harmless text may be written."""
+    return sys.stdout.isatty()
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to standard output unchanged, without a newline after them."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Print lines to standard output unchanged: without wrapping, and without escapes."""
     _write_anything(sys.stdout)
