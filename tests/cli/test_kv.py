@@ -98,6 +98,36 @@ def test_a_value_is_written_whole_except_to_a_terminal(
     assert run("kv", "get", bucket, "a", "--raw").stdout_bytes == value
 
 
+@pytest.mark.parametrize("arguments", [(), ("a", "--bucket")], ids=str)
+def test_a_bucket_is_deleted_only_if_the_command_names_it(
+    run: Run, bucket: str, jet: js_sync.JetStream, arguments: tuple[str, ...]
+) -> None:
+    """A script may leave out the key because its variable is empty."""
+    refused = run("kv", "del", bucket, "--yes", *arguments)
+    assert refused.exit_code == 2
+    assert "give a KEY, or --bucket to delete BUCKET itself" in refused.stderr
+    assert jet.get_key_value(bucket)
+    assert run("kv", "del", bucket, "--yes", "").exit_code == 1
+    assert jet.get_key_value(bucket)
+
+
+def test_errors_name_commands_and_options_of_buckets(run: Run, bucket: str) -> None:
+    for command in (("ls",), ("get", "a"), ("watch",), ("edit", "--history", "2")):
+        missing = run("kv", command[0], "NOPE", *command[1:])
+        assert missing.exit_code == 1
+        assert "`twinstream kv add` creates it" in missing.stderr
+        assert "`twinstream kv ls` shows the buckets" in missing.stderr
+    other = run("kv", "add", bucket, "--history", "5", "--ttl", "1h", "--compress")
+    assert f"bucket {bucket} exists with other settings: --ttl is 0s, not 1h;" in other.stderr
+    assert "--history is 3, not 5; " in other.stderr
+    assert "`twinstream kv edit` changes settings" in other.stderr
+    without = run("kv", "put", bucket, "a", "x", "--ttl", "5")
+    assert "`twinstream kv edit --marker-ttl`" in without.stderr
+    for text in (missing.stderr, other.stderr, without.stderr):
+        for python in ("_key_value", "max_age", "max_msgs", "stream ls", "limit_marker", "wanted"):
+            assert python not in text
+
+
 def test_lists(run: Run, bucket: str) -> None:
     for key in ("a.x", "a.y", "b"):
         run("kv", "put", bucket, key, f"value of {key}")
@@ -180,9 +210,9 @@ def test_settings(run: Run, jet: js_sync.JetStream) -> None:
     ):
         assert run("kv", "add", "X", *wrong).exit_code == 2
     assert run("kv", "add", "X.Y").exit_code == 1
-    assert run("kv", "del", mirror, input="n\n").exit_code == 1
-    assert run("kv", "del", mirror, "--json").exit_code == 2
-    (line,) = json_lines(run("kv", "del", mirror, "--yes", "--json"))
+    assert run("kv", "del", mirror, "--bucket", input="n\n").exit_code == 1
+    assert run("kv", "del", mirror, "--bucket", "--json").exit_code == 2
+    (line,) = json_lines(run("kv", "del", mirror, "--bucket", "--yes", "--json"))
     assert line == {"bucket": mirror, "deleted": True}
     with pytest.raises(js_sync.BucketNotFound):
         jet.get_key_value(mirror)

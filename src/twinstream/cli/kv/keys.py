@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_option
 from twinstream.cli.durations import SEQUENCE, Life
 from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
@@ -130,11 +130,15 @@ def update(target: Target, bucket: str, key: str, value: str, revision: int, as_
 @click.command("del", short_help="Delete a key, or a bucket.")
 @click.argument("bucket")
 @click.argument("key", required=False)
+@whole_bucket_option
 @yes_option
 @json_option
 @server_options
-def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: bool) -> None:
-    """Delete KEY of BUCKET and leave a marker. Without KEY, delete the bucket."""
+def delete(
+    target: Target, bucket: str, key: str | None, whole: bool, yes: bool, as_json: bool
+) -> None:
+    """Delete KEY of BUCKET and leave a marker. With --bucket, delete the bucket."""
+    check_what(key, whole=whole, argument="KEY")
     if key is None:
         with target.connect() as nc:
             jet = target.jetstream(nc)
