@@ -73,7 +73,8 @@ def _exists(error: errors.StreamExists, area: str) -> str:
     ]
     return (
         f"{what} {_name(error)} exists with other settings: {'; '.join(differ)}"
-        f" (err_code {error.err_code}); `twinstream {area} edit` changes settings, `twinstream {area} info` shows them"
+        f" (err_code {error.err_code}); `twinstream {area} edit` changes settings,"
+        f" `twinstream {area} info` shows them"
     )
 
 
