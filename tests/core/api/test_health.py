@@ -171,3 +171,14 @@ def test_worst_finding_comes_first_and_thresholds_are_checked() -> None:
     for wrong in ({"full": 0}, {"redelivered": 1.5}):
         with pytest.raises(BadArgument, match="must be above 0"):
             Thresholds(**wrong)
+
+
+def test_a_source_or_mirror_that_cannot_copy_is_found() -> None:
+    error = {"code": 404, "err_code": 10059, "description": "stream not found"}
+    well, ill = {"name": "A", "lag": 0, "active": 1}, {"name": "B", "lag": 0, "active": -1}
+    (one,) = of_stream(stream(sources=[well, ill | {"error": error}]))
+    assert (one.kind, one.severity, one.figures["source"]) == ("source_failing", "error", "B")
+    assert one.text == "it copies nothing from B: stream not found"
+    (one,) = of_stream(stream(mirror=ill | {"error": {"code": 500}}))
+    assert one.figures == {"source": "B", "reason": "the server gives no reason"}
+    assert of_stream(stream(sources=[well, ill], mirror=well)) == []

@@ -40,6 +40,7 @@ FindingKind = Literal[
     "redelivering",
     "replica_behind",
     "replica_offline",
+    "source_failing",
 ]
 _ORDER: Final = {"error": 0, "warning": 1}
 Key = tuple[str, str]
@@ -129,6 +130,7 @@ def judge(
     found = list(_absent(now))
     for name, info in now.streams.items():
         found += _limits(name, info, thresholds)
+        found += _sources(name, info)
         found += _replicas(name, "", info.cluster, thresholds)
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
@@ -188,6 +190,19 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
             text=f"{limit} is used to {value / most:.0%} ({value:,} of {most:,});"
             " when it is full, new ones are refused",
             advice=f"raise {limit}, or remove what is not needed",
+        )  # fmt: skip
+
+
+def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
+    for source in [info.mirror, *(info.sources or ())]:
+        if source is None or source.error is None:
+            continue
+        reason = source.error.description or "the server gives no reason"
+        yield Finding(
+            kind="source_failing", severity="error", stream=name,
+            figures={"source": source.name or "", "reason": reason},
+            text=f"it copies nothing from {source.name}: {reason}",
+            advice=f"create {source.name} again, or correct the source or mirror of {name}",
         )  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.groups.names import GroupNames
+from twinstream.errors import NotPromised
 from twinstream.models import (
     DiscardPolicy,
     ElasticGroupConfig,
@@ -15,7 +17,13 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["WHOLE_SUBJECT_SINCE", "destination", "group_stream", "uses_whole_subject"]
+__all__ = [
+    "WHOLE_SUBJECT_SINCE",
+    "destination",
+    "group_stream",
+    "only_copies",
+    "uses_whole_subject",
+]
 
 WHOLE_SUBJECT_SINCE: Final = (2, 12, 0)
 """The first server version that can partition by the whole subject.
@@ -70,3 +78,21 @@ def group_stream(
         allow_direct=True,
         sources=[StreamSource(name=names.stream, subject_transforms=transforms)],
     )
+
+
+def only_copies(names: GroupNames, count: int, retention: str | None) -> NotPromised:
+    """Return the error for a deletion that would lose `count` messages.
+
+    `retention` is that of the original stream; None if the stream does not exist any more.
+    """
+    messages = "1 message" if count == 1 else f"{count} messages"
+    instead = (
+        f"before the deletion, let the members process them, or purge {names.source} to lose them"
+    )
+    if retention is None:
+        hole = Hole("its state", "deleted", f"the only copies are in {names.source}", instead)
+    else:
+        why = f"it removes messages that {names.source} has copied"
+        hole = Hole("retention", retention, why, instead)
+    what = f"that it keeps {messages} that consumer group {names.group} has not processed"
+    return NotPromised(names.stream, what, (hole,))
