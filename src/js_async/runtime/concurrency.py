@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
-from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.check_callbacks import check_takes_one, is_of_kind
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
@@ -85,11 +85,11 @@ async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iter
         yield items
 
 
-async def call(handler: Handler[T], item: T) -> object:
+async def call(handler: Handler[T], item: T, *, may_yield: bool = False) -> object:
     """Call a user function and return its awaited result.
 
     Raises `WrongHandler` if the function returns no awaitable, and `RuntimeError` if the function
-    awaits something that was cancelled.
+    awaits something that was cancelled. `may_yield` has no effect in this twin.
     """
     result = handler(item)
     if not isinstance(result, Awaitable):
@@ -106,14 +106,25 @@ async def call(handler: Handler[T], item: T) -> object:
         raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
 
 
-def check_handler(handler: object, what: str = "handler") -> None:
+def check_handler(handler: object, what: str = "handler", *, may_yield: bool = False) -> None:
     """Raise `BadArgument` if `handler` cannot be called with one argument.
 
-    `call` checks later that the function returns an awaitable.
+    Raises `WrongHandler` if it is not a coroutine function. Functions that wrap a coroutine
+    function are accepted; `call` checks later that they return an awaitable. `may_yield` has no
+    effect in this twin, in which a generator function returns nothing to await.
     """
     if not callable(handler):
         raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
     check_takes_one(handler, what)
+    # Importing `inspect` takes milliseconds. Programs without a handler do not import it.
+    from inspect import iscoroutinefunction, unwrap
+
+    # Compilers such as Cython mark their coroutine functions, and so do mocks.
+    is_marked = hasattr(handler, "_is_coroutine")
+    if not (is_marked or is_of_kind(unwrap(handler), iscoroutinefunction)):
+        raise WrongHandler(
+            f"{what} {handler!r} is not a coroutine function: write `async def`, or use js_sync"
+        )
 
 
 async def aside(work: Callable[[], T]) -> T:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from functools import partial
+from typing import Any, Final
 
 from twinstream.errors import BadArgument
 
-__all__ = ["check_takes_one", "check_told"]
+__all__ = ["NEEDS_LOOP", "check_takes_one", "check_told", "is_of_kind"]
+
+NEEDS_LOOP: Final = (Coroutine, AsyncGenerator)
+"""The types of results whose function has not run yet, and runs only with an event loop."""
 
 
 def check_told(function: object, name: str) -> None:
     """Raise `BadArgument` unless a callback is a plain function of one argument, or None.
 
-    A coroutine function is refused, because its coroutine would never run and the report would be
-    lost. Callables without a signature, such as some builtins, are accepted.
+    A coroutine function or a generator function is refused, because its body would never run and
+    the report would be lost. Callables without a signature, such as some builtins, are accepted.
     """
     if function is None:
         return
-    from inspect import iscoroutinefunction
+    from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
-    if not callable(function) or iscoroutinefunction(function):
+    kinds = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
+    if not callable(function) or any(is_of_kind(function, kind) for kind in kinds):
         raise BadArgument(f"{name} must be a plain function, got {function!r}")
-    if iscoroutinefunction(type(function).__call__):
-        raise BadArgument(f"{name} must not be a coroutine function, got {function!r}")
     check_takes_one(function, name)
+
+
+def is_of_kind(function: object, kind: Callable[[object], bool]) -> bool:
+    """Return whether a test of `inspect`, such as `isgeneratorfunction`, holds for a callback.
+
+    The test is also applied to the function of a `partial`, and to `__call__` of an object.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    return kind(function) or kind(type(function).__call__)
 
 
 def check_takes_one(function: Callable[..., Any], name: str) -> None:
