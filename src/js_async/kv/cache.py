@@ -260,6 +260,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     async def close(self) -> None:
         """End the watch and the background work. The values can still be read."""
+        if self._is_parents:
+            return
         await self._watch.close()
         task = self._task
         if task is not None and not task.is_current():
