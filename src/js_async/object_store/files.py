@@ -22,7 +22,7 @@ from js_async.object_store.reader import ObjectReader, chunk_index
 from js_async.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
 from twinstream.core.object_store.errors import DigestMismatch
-from twinstream.disk.safe_files import create_private, open_regular, sync
+from twinstream.disk.safe_files import create_private, open_regular, sync, temporary_stem
 from twinstream.models import ObjectInfo
 
 __all__ = ["get_file"]
@@ -52,7 +52,7 @@ async def get_file(
     """
     path = await whole(lambda: _target(path))
     token = _part_token(info.nuid) if resume else f"{_ONCE}{place.api.transport.tokens.name()}"
-    part = path.with_name(f".{path.name}.{token}.part")
+    part = path.with_name(f"{temporary_stem(path)}.{token}.part")
     await whole(lambda: _remove_leftovers(path, _ONCE))
     content, seq, files = None, 1, ExitStack()
     try:
@@ -147,7 +147,7 @@ def _remove_leftovers(path: Path, prefix: str = "") -> None:
 
     A file that cannot be locked or removed stays.
     """
-    start = f".{path.name}."
+    start = f"{temporary_stem(path)}."
     for each in path.parent.iterdir():
         end = each.name.removeprefix(start)
         if end == each.name or not (end.startswith(prefix) and _LEFTOVER.fullmatch(end)):

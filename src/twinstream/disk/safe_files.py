@@ -7,6 +7,7 @@ Files to read must be regular files, because opening a FIFO or a device could bl
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterable
@@ -14,9 +15,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-__all__ = ["create_private", "make_folders", "make_private", "open_regular", "sync"]
+__all__ = [
+    "create_private",
+    "make_folders",
+    "make_private",
+    "open_regular",
+    "sync",
+    "temporary_stem",
+]
 
 _PRIVATE: Final = 0o600
+# Names of files have at most 255 bytes. The end of a temporary name has up to 95.
+_LONGEST_STEM: Final = 160
+_KEPT: Final = 100
 
 
 def sync(paths: Iterable[Path]) -> None:
@@ -27,6 +38,18 @@ def sync(paths: Iterable[Path]) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def temporary_stem(path: Path) -> str:
+    """Return the beginning of the names of temporary files for `path`: a dot, and its name.
+
+    A long name is shortened, because temporary names are longer than the name itself. A digest
+    keeps different names apart.
+    """
+    name = os.fsencode(path.name)
+    if len(name) <= _LONGEST_STEM:
+        return f".{path.name}"
+    return f".{name[:_KEPT].decode(errors='ignore')}~{hashlib.sha256(name).hexdigest()[:32]}"
 
 
 def make_folders(folder: Path) -> None:
