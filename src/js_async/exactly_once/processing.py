@@ -105,7 +105,8 @@ class Processing(Owned, BlockHint):
         """The number of results that the stream already contained."""
 
     def __repr__(self) -> str:
-        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {self.done} done>"
+        counts = f"{self.done} done{self._consuming._ended_by}"
+        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {counts}>"
 
     # ---- lifecycle
 

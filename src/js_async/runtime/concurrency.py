@@ -32,6 +32,7 @@ from weakref import WeakSet
 from js_async.runtime.waiter import Sleeper
 from twinstream.core.base.check_callbacks import check_takes_one, is_of_kind
 from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.base.replaced_handlers import is_of_program
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
 from twinstream.core.deadline import NEVER, Deadline
@@ -289,7 +290,7 @@ class Interrupts:
 
     The first signal sets the flags of all active contexts and restores the previous handlers. So a
     second signal has its usual effect. Handlers that the program has set with
-    `loop.add_signal_handler` are called as well.
+    `loop.add_signal_handler` or `signal.signal` are called as well.
 
     Raises `BadArgument` if it is not entered in the main thread.
     """
@@ -315,10 +316,13 @@ class Interrupts:
 
     @classmethod
     def _note(cls, number: int, frame: FrameType | None) -> None:
+        replaced = cls._before.get(number)
         for each in cls._entered:
             set_from_anywhere(each._flag, each._home)
         cls._entered.clear()
         cls._restore()
+        if is_of_program(replaced):
+            replaced(number, frame)
 
     @classmethod
     def _restore(cls) -> None:

@@ -23,6 +23,7 @@ from weakref import WeakSet
 
 from twinstream.core.base.check_callbacks import NEEDS_LOOP, check_takes_one, is_of_kind
 from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.base.replaced_handlers import is_of_program
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
 from twinstream.core.deadline import Deadline
@@ -225,8 +226,10 @@ def soon(work: Callable[[], object], home: Home) -> None:
 class Interrupts:
     """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
-    The first signal restores the previous handlers, so a second signal has its usual effect. Raises
-    `BadArgument` if the context is not entered in the main thread.
+    The first signal restores the previous handlers, so a second signal has its usual effect. A
+    handler that the program has set with `signal.signal` is called as well.
+
+    Raises `BadArgument` if it is not entered in the main thread.
     """
 
     def __init__(self, flag: Signal) -> None:
@@ -241,8 +244,11 @@ class Interrupts:
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        replaced = self._before.get(number)
         self._flag.set()
         self.__exit__()
+        if is_of_program(replaced):
+            replaced(number, frame)
 
     def __exit__(self, *_: object) -> None:
         while self._before:

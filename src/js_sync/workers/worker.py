@@ -107,7 +107,7 @@ class Worker(Runnable):
 
     def __repr__(self) -> str:
         counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
-        return f"<Worker {self._stream}: {counts}>"
+        return f"<Worker {self._stream}: {counts}{self._ended_by}>"
 
     @property
     def handled(self) -> int:
