@@ -182,3 +182,32 @@ def test_a_source_or_mirror_that_cannot_copy_is_found() -> None:
     (one,) = of_stream(stream(mirror=ill | {"error": {"code": 500}}))
     assert one.figures == {"source": "B", "reason": "the server gives no reason"}
     assert of_stream(stream(sources=[well, ill], mirror=well)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "filters", "missed"),
+    [
+        ({"subjects": ["orders.*"]}, {"filter_subject": "order.new"}, "order.new"),
+        ({"subjects": ["orders.*"]}, {"filter_subject": "orders.*.x"}, "orders.*.x"),
+        ({"subjects": ["a", "b.>"]}, {"filter_subjects": ["c", "b.x", "d.>"]}, "c, d.>"),
+        ({"subjects": ["orders.*"]}, {"filter_subject": "*.new"}, ""),
+        ({"subjects": ["orders.*"]}, {}, ""),
+        ({"subjects": [], "mirror": {"name": "O"}}, {"filter_subject": "x"}, ""),
+        ({"subjects": ["a"], "sources": [{"name": "O"}]}, {"filter_subject": "x"}, ""),
+        ({"subjects": ["a"], "subject_transform": {"src": "a", "dest": "x"}},
+         {"filter_subject": "x"}, ""),
+    ],
+)  # fmt: skip
+def test_a_filter_outside_of_the_subjects_is_found(
+    config: dict[str, Any], filters: dict[str, Any], missed: str
+) -> None:
+    now = sample(stream(config=config), consumer(config=filters))
+    found = judge(now, now, 2.0, THRESHOLDS).findings
+    assert [each.figures["filters"] for each in found if each.kind == "filter_outside"] == (
+        [missed] if missed else []
+    )
+
+
+def test_a_filter_of_a_consumer_without_its_stream_is_not_judged() -> None:
+    now = sample(None, consumer(config={"filter_subject": "x"}))
+    assert judge(now, now, 2.0, THRESHOLDS).findings == ()
