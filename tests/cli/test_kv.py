@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import os
+import pty
+import subprocess
+import sys
+import tty
 
 import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
 from twinstream.models import KeyValueConfig
+from twinstream.testing import NatsServer
 
 _numbers = itertools.count(1)
 
@@ -85,17 +91,30 @@ def test_history_and_back(run: Run, bucket: str) -> None:
     assert run("kv", "get", bucket, "a").stdout == "one"
 
 
+def on_terminal(server: NatsServer, *arguments: str) -> bytes:
+    """Return what a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)  # so that the terminal does not change the bytes
+    command = [sys.executable, "-m", "twinstream", *arguments]
+    environment = os.environ | {"TWINSTREAM_URL": server.url}
+    subprocess.run(command, stdout=theirs, env=environment, check=True)
+    os.write(theirs, b"\0")  # so that there is something to read
+    shown = os.read(ours, 10_000)
+    for number in (ours, theirs):
+        os.close(number)
+    return shown.removesuffix(b"\0")
+
+
 @pytest.mark.parametrize("value", [b"\x1b[2J", b"\xff\x1b[2J", b"a\r\n", b""], ids=repr)
 def test_a_value_is_written_whole_except_to_a_terminal(
-    run: Run, bucket: str, value: bytes, monkeypatch: pytest.MonkeyPatch
+    run: Run, bucket: str, value: bytes, server: NatsServer
 ) -> None:
     assert run("kv", "put", bucket, "a", input=value).exit_code == 0
     assert run("kv", "get", bucket, "a").stdout_bytes == value
-    monkeypatch.setattr("twinstream.cli.kv.keys.to_terminal", lambda: True)
-    shown = run("kv", "get", bucket, "a").stdout
-    assert "\x1b" not in shown
-    assert shown.endswith("\n")
-    assert run("kv", "get", bucket, "a", "--raw").stdout_bytes == value
+    shown = on_terminal(server, "kv", "get", bucket, "a")
+    assert b"\x1b" not in shown
+    assert shown.endswith(b"\n")
+    assert on_terminal(server, "kv", "get", bucket, "a", "--raw") == value
 
 
 @pytest.mark.parametrize("arguments", [(), ("a", "--bucket")], ids=str)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 __all__ = ["is_of_program"]
+
+_OF_PYTHON: Final = frozenset({"_signal", "asyncio.runners"})
+"""The modules of Python's own handlers."""
 
 
 def is_of_program(handler: object) -> TypeGuard[Callable[[int, Any], object]]:
@@ -16,8 +18,8 @@ def is_of_program(handler: object) -> TypeGuard[Callable[[int, Any], object]]:
     Python's own handlers end the program: `default_int_handler`, and the handler of `asyncio.run`,
     which cancels the main task.
     """
-    if not callable(handler) or handler is signal.default_int_handler:
+    if not callable(handler):
         return False
     while isinstance(handler, partial):
         handler = handler.func
-    return getattr(handler, "__module__", "") != "asyncio.runners"
+    return getattr(handler, "__module__", "") not in _OF_PYTHON
