@@ -30,9 +30,8 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
-from twinstream.core.base.check_callbacks import check_takes_one, is_of_kind
+from twinstream.core.base.check_callbacks import check_takes_one, is_of_kind, is_of_program
 from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.base.replaced_handlers import is_of_program
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
 from twinstream.core.deadline import NEVER, Deadline

@@ -21,9 +21,13 @@ from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from twinstream.core.base.check_callbacks import NEEDS_LOOP, check_takes_one, is_of_kind
+from twinstream.core.base.check_callbacks import (
+    NEEDS_LOOP,
+    check_takes_one,
+    is_of_kind,
+    is_of_program,
+)
 from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.base.replaced_handlers import is_of_program
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
 from twinstream.core.deadline import Deadline

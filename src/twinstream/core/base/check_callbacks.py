@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from twinstream.errors import BadArgument
 
-__all__ = ["NEEDS_LOOP", "check_takes_one", "check_told", "is_of_kind"]
+__all__ = ["NEEDS_LOOP", "check_takes_one", "check_told", "is_of_kind", "is_of_program"]
 
 NEEDS_LOOP: Final = (Coroutine, AsyncGenerator)
 """The types of results whose function has not run yet, and runs only with an event loop."""
+
+_OF_PYTHON: Final = frozenset({"_signal", "asyncio.runners"})
+"""The modules of Python's own signal handlers."""
 
 
 def check_told(function: object, name: str) -> None:
@@ -57,3 +60,16 @@ def check_takes_one(function: Callable[..., Any], name: str) -> None:
         raise BadArgument(
             f"{name} must take one argument, {function!r} takes {found}: {error}"
         ) from error
+
+
+def is_of_program(handler: object) -> TypeGuard[Callable[[int, Any], object]]:
+    """Return whether a replaced signal handler is a function of the program, which expects a call.
+
+    Python's own handlers end the program: `default_int_handler`, and the handler of `asyncio.run`,
+    which cancels the main task.
+    """
+    if not callable(handler):
+        return False
+    while isinstance(handler, partial):
+        handler = handler.func
+    return getattr(handler, "__module__", "") not in _OF_PYTHON
