@@ -451,7 +451,6 @@ def fork_use(twin: str, server: NatsServer) -> None:
             lambda: nc.flush(),
             lambda: jet.publish("x"),
             lambda: nc.request("x"),
-            lambda: nc.close(),
         ):
             try:
                 await use()
@@ -461,7 +460,42 @@ def fork_use(twin: str, server: NatsServer) -> None:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     await nc.close()
     """
-    assert ran(twin, body, server.url) == (0, "5\n", "")
+    assert ran(twin, body, server.url) == (0, "4\n", "")
+
+
+def fork_closes(twin: str, server: NatsServer) -> None:
+    """A child closes all objects of its parent, which goes on with them."""
+    name = f"SEAM{next(NUMBERS)}"
+    body = f"""
+    nc = await js.connect(URL)
+    jet = nc.jetstream(timeout=20)
+    stream = await jet.create_stream(StreamConfig(name="{name}", subjects=["{name}.>"]))
+    consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+    bucket = await jet.create_key_value(js.KeyValueConfig(bucket="{name}"))
+    locks = await jet.coordination("L{name}", create=True)
+    await bucket.put("a", b"1")
+    publisher, lease = jet.publisher(), await locks.lock("a").acquire()
+    watch, messages = await bucket.watch(), consumer.messages()
+    subscription = await nc.subscribe("{name}.*")
+    await publisher.send("{name}.b")
+    await nc.flush()
+    child = os.fork()
+    if child == 0:
+        for each in (publisher, lease, watch, messages, subscription, nc, nc):
+            await each.close()
+        await nc.drain()
+        os._exit(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    await publisher.close()
+    await nc.publish("{name}.a", b"the parent's")
+    while (await subscription.next(20)).data != b"the parent's":
+        pass
+    print((await watch.next(20)).value, (await messages.next(20)).subject, lease.is_held)
+    for each in (lease, watch, messages, subscription, nc):
+        await each.close()
+    """
+    code, out, err = ran(twin, body, server.url)
+    assert (code, out, err) == (0, f"3\nb'1' {name}.b True\n", ""), err
 
 
 def fork_leaves(twin: str, server: NatsServer) -> None:
@@ -707,6 +741,7 @@ LINES: dict[str, Check] = {
     "drop: while reconnecting": drop_reconnecting,
     "drop: only when unused": drop_in_use,
     "fork: use": fork_use,
+    "fork: closing": fork_closes,
     "fork: leaving blocks": fork_leaves,
     "fork: all blocks": fork_blocks,
     "fork: close": fork_close,

@@ -109,6 +109,48 @@ def test_a_signal_ends_a_worker_in_good_order(
         assert Counter(seen + again) == Counter(range(1, 401))
 
 
+OWN_HANDLER = """
+import os, signal
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"own handler\\n"))
+"""
+OWN_EXIT = """
+import signal
+def leave(*_):
+    sys.exit(5)
+signal.signal(signal.SIGTERM, leave)
+"""
+
+
+@TWINS
+def test_a_signal_handler_of_the_program_is_called(
+    server_factory: Callable[[], NatsServer], program: str
+) -> None:
+    with server_factory() as server, js_sync.connect(server.url) as nc:
+        filled(nc.jetstream(), 400)
+        with running(OWN_HANDLER + program, server, "none") as worker:
+            seen = first(worker, 10)
+            worker.send_signal(signal.SIGTERM)
+            *more, last = rest(worker)
+            assert worker.wait(60) == 0
+        assert more.count("own handler") == 1, more
+        assert last == f"ended after {len(seen) + len(more) - 1}"
+
+
+@TWINS
+def test_a_signal_handler_of_the_program_may_end_it(
+    server_factory: Callable[[], NatsServer], program: str
+) -> None:
+    with server_factory() as server, js_sync.connect(server.url) as nc:
+        consumer = filled(nc.jetstream(), 400)
+        with running(program.replace("\n\n", "\n" + OWN_EXIT + "\n", 1), server, "none") as worker:
+            seen = first(worker, 10)
+            worker.send_signal(signal.SIGTERM)
+            seen += map(int, rest(worker))
+            assert worker.wait(60) == 5
+        again = consumer.fetch(400 - len(seen), timeout=20)
+        assert len(again) == 400 - len(seen)
+
+
 @TWINS
 def test_soak_a_killed_worker_loses_nothing(
     server_factory: Callable[[], NatsServer], program: str

@@ -46,6 +46,174 @@ def test_blocking_twin_refuses_coroutine_functions(server: NatsServer, handler: 
                 make()
 
 
+def yields(message: object) -> Any:
+    ran.append(message)
+    yield
+
+
+class Yields:
+    def __call__(self, message: object) -> Any:
+        ran.append(message)
+        yield
+
+
+async def yields_later(message: object) -> Any:
+    ran.append(message)
+    yield
+
+
+ran: list[object] = []
+"""The messages for which the body of a generator function has run."""
+
+GENERATORS = [
+    yields,
+    Yields(),
+    functools.partial(yields),
+    functools.partial(Yields()),
+    yields_later,
+]
+
+
+@pytest.mark.parametrize("handler", GENERATORS)
+def test_generator_functions_are_refused_before_a_message_is_acknowledged(
+    server: NatsServer, handler: Any
+) -> None:
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        place = jet.coordination("PLACE", create=True)
+        makes = [
+            lambda: jet.worker("S", "c", handler),
+            lambda: jet.bind_consumer("S", "c").consume(handler),
+            lambda: jet.static_consumer_group("S", "g").worker("m", handler),
+            lambda: place.leader("x", on_elected=handler),
+            lambda: place.leader("x", on_lost=handler),
+            lambda: place.once("x").run(handler),
+            lambda: jet.bind_consumer("S", "c").messages(on_report=handler),
+        ]
+        for make in makes:
+            with pytest.raises(
+                js_sync.BadArgument, match=r"generator function, whose|a corou|plain"
+            ):
+                make()
+
+    async def main() -> None:
+        async with js_async.connect(server.url) as nc:
+            with pytest.raises(js_async.WrongHandler, match="is not a coroutine function"):
+                nc.jetstream().worker("S", "c", handler)
+
+    asyncio.run(main())
+
+
+def test_a_generator_returned_by_a_function_ends_the_work(server: NatsServer) -> None:
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        stream = jet.create_stream(StreamConfig(name="YIELDS", subjects=["yields"]))
+        consumer = stream.create_consumer(CONSUMER)
+        jet.publish("yields")
+        for handler in (lambda message: yields(message), lambda message: yields_later(message)):
+            with pytest.raises(
+                js_sync.WrongHandler, match=r"generator function|coroutine function"
+            ):
+                jet.worker("YIELDS", "c", handler).run()
+        assert consumer.info().ack_floor.stream_seq == 0
+        assert ran == []
+        jet.delete_stream("YIELDS")
+
+
+def test_a_generator_function_may_yield_the_results_of_a_message(server: NatsServer) -> None:
+    def double(message: js_sync.Message) -> Any:
+        yield js_sync.PublishRequest(subject="doubled.1", data=message.data)
+        yield js_sync.PublishRequest(subject="doubled.2", data=message.data)
+
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        stream = jet.create_stream(StreamConfig(name="SINGLE", subjects=["single"]))
+        into = jet.create_stream(
+            StreamConfig(name="DOUBLED", subjects=["doubled.*"], discard="new", allow_direct=True)
+        )
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        jet.publish("single", b"x")
+        with jet.process(consumer, double, into="DOUBLED", by="id", stop_after=1) as processing:
+            processing.wait(20)
+        assert [each.subject for each in into.read()] == ["doubled.1", "doubled.2"]
+        for name in ("SINGLE", "DOUBLED"):
+            jet.delete_stream(name)
+
+
+def wraps(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(message: object) -> object:
+        return function(message)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        coroutine,
+        Callable(),
+        functools.partial(coroutine),
+        functools.partial(Callable()),
+        wraps(coroutine),
+        AsyncMock(),
+    ],
+)
+def test_the_asyncio_twin_takes_every_kind_of_coroutine_function(
+    server: NatsServer, handler: Any
+) -> None:
+    async def main() -> None:
+        async with js_async.connect(server.url) as nc:
+            assert nc.jetstream().worker("S", "c", handler)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("handler", [lambda message: coroutine(message), print, wraps(print)])
+def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
+    server: NatsServer, handler: Any
+) -> None:
+    async def main() -> None:
+        async with js_async.connect(server.url) as nc:
+            jet = nc.jetstream()
+            place = await jet.coordination("PLACE", create=True)
+            makes: list[Any] = [
+                lambda: jet.worker("S", "c", handler),
+                lambda: jet.bind_consumer("S", "c").consume(handler),
+                lambda: jet.process(jet.bind_consumer("S", "c"), handler, into="S", by="id"),
+                lambda: jet.static_consumer_group("S", "g").worker("m", handler),
+                lambda: place.leader("x", on_elected=handler),
+            ]
+            for make in makes:
+                with pytest.raises(
+                    js_async.WrongHandler, match="write `async def`, or use js_sync"
+                ):
+                    make()
+            with pytest.raises(js_async.WrongHandler, match="write `async def`, or use js_sync"):
+                await place.once("x").run(handler)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("stream", "consumer", "said"),
+    [
+        ("stream", "c", "a stream needs a name, got <Stream S>"),
+        ("a.b", "c", "stream name 'a.b'"),
+        ("S", "c d", "consumer name 'c d'"),
+        ("S", 5, "consumer must be a name or a ConsumerConfig, got 5"),
+    ],
+)
+def test_a_worker_refuses_what_is_no_name_at_the_call(
+    server: NatsServer, stream: Any, consumer: Any, said: str
+) -> None:
+    with js_sync.connect(server.url) as nc:
+        jet = nc.jetstream()
+        given = jet.bind_stream("S") if stream == "stream" else stream
+        with pytest.raises(js_sync.BadArgument, match=said):
+            jet.worker(given, consumer, print)
+
+
 def nothing() -> None:
     raise AssertionError("this takes no message")
 
@@ -139,7 +307,12 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
             consumer = await stream.create_consumer(CONSUMER)
             for _ in range(3):
                 await jet.publish("plain")
-            plain: Any = calls.append
+
+            # It looks like a coroutine function, but is none.
+            @functools.wraps(coroutine)
+            def plain(message: Any) -> Any:
+                calls.append(message)
+
             worker = jet.worker("PLAIN", "c", plain, concurrency=1)
             with pytest.raises(js_async.WrongHandler, match="nothing to await: write `async def`"):
                 await worker.run()

@@ -272,19 +272,22 @@ class Connection(Owned, BlockHint):
         """Flush buffered data, disconnect and wake up all waiting calls.
 
         Waits up to one second until the server has received everything, for example acks. A second
-        call does nothing.
+        call does nothing, and neither does a call in a forked child, whose parent goes on.
         """
-        await self._session.close()
+        if not self._is_parents:
+            await self._session.close()
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
         """Drain the subscriptions, then close the connection.
 
         The call unsubscribes everything that `subscribe` has subscribed, and waits until all
-        buffered messages were taken.
+        buffered messages were taken. In a forked child it does nothing.
 
         Args:
             timeout: The longest wait in seconds. Then the connection is closed in any case.
         """
+        if self._is_parents:
+            return
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = [each for weak in listed.values() if (each := weak()) is not None]

@@ -18,6 +18,7 @@ from tests.huge import huge
 from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.disk.exchange import exchange_at_once
+from twinstream.disk.safe_files import temporary_stem
 from twinstream.models import ConsumerConfig, StreamConfig, StreamState, encode
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -81,6 +82,22 @@ async def test_stream_is_restored_unchanged(opened, name, tmp_path):
         assert (await worker.info()).ack_floor.stream_seq == 11
         [message] = await worker.fetch(1, timeout=10)
         assert message.metadata.stream_seq == 12
+
+
+@pytest.mark.parametrize("length", [161, 230, 255])
+async def test_a_backup_may_have_the_longest_name(opened, name, tmp_path, length):
+    folder = tmp_path / ("n" * length)
+    async with opened() as jet:
+        stream = await filled(jet, name, 10)
+        await stream.backup(folder)
+        left = tmp_path / f"{temporary_stem(folder)}.part-12345678"
+        left.mkdir()
+        (left / "stream.tar.s2").touch()
+        await stream.backup(folder, overwrite=True)
+        assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+        await stream.delete()
+        restored = await jet.restore(folder)
+        assert len(await content(restored)) == 10
 
 
 async def test_the_folder_is_the_one_of_the_nats_command(opened, name, tmp_path):

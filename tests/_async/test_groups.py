@@ -236,6 +236,72 @@ async def test_the_workers_end_with_their_group(opened, name, kind):
                 await jet.get_stream(f"{name}-g")
 
 
+async def copied(jet, name, count):
+    """Return whether the group's stream has the only copies of messages."""
+    origin, copy = await jet.get_stream(name), await jet.get_stream(f"{name}-g")
+    return (origin.cached_info.state.messages, copy.cached_info.state.messages) == (0, count)
+
+
+async def copies(jet, name):
+    """Return whether the group's stream has begun to copy."""
+    return (await jet.get_stream(name)).cached_info.state.consumer_count > 0
+
+
+@pytest.mark.parametrize("retention", ["interest", "workqueue"])
+async def test_a_group_with_the_only_copies_of_messages_is_not_deleted(opened, name, retention):
+    async with opened() as jet:
+        stream = {"storage": "memory", "retention": retention}
+        group = await elastic(jet, name, "m1", stream=stream)
+        await eventually(copies, jet, name)
+        await publish(jet, name, 0, 10)
+        await eventually(copied, jet, name, 10)
+        with pytest.raises(js.NotPromised, match=f"keeps 10 messages .* retention is {retention}"):
+            await group.delete()
+        assert await copied(jet, name, 10)
+        assert (await group.info()).members == ["m1"]
+        seen = Seen(name)
+        async with group.worker("m1", seen.handler("m1"), config=QUICK):
+            await consumed(seen, 10)
+        await eventually(copied, jet, name, 0)
+        await group.delete()
+        with pytest.raises(js.StreamNotFound):
+            await jet.get_stream(f"{name}-g")
+
+
+async def test_messages_that_the_original_stream_keeps_do_not_prevent_a_deletion(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        await publish(jet, name, 0, 10)
+        await group.delete()
+        assert (await jet.get_stream(name)).cached_info.state.messages == 10
+
+
+async def fails(jet, name):
+    found = (await jet.health(stream=f"{name}-g", interval=0.01)).findings
+    return [each.kind for each in found if each.figures.get("source") == name]
+
+
+async def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        await publish(jet, name, 0, 3)
+
+        async def has_all():
+            return (await jet.get_stream(f"{name}-g")).cached_info.state.messages == 3
+
+        await eventually(has_all)
+        config = (await group.info()).config
+        await jet.delete_stream(name)
+        with pytest.raises(js.StreamNotFound, match=f"stream {name}]"):
+            await group.create(config)
+        with pytest.raises(js.NotPromised, match=r"keeps 3 messages .* its state is deleted"):
+            await group.delete()
+        await eventually(fails, jet, name)
+        assert await fails(jet, name) == ["source_failing"]
+        await (await jet.get_stream(group.source)).purge()
+        await group.delete()
+
+
 @pytest.mark.parametrize("marker", ["purge", "expiry"])
 async def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, marker):
     with server_factory() as server:

@@ -19,6 +19,7 @@ from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of, session_of
 from twinstream.core.object_store.info import digest_bytes
+from twinstream.disk.safe_files import temporary_stem
 from twinstream.models import (
     ObjectStoreConfig,
     Placement,
@@ -545,6 +546,24 @@ async def test_a_part_that_is_replaced_while_it_is_read_is_an_error(opened, name
             with pytest.raises(js.ObjectChanged, match="was replaced"):
                 await reader.read_all()
         assert await store.get_bytes("a") == b"new"
+
+
+# The last one has characters of two bytes, and none of them must be cut in two.
+LONG_NAMES = ["n" * 161, "n" * 230, "n" * 255, "ä" * 127 + "n", "n" + "ä" * 127]
+
+
+@pytest.mark.parametrize("file_name", LONG_NAMES, ids=lambda given: str(len(given)))
+@pytest.mark.parametrize("resume", [False, True])
+async def test_a_file_may_have_the_longest_name(opened, name, tmp_path, file_name, resume):
+    data = os.urandom(5_000)
+    async with opened() as jet:
+        store = await stored(jet, name)
+        info = await store.put("a", data)
+        left = tmp_path / f"{temporary_stem(tmp_path / file_name)}.{info.nuid}.part"
+        left.write_bytes(b"")
+        await store.get_file("a", tmp_path / file_name, resume=resume)
+        assert (tmp_path / file_name).read_bytes() == data
+        assert [path.name for path in tmp_path.iterdir()] == [file_name]
 
 
 async def test_a_file_is_whole_or_not_there(opened, name, tmp_path):

@@ -57,6 +57,30 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
             assert repr(read) == f"<StreamRead {name}: ended>"
 
 
+async def fails(message):
+    raise js.WrongHandler("it fails")
+
+
+async def test_what_an_error_ended_shows_the_error(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        consumer = await stream.create_consumer(EXPLICIT)
+        worker = jet.worker(name, "c", fails)
+        consuming = consumer.consume(fails)
+        for each in (worker, consuming):
+            await each.start()
+
+            async def has_ended(each=each):
+                return repr(each).endswith(", ended by WrongHandler('it fails')>")
+
+            await eventually(has_ended)
+            with pytest.raises(js.WrongHandler):
+                await each.stop()
+            assert await has_ended()
+            if each is worker:
+                await jet.publish(f"{name}.x")
+
+
 async def test_connections_show_their_subscriptions(server, name):
     async with js.connect(server.url) as connection:
         async with connection.subscribe(name) as subscription:

@@ -31,6 +31,10 @@ async def count_is(log, count):
     return len(log) >= count
 
 
+async def ignore(message):
+    """Do nothing with a message."""
+
+
 async def test_every_message_is_handled_once(opened, name):
     async with opened() as jet:
         await filled(jet, name, 60)
@@ -551,12 +555,12 @@ async def test_settings_that_cannot_be(opened, name):
             ({"concurrency": 3, "max_messages": 2}, "max_messages"),
         ):
             with pytest.raises(js.BadArgument, match=said):
-                jet.worker(name, "c", print, **settings)
+                jet.worker(name, "c", ignore, **settings)
         with pytest.raises(js.ConsumerNotFound):
-            await jet.worker(name, "c", print).start()
+            await jet.worker(name, "c", ignore).start()
         await stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
         with pytest.raises(js.BadArgument, match="explicit"):
-            await jet.worker(name, "n", print).start()
+            await jet.worker(name, "n", ignore).start()
 
 
 async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):

@@ -237,6 +237,72 @@ def test_the_workers_end_with_their_group(opened, name, kind):
                 jet.get_stream(f"{name}-g")
 
 
+def copied(jet, name, count):
+    """Return whether the group's stream has the only copies of messages."""
+    origin, copy = jet.get_stream(name), jet.get_stream(f"{name}-g")
+    return (origin.cached_info.state.messages, copy.cached_info.state.messages) == (0, count)
+
+
+def copies(jet, name):
+    """Return whether the group's stream has begun to copy."""
+    return (jet.get_stream(name)).cached_info.state.consumer_count > 0
+
+
+@pytest.mark.parametrize("retention", ["interest", "workqueue"])
+def test_a_group_with_the_only_copies_of_messages_is_not_deleted(opened, name, retention):
+    with opened() as jet:
+        stream = {"storage": "memory", "retention": retention}
+        group = elastic(jet, name, "m1", stream=stream)
+        eventually(copies, jet, name)
+        publish(jet, name, 0, 10)
+        eventually(copied, jet, name, 10)
+        with pytest.raises(js.NotPromised, match=f"keeps 10 messages .* retention is {retention}"):
+            group.delete()
+        assert copied(jet, name, 10)
+        assert (group.info()).members == ["m1"]
+        seen = Seen(name)
+        with group.worker("m1", seen.handler("m1"), config=QUICK):
+            consumed(seen, 10)
+        eventually(copied, jet, name, 0)
+        group.delete()
+        with pytest.raises(js.StreamNotFound):
+            jet.get_stream(f"{name}-g")
+
+
+def test_messages_that_the_original_stream_keeps_do_not_prevent_a_deletion(opened, name):
+    with opened() as jet:
+        group = elastic(jet, name, "m1")
+        publish(jet, name, 0, 10)
+        group.delete()
+        assert (jet.get_stream(name)).cached_info.state.messages == 10
+
+
+def fails(jet, name):
+    found = (jet.health(stream=f"{name}-g", interval=0.01)).findings
+    return [each.kind for each in found if each.figures.get("source") == name]
+
+
+def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
+    with opened() as jet:
+        group = elastic(jet, name, "m1")
+        publish(jet, name, 0, 3)
+
+        def has_all():
+            return (jet.get_stream(f"{name}-g")).cached_info.state.messages == 3
+
+        eventually(has_all)
+        config = (group.info()).config
+        jet.delete_stream(name)
+        with pytest.raises(js.StreamNotFound, match=f"stream {name}]"):
+            group.create(config)
+        with pytest.raises(js.NotPromised, match=r"keeps 3 messages .* its state is deleted"):
+            group.delete()
+        eventually(fails, jet, name)
+        assert fails(jet, name) == ["source_failing"]
+        (jet.get_stream(group.source)).purge()
+        group.delete()
+
+
 @pytest.mark.parametrize("marker", ["purge", "expiry"])
 def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, marker):
     with server_factory() as server:

@@ -15,6 +15,10 @@ from tests._sync.streams import filled, settled
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
+def ignore(message):
+    """Do nothing with a message."""
+
+
 class Meter:
     """Count how many handlers run at once, in total and by subject."""
 
@@ -286,7 +290,7 @@ def test_bad_arguments_are_named(opened, name):
             {"max_bytes": 100, "threshold_bytes": 101},
         ):
             with pytest.raises(js.BadArgument):
-                consumer.consume(print, **options)
+                consumer.consume(ignore, **options)
         for options in (
             {"expires": 0.5},
             {"heartbeat": 20, "expires": 30},

@@ -20,6 +20,7 @@ from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
 from tests.inside import api_of, session_of
 from twinstream.core.object_store.info import digest_bytes
+from twinstream.disk.safe_files import temporary_stem
 from twinstream.models import (
     ObjectStoreConfig,
     Placement,
@@ -546,6 +547,24 @@ def test_a_part_that_is_replaced_while_it_is_read_is_an_error(opened, name, tmp_
             with pytest.raises(js.ObjectChanged, match="was replaced"):
                 reader.read_all()
         assert store.get_bytes("a") == b"new"
+
+
+# The last one has characters of two bytes, and none of them must be cut in two.
+LONG_NAMES = ["n" * 161, "n" * 230, "n" * 255, "ä" * 127 + "n", "n" + "ä" * 127]
+
+
+@pytest.mark.parametrize("file_name", LONG_NAMES, ids=lambda given: str(len(given)))
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_file_may_have_the_longest_name(opened, name, tmp_path, file_name, resume):
+    data = os.urandom(5_000)
+    with opened() as jet:
+        store = stored(jet, name)
+        info = store.put("a", data)
+        left = tmp_path / f"{temporary_stem(tmp_path / file_name)}.{info.nuid}.part"
+        left.write_bytes(b"")
+        store.get_file("a", tmp_path / file_name, resume=resume)
+        assert (tmp_path / file_name).read_bytes() == data
+        assert [path.name for path in tmp_path.iterdir()] == [file_name]
 
 
 def test_a_file_is_whole_or_not_there(opened, name, tmp_path):

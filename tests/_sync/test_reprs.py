@@ -58,6 +58,30 @@ def test_objects_show_what_they_are_and_how_far(opened, name):
             assert repr(read) == f"<StreamRead {name}: ended>"
 
 
+def fails(message):
+    raise js.WrongHandler("it fails")
+
+
+def test_what_an_error_ended_shows_the_error(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        consumer = stream.create_consumer(EXPLICIT)
+        worker = jet.worker(name, "c", fails)
+        consuming = consumer.consume(fails)
+        for each in (worker, consuming):
+            each.start()
+
+            def has_ended(each=each):
+                return repr(each).endswith(", ended by WrongHandler('it fails')>")
+
+            eventually(has_ended)
+            with pytest.raises(js.WrongHandler):
+                each.stop()
+            assert has_ended()
+            if each is worker:
+                jet.publish(f"{name}.x")
+
+
 def test_connections_show_their_subscriptions(server, name):
     with js.connect(server.url) as connection:
         with connection.subscribe(name) as subscription:

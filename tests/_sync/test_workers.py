@@ -32,6 +32,10 @@ def count_is(log, count):
     return len(log) >= count
 
 
+def ignore(message):
+    """Do nothing with a message."""
+
+
 def test_every_message_is_handled_once(opened, name):
     with opened() as jet:
         filled(jet, name, 60)
@@ -552,12 +556,12 @@ def test_settings_that_cannot_be(opened, name):
             ({"concurrency": 3, "max_messages": 2}, "max_messages"),
         ):
             with pytest.raises(js.BadArgument, match=said):
-                jet.worker(name, "c", print, **settings)
+                jet.worker(name, "c", ignore, **settings)
         with pytest.raises(js.ConsumerNotFound):
-            jet.worker(name, "c", print).start()
+            jet.worker(name, "c", ignore).start()
         stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
         with pytest.raises(js.BadArgument, match="explicit"):
-            jet.worker(name, "n", print).start()
+            jet.worker(name, "n", ignore).start()
 
 
 def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):

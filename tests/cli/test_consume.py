@@ -75,7 +75,7 @@ def test_bytes_that_are_no_text_are_base64(run: Run, stream: str, tmp_path: Path
     (line,) = json_lines(run("consume", stream, "-n", "1", "--json"))
     assert line["data_base64"] == "/wA="
     assert "data" not in line
-    assert "(2 bytes, not text)" in run("consume", stream, "-n", "1").stdout
+    assert "(2 bytes, not text: see --json)" in run("consume", stream, "-n", "1").stdout
 
 
 def test_control_characters_do_not_reach_the_terminal(run: Run, stream: str) -> None:

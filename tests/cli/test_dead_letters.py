@@ -61,6 +61,9 @@ def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, str
     assert shown.rstrip().endswith("one")
     as_json = run("dlq", "show", stream, str(one["letter"]), "--json")
     assert json_lines(as_json) == [one]
+    raw = run("dlq", "show", stream, str(two["letter"]), "--raw")
+    assert (raw.exit_code, raw.stdout_bytes) == (0, b"\xff\x00")
+    assert run("dlq", "show", stream, "1", "--raw", "--json").exit_code == 2
 
     asked = run("dlq", "replay", stream, str(one["letter"]), input="n\n")
     assert (asked.exit_code, asked.stdout) == (1, "")
@@ -89,6 +92,9 @@ def test_a_letter_without_its_message_is_not_replayed(
     collected(run, stream, 1)
     (letter,) = json_lines(run("dlq", "ls", stream, "--json"))
     assert "gone" in letter
+    raw = run("dlq", "show", stream, str(letter["letter"]), "--raw")
+    assert (raw.exit_code, raw.stdout_bytes) == (1, b"")
+    assert "has no payload" in raw.stderr
     refused = run("dlq", "replay", stream, str(letter["letter"]), "--yes")
     assert refused.exit_code == 1
     assert "cannot be replayed" in refused.stderr

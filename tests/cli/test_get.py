@@ -85,9 +85,28 @@ def test_message_is_printed_with_subject_time_headers_and_payload(run: Run, fill
     assert "1 message" in result.stderr
 
 
+@pytest.mark.parametrize("payload", [b"\0\xff{n}\xfe", b"text\r\n", b""], ids=repr)
+def test_raw_writes_the_bytes_of_one_message(run: Run, stream: str, payload: bytes) -> None:
+    assert run("pub", f"{stream}.a", "-", input=payload).exit_code == 0
+    for which in (("--seq", "1"), ("--last", f"{stream}.a")):
+        assert run("get", stream, *which, "--raw").stdout_bytes == payload
+
+
+def test_a_payload_that_is_no_text_has_its_size_and_the_way_to_its_bytes(
+    run: Run, stream: str
+) -> None:
+    assert run("pub", f"{stream}.a", input=b"\xff").exit_code == 0
+    assert "(1 bytes, not text: see --json)" in run("get", stream).stdout
+    (line,) = json_lines(run("get", stream, "--json"))
+    assert line["data_base64"] == "/w=="
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("--raw",), "--raw is for one message"),
+        (("--each", "--raw"), "--raw is for one message"),
+        (("--seq", "1", "--raw", "--json"), "--raw or --json"),
         (("--seq", "1", "--each"), "one of"),
         (("--seq", "1", "--subject", "a"), "--subject"),
         (("--from", "0"), "neither"),

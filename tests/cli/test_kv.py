@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
+import pty
+import subprocess
+import sys
+import tty
 
 import pytest
 
@@ -28,10 +33,11 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
         {"bucket": bucket, "key": "a.b", "revision": 1}
     ]
     assert run("kv", "put", bucket, "bytes", input=b"\0\xff").exit_code == 0
-    assert run("kv", "get", bucket, "a.b").stdout == "tea\n"
+    assert run("kv", "get", bucket, "a.b").stdout == "tea"
     assert run("kv", "get", bucket, "a.b", "--raw").stdout == "tea"
     assert run("kv", "get", bucket, "bytes", "--raw").stdout_bytes == b"\0\xff"
-    assert "2 bytes, not text" in run("kv", "get", bucket, "bytes").stdout
+    assert run("kv", "get", bucket, "bytes").stdout_bytes == b"\0\xff"
+    assert "2 bytes, not text: see --json" in run("kv", "history", bucket, "bytes").stdout
     (line,) = json_lines(run("kv", "get", bucket, "a.b", "--json"))
     assert (line["value"], line["revision"], line["operation"]) == ("tea", 1, "put")
     (line,) = json_lines(run("kv", "get", bucket, "bytes", "--json"))
@@ -40,7 +46,7 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
     late = run("kv", "update", bucket, "a.b", "late", "1")
     assert late.exit_code == 1
     assert "it is at 3" in late.stderr
-    assert run("kv", "get", bucket, "a.b", "--revision", "1").stdout == "tea\n"
+    assert run("kv", "get", bucket, "a.b", "--revision", "1").stdout == "tea"
     assert run("kv", "create", bucket, "a.b", "x").exit_code == 1
     assert run("kv", "create", bucket, "new", "x").exit_code == 0
     assert run("kv", "put", bucket, "a..b", "x").exit_code == 1
@@ -49,7 +55,7 @@ def test_values_go_in_and_out(run: Run, bucket: str) -> None:
 def test_long_values_and_keys_are_printed_unchanged(run: Run, bucket: str) -> None:
     value, key = "a\tb  " + "word " * 60 + "end", "k" * 200
     assert run("kv", "put", bucket, key, value).stdout == f"{key} is at revision 1\n"
-    assert run("kv", "get", bucket, key).stdout == f"{value}\n"
+    assert run("kv", "get", bucket, key).stdout == value
     assert run("kv", "ls", bucket).stdout == f"{key}\n"
     (line,) = run("kv", "watch", bucket, "--count", "1").stdout.splitlines()
     assert line.endswith(f" 1 put {key}: {value}")
@@ -83,7 +89,63 @@ def test_history_and_back(run: Run, bucket: str) -> None:
     assert "one" in shown
     assert "delete" in shown
     assert run("kv", "revert", bucket, "a", "1", "--yes").exit_code == 0
-    assert run("kv", "get", bucket, "a").stdout == "one\n"
+    assert run("kv", "get", bucket, "a").stdout == "one"
+
+
+def on_terminal(server: NatsServer, *arguments: str) -> bytes:
+    """Return what a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)  # so that the terminal does not change the bytes
+    command = [sys.executable, "-m", "twinstream", *arguments]
+    environment = os.environ | {"TWINSTREAM_URL": server.url}
+    subprocess.run(command, stdout=theirs, env=environment, check=True)
+    os.write(theirs, b"\0")  # so that there is something to read
+    shown = os.read(ours, 10_000)
+    for number in (ours, theirs):
+        os.close(number)
+    return shown.removesuffix(b"\0")
+
+
+@pytest.mark.parametrize("value", [b"\x1b[2J", b"\xff\x1b[2J", b"a\r\n", b""], ids=repr)
+def test_a_value_is_written_whole_except_to_a_terminal(
+    run: Run, bucket: str, value: bytes, server: NatsServer
+) -> None:
+    assert run("kv", "put", bucket, "a", input=value).exit_code == 0
+    assert run("kv", "get", bucket, "a").stdout_bytes == value
+    shown = on_terminal(server, "kv", "get", bucket, "a")
+    assert b"\x1b" not in shown
+    assert shown.endswith(b"\n")
+    assert on_terminal(server, "kv", "get", bucket, "a", "--raw") == value
+
+
+@pytest.mark.parametrize("arguments", [(), ("a", "--bucket")], ids=str)
+def test_a_bucket_is_deleted_only_if_the_command_names_it(
+    run: Run, bucket: str, jet: js_sync.JetStream, arguments: tuple[str, ...]
+) -> None:
+    """A script may leave out the key because its variable is empty."""
+    refused = run("kv", "del", bucket, "--yes", *arguments)
+    assert refused.exit_code == 2
+    assert "give a KEY, or --bucket to delete BUCKET itself" in refused.stderr
+    assert jet.get_key_value(bucket)
+    assert run("kv", "del", bucket, "--yes", "").exit_code == 1
+    assert jet.get_key_value(bucket)
+
+
+def test_errors_name_commands_and_options_of_buckets(run: Run, bucket: str) -> None:
+    for command in (("ls",), ("get", "a"), ("watch",), ("edit", "--history", "2")):
+        missing = run("kv", command[0], "NOPE", *command[1:])
+        assert missing.exit_code == 1
+        assert "`twinstream kv add` creates it" in missing.stderr
+        assert "`twinstream kv ls` shows the buckets" in missing.stderr
+    other = run("kv", "add", bucket, "--history", "5", "--ttl", "1h", "--compress")
+    assert f"bucket {bucket} exists with other settings: --ttl is 0s, not 1h;" in other.stderr
+    assert "--history is 3, not 5; " in other.stderr
+    assert "`twinstream kv edit` changes settings" in other.stderr
+    without = run("kv", "put", bucket, "a", "x", "--ttl", "5")
+    assert "`twinstream kv edit --marker-ttl`" in without.stderr
+    for text in (missing.stderr, other.stderr, without.stderr):
+        for python in ("_key_value", "max_age", "max_msgs", "stream ls", "limit_marker", "wanted"):
+            assert python not in text
 
 
 def test_lists(run: Run, bucket: str) -> None:
@@ -197,9 +259,9 @@ def test_settings(run: Run, jet: js_sync.JetStream) -> None:
     ):
         assert run("kv", "add", "X", *wrong).exit_code == 2
     assert run("kv", "add", "X.Y").exit_code == 1
-    assert run("kv", "del", mirror, input="n\n").exit_code == 1
-    assert run("kv", "del", mirror, "--json").exit_code == 2
-    (line,) = json_lines(run("kv", "del", mirror, "--yes", "--json"))
+    assert run("kv", "del", mirror, "--bucket", input="n\n").exit_code == 1
+    assert run("kv", "del", mirror, "--bucket", "--json").exit_code == 2
+    (line,) = json_lines(run("kv", "del", mirror, "--bucket", "--yes", "--json"))
     assert line == {"bucket": mirror, "deleted": True}
     with pytest.raises(js_sync.BucketNotFound):
         jet.get_key_value(mirror)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from twinstream.core.deadline import Deadline
 from twinstream.testing import NatsServer
 
 
@@ -123,6 +125,97 @@ def test_a_lock_that_is_lost_while_the_command_ends_ends_it_at_once(
             os.kill(command, 0)
         assert program.stderr is not None
         assert "the lock was lost" in program.stderr.read()
+
+
+STUBBORN = "sh -c \"trap '' TERM HUP INT; echo \\$\\$; while :; do sleep 0.1; done\" &"
+"""A child process that prints its number and ignores the signals that end programs."""
+
+
+def is_over(number: int) -> bool:
+    """Return whether a process has ended, even if no process has waited for it."""
+    try:
+        os.kill(number, 0)
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+
+
+def eventually_over(number: int) -> bool:
+    deadline = Deadline.after(30)
+    while not is_over(number) and not deadline.expired():
+        time.sleep(0.02)
+    return is_over(number)
+
+
+@contextmanager
+def with_a_child(
+    server: NatsServer, locks: js_sync.Coordination, script: str, ttl: int = 60
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Return `lock`, which runs a script, and the number of the child that it has started."""
+    where = ("a", "--stream", locks.stream, "--ttl", str(ttl), "--")
+    command = [sys.executable, "-m", "twinstream", "lock", *where, "sh", "-c", STUBBORN + script]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"},
+    ) as program:
+        assert program.stdout is not None
+        child = int(program.stdout.readline())
+        try:
+            yield program, child
+        finally:
+            program.kill()
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGALRM"])
+def test_a_child_that_ignores_signals_ends_before_the_lock_is_free(
+    server: NatsServer, locks: js_sync.Coordination, number: str
+) -> None:
+    with with_a_child(server, locks, "wait; wait") as (program, child):
+        program.send_signal(getattr(signal, number))
+        assert program.wait(60) == 128 + signal.SIGTERM
+        assert is_over(child)
+    assert locks.lock("a").holder() is None
+
+
+def test_a_child_ends_with_a_command_that_a_signal_ended(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    with with_a_child(server, locks, "wait") as (program, child):
+        os.kill(os.getpgid(child), signal.SIGTERM)
+        assert program.wait(60) == 128 + signal.SIGTERM
+        assert is_over(child)
+
+
+def test_a_child_that_ignores_signals_ends_with_the_lock(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream}"
+    script = f"until {release} >&2; do sleep 0.1; done; wait"
+    with with_a_child(server, locks, script, ttl=2) as (program, child):
+        assert program.wait(60) == 1
+        assert is_over(child)
+
+
+def test_the_command_ends_with_a_lock_that_is_killed(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    with with_a_child(server, locks, "wait") as (program, child):
+        program.kill()
+        assert eventually_over(child)
+
+
+def test_what_a_command_leaves_in_the_background_may_go_on(
+    server: NatsServer, locks: js_sync.Coordination
+) -> None:
+    with with_a_child(server, locks, "exit 3") as (program, child):
+        assert program.wait(60) == 3
+        assert not is_over(child)
 
 
 def test_what_is_held_is_listed_and_freed(run: Run, locks: js_sync.Coordination) -> None:

@@ -41,7 +41,11 @@ def test_store_is_created_changed_and_deleted(run: Run, jet: js_sync.JetStream) 
     assert name in run("object", "ls", "--names").stdout.splitlines()
     assert name in run("object", "info").stdout
     assert name in [line["bucket"] for line in json_lines(run("object", "ls", "--json"))]
-    assert run("object", "del", name, "--yes").stdout == f"deleted {name}\n"
+    refused = run("object", "del", name, "--yes")
+    assert refused.exit_code == 2
+    assert "give a NAME, or --bucket to delete BUCKET itself" in refused.stderr
+    assert run("object", "del", name, "a", "--bucket", "--yes").exit_code == 2
+    assert run("object", "del", name, "--bucket", "--yes").stdout == f"deleted {name}\n"
     missing = run("object", "info", name)
     assert missing.exit_code == 1
     assert f"no object store {name}" in missing.stderr
@@ -196,3 +200,14 @@ def test_a_damaged_object_is_replaced_after_a_question(
     assert "Replace bad (unreadable)" in question.stdout + question.stderr
     assert run("object", "put", bucket, str(source), "--yes").exit_code == 0
     assert jet.get_object_store(bucket).get_bytes("bad") == b"x"
+
+
+def test_errors_name_commands_and_options_of_stores(run: Run, bucket: str) -> None:
+    missing = run("object", "ls", "NOPE")
+    assert missing.exit_code == 1
+    assert "`twinstream object ls` shows the object stores" in missing.stderr
+    assert "`twinstream object add` creates one" in missing.stderr
+    other = run("object", "add", bucket, "--ttl", "1h", "--description", "of May")
+    assert f"object store {bucket} exists with other settings" in other.stderr
+    assert "--description is not set, not of May; --ttl is 0s, not 1h" in other.stderr
+    assert "`twinstream object edit` changes settings" in other.stderr

@@ -71,6 +71,53 @@ def test_a_file_is_sent_as_it_is(run: Run, server: NatsServer, stream: str, tmp_
     assert stored(server, stream)[0].data == b"\x00\xff\r\n"
 
 
+ODD = b"\0\377{n}\376 {{n}}"
+"""Bytes that are not text, with the placeholders of the command."""
+
+
+@pytest.mark.parametrize("form", [(), ("--lines",), ("--nul",)], ids=str)
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_the_bytes_of_files_and_of_standard_input_are_not_changed(
+    run: Run, server: NatsServer, stream: str, tmp_path: Path, form: tuple[str, ...], count: str
+) -> None:
+    data = ODD.replace(b"\0", b"") if form == ("--nul",) else ODD
+    file = tmp_path / "payload.bin"
+    file.write_bytes(data)
+    more = (*form, "-n", count, "--msg-id", "{n}")
+    assert run("pub", f"{stream}.a", "-f", str(file), *more).exit_code == 0
+    more = (*form, "-n", count)
+    assert run("pub", f"{stream}.a", *more, input=data).exit_code == 0
+    assert run("pub", f"{stream}.a", "-", *more, input=data).exit_code == 0
+    assert [each.data for each in stored(server, stream)] == [data] * (3 * int(count))
+
+
+def test_a_template_is_filled_in_where_the_user_asks_for_it(
+    run: Run, server: NatsServer, stream: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "payload.bin"
+    file.write_bytes(ODD)
+    more = ("--template", "-n", "2")
+    assert run("pub", f"{stream}.a", "-f", str(file), *more).exit_code == 0
+    assert run("pub", f"{stream}.a", "--template", "--lines", input="{n}\n{n}").exit_code == 0
+    found = [each.data for each in stored(server, stream)]
+    assert found == [b"\0\3771\376 {n}", b"\0\3772\376 {n}", b"1", b"2"]
+
+
+def test_arguments_can_contain_the_placeholder_itself(
+    run: Run, server: NatsServer, stream: str
+) -> None:
+    literal = ("{{n}} {n} {{{n}}}", "--msg-id", "{{n}}", "-H", "N: {{n}}")
+    assert run("pub", f"{stream}.{{{{n}}}}", *literal).exit_code == 0
+    (found,) = stored(server, stream)
+    assert (found.subject, found.data) == (f"{stream}.{{n}}", b"{n} 1 {{n}}")
+    assert (found.headers["Nats-Msg-Id"], found.headers["N"]) == ("{n}", "{n}")
+
+
+def test_only_the_end_of_a_line_is_removed(run: Run, server: NatsServer, stream: str) -> None:
+    assert run("pub", f"{stream}.a", "--lines", input=b"a\r\r\nb\r\nc\r").exit_code == 0
+    assert [each.data for each in stored(server, stream)] == [b"a\r", b"b", b"c\r"]
+
+
 def test_empty_input_by_lines_publishes_nothing_with_a_note(run: Run, stream: str) -> None:
     result = run("pub", f"{stream}.a", "--lines", input="")
     assert result.exit_code == 0

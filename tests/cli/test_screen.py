@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +72,49 @@ def test_things_are_counted_in_words() -> None:
     counts = [(1, "message"), (2000, "message"), (0, "dead letter"), (1, "batch"), (2, "batch")]
     told = [counted(number, noun) for number, noun in counts]
     assert told == ["1 message", "2,000 messages", "0 dead letters", "1 batch", "2 batches"]
+
+
+def _commands(tmp_path: Path, stream: str, bucket: str) -> list[list[str]]:
+    """Commands that show their progress."""
+    file, folder = str(tmp_path / "content"), str(tmp_path / "backup")
+    Path(file).write_bytes(b"x" * 1000)
+    return [
+        ["pub", f"{stream}.a", "x", "--count", "3"],
+        ["pub", f"{stream}.a", "--lines", "--file", file],
+        ["object", "put", bucket, file, "--yes"],
+        ["object", "get", bucket, "content", "-O", f"{file}.copy"],
+        ["backup", stream, folder],
+        ["stream", "rm", stream, "--yes"],
+        ["restore", folder],
+    ]
+
+
+@pytest.fixture
+def bucket(jet: js_sync.JetStream, stream: str) -> str:
+    jet.create_object_store(js_sync.ObjectStoreConfig(bucket=stream))
+    return stream
+
+
+@pytest.mark.parametrize("more", [{}, {"FORCE_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_there_is_no_progress_where_standard_error_is_no_terminal(
+    server: NatsServer, tmp_path: Path, stream: str, bucket: str, more: dict[str, str]
+) -> None:
+    environment = os.environ | {"TWINSTREAM_URL": server.url} | more
+    for arguments in _commands(tmp_path, stream, bucket):
+        command = [sys.executable, "-m", "twinstream", *arguments]
+        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        assert done.stdout
+        assert done.stderr == b"", arguments
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals exist on POSIX only")
+def test_there_is_progress_on_a_terminal(server: NatsServer, stream: str) -> None:
+    environment = os.environ | {"TWINSTREAM_URL": server.url, "TERM": "xterm"}
+    command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", "x", "-n", "3"]
+    ours, theirs = pty.openpty()
+    subprocess.run(command, stderr=theirs, stdout=subprocess.PIPE, env=environment, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 10_000)
+    os.close(ours)
+    assert b"publish" in shown
+    assert b"3/3" in shown

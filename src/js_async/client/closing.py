@@ -141,6 +141,8 @@ class WorksBeside(BlockHint):
     _begun = False
     _error: BaseException | None = None
     _what = ""
+    _ended_by = ""
+    """The end of the `repr` of the object: the error that ended the work, if there was one."""
     _forks = 0
     # The area of the log in which the error is reported.
     _area = "consumer"
@@ -169,6 +171,7 @@ class WorksBeside(BlockHint):
             self._what = what
             self._forks = Forks.count
             self._error = error
+            self._ended_by = f", ended by {error!r:.200}"
             if _is_news(error):
                 from twinstream.core.log.events import WorkEnded
 

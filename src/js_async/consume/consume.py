@@ -111,7 +111,7 @@ class Consuming(Owned, WorksBeside):
         """The number of messages whose handler has returned."""
 
     def __repr__(self) -> str:
-        return f"<Consuming {self._consumer}: {self.handled} handled>"
+        return f"<Consuming {self._consumer}: {self.handled} handled{self._ended_by}>"
 
     @property
     def messages(self) -> Messages:

@@ -87,7 +87,7 @@ class Leader(Owned, WorksBeside):
 
     def __repr__(self) -> str:
         state = "leads" if self.is_leader else "does not lead"
-        return f"<Leader {self._place.stream} {self._name}: {state}>"
+        return f"<Leader {self._place.stream} {self._name}: {state}{self._ended_by}>"
 
     async def leader(self) -> SlotRecord | None:
         """Return the record of the current leader, or None if there is no leader."""

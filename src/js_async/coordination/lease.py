@@ -135,6 +135,8 @@ class Lease(Owned, BlockHint):
 
     async def close(self) -> None:
         """Release the lease. Raises `LeaseLost` if the lease was lost before."""
+        if self._is_parents:
+            return
         lost = self.lost
         await self.release()
         if lost is not None:

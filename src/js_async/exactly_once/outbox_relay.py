@@ -96,7 +96,8 @@ class OutboxRelay(Owned, WorksBeside):
         """The number of events that this relay marked as refused: they can never be stored."""
 
     def __repr__(self) -> str:
-        return f"<OutboxRelay to {self._stream}: {self.stored} stored, {self.refused} refused>"
+        counts = f"{self.stored} stored, {self.refused} refused"
+        return f"<OutboxRelay to {self._stream}: {counts}{self._ended_by}>"
 
     # ---- lifecycle
 

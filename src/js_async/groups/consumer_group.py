@@ -32,6 +32,7 @@ from twinstream.core.groups.elastic_stream import (
     WHOLE_SUBJECT_SINCE,
     group_stream,
     is_of_group,
+    only_copies,
     uses_whole_subject,
 )
 from twinstream.core.groups.errors import BadGroupConfig
@@ -284,12 +285,29 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         found = await self._store.find(deadline)
         if found is not None:
             info = await self._store.check_same(config, deadline)
+            await self._api.stream_info(self._names.stream, deadline)
             if not await self._has_stream(deadline):
                 await self._make_stream(info.config, deadline)
             return info
         # The stream is created before the key, because workers start as soon as the key exists.
         replicas = await self._make_stream(config, deadline)
         return await self._store.create(config, replicas, deadline)
+
+    async def _check_pending(self, deadline: Deadline) -> None:
+        """Raise `NotPromised` if the group's stream has messages that the original one lacks."""
+        try:
+            info = await self._api.stream_info(self._names.source, deadline)
+        except StreamNotFound:
+            return
+        count = info.state.messages
+        if not count:
+            return
+        try:
+            origin = await self._api.stream_info(self._names.stream, deadline)
+        except StreamNotFound:
+            raise only_copies(self._names, count, None) from None
+        if origin.config.retention != "limits":
+            raise only_copies(self._names, count, origin.config.retention)
 
     async def _has_stream(self, deadline: Deadline) -> bool:
         try:
@@ -351,15 +369,22 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the group and its stream. The workers of the members then end.
 
-        Messages that the group has not processed remain in the original stream.
+        Messages that the group has not processed remain in the original stream, unless its limits
+        remove them. A stream with interest or work-queue retention removes a message when the
+        group's stream has copied it. If the group's stream has messages of such a stream, or of a
+        stream that was deleted, nothing is deleted. Do not publish during the call: a message that
+        is copied meanwhile is lost.
 
         Raises:
             GroupNotFound: The group does not exist.
             BadGroupConfig: The group is deleted, but not the stream, which is not the group's:
                 it does not copy the original stream.
+            NotPromised: The only copies of pending messages are in the group's stream. Let the
+                members process them, or purge that stream to lose them.
         """
         deadline = self._api.deadline(timeout)
         found = await self._store.find(deadline)
+        await self._check_pending(deadline)
         if found is not None:
             await self._store.delete(deadline)
         try:

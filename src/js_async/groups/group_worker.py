@@ -124,7 +124,8 @@ class GroupWorker(Runnable):
         self._stopping = False
 
     def __repr__(self) -> str:
-        return f"<GroupWorker {self._member} of {self._names}: {self.handled} handled>"
+        counts = f"{self.handled} handled{self._ended_by}"
+        return f"<GroupWorker {self._member} of {self._names}: {counts}>"
 
     @property
     def member(self) -> str:

@@ -362,6 +362,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     async def close(self) -> None:
         """End the watch and the background work. The values can still be read."""
+        if self._is_parents:
+            return
         self._follower.is_over = True
         await self._watch.close()
         task = self._task

@@ -448,7 +448,8 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     async def close(self) -> None:
         """End the watch and delete its consumer."""
-        await self._steps.close()
+        if not self._is_parents:
+            await self._steps.close()
 
     async def __aenter__(self) -> Self:
         return self

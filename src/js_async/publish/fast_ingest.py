@@ -77,6 +77,8 @@ class FastIngest(SentWhileRead):
 
         Only failures whose `error` was not read are raised. A second call does not wait again.
         """
+        if self._is_parents:
+            return
         if not self._closed:
             self._closed = True
             try:

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
-from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.check_callbacks import check_takes_one, is_of_kind, is_of_program
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
@@ -85,11 +85,11 @@ async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iter
         yield items
 
 
-async def call(handler: Handler[T], item: T) -> object:
+async def call(handler: Handler[T], item: T, *, may_yield: bool = False) -> object:
     """Call a user function and return its awaited result.
 
     Raises `WrongHandler` if the function returns no awaitable, and `RuntimeError` if the function
-    awaits something that was cancelled.
+    awaits something that was cancelled. `may_yield` has no effect in this twin.
     """
     result = handler(item)
     if not isinstance(result, Awaitable):
@@ -106,14 +106,25 @@ async def call(handler: Handler[T], item: T) -> object:
         raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
 
 
-def check_handler(handler: object, what: str = "handler") -> None:
+def check_handler(handler: object, what: str = "handler", *, may_yield: bool = False) -> None:
     """Raise `BadArgument` if `handler` cannot be called with one argument.
 
-    `call` checks later that the function returns an awaitable.
+    Raises `WrongHandler` if it is not a coroutine function. Functions that wrap a coroutine
+    function are accepted; `call` checks later that they return an awaitable. `may_yield` has no
+    effect in this twin, in which a generator function returns nothing to await.
     """
     if not callable(handler):
         raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
     check_takes_one(handler, what)
+    # Importing `inspect` takes milliseconds. Programs without a handler do not import it.
+    from inspect import iscoroutinefunction, unwrap
+
+    # Compilers such as Cython mark their coroutine functions, and so do mocks.
+    is_marked = hasattr(handler, "_is_coroutine")
+    if not (is_marked or is_of_kind(unwrap(handler), iscoroutinefunction)):
+        raise WrongHandler(
+            f"{what} {handler!r} is not a coroutine function: write `async def`, or use js_sync"
+        )
 
 
 async def aside(work: Callable[[], T]) -> T:
@@ -278,7 +289,7 @@ class Interrupts:
 
     The first signal sets the flags of all active contexts and restores the previous handlers. So a
     second signal has its usual effect. Handlers that the program has set with
-    `loop.add_signal_handler` are called as well.
+    `loop.add_signal_handler` or `signal.signal` are called as well.
 
     Raises `BadArgument` if it is not entered in the main thread.
     """
@@ -304,10 +315,13 @@ class Interrupts:
 
     @classmethod
     def _note(cls, number: int, frame: FrameType | None) -> None:
+        replaced = cls._before.get(number)
         for each in cls._entered:
             set_from_anywhere(each._flag, each._home)
         cls._entered.clear()
         cls._restore()
+        if is_of_program(replaced):
+            replaced(number, frame)
 
     @classmethod
     def _restore(cls) -> None:

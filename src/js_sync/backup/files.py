@@ -26,7 +26,13 @@ from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.response import read_json
 from twinstream.disk.exchange import exchange_at_once
-from twinstream.disk.safe_files import create_private, make_folders, open_regular, sync
+from twinstream.disk.safe_files import (
+    create_private,
+    make_folders,
+    open_regular,
+    sync,
+    temporary_stem,
+)
 from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, StreamConfig, StreamState, decode
 from twinstream.models._bounded_read import bounded
@@ -69,7 +75,8 @@ class BackupWriter:
         self._check_target()
         parent = self._target.parent
         make_folders(parent)
-        self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
+        prefix = f"{temporary_stem(self._target)}.part-"
+        self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         self._file = create_private(self._folder / DATA_FILE)
         _lock(self._file)
 
@@ -184,7 +191,7 @@ def _lock(file: IO[bytes]) -> bool:
 
 def _leftovers(target: Path) -> list[Path]:
     """Return the temporary folders of backups to this target."""
-    start = f".{target.name}"
+    start = temporary_stem(target)
     return [
         each
         for each in target.parent.iterdir()

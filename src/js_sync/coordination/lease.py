@@ -136,6 +136,8 @@ class Lease(Owned, BlockHint):
 
     def close(self) -> None:
         """Release the lease. Raises `LeaseLost` if the lease was lost before."""
+        if self._is_parents:
+            return
         lost = self.lost
         self.release()
         if lost is not None:

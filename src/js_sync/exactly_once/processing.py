@@ -73,7 +73,8 @@ class Processing(Owned, BlockHint):
     ) -> None:
         super().__init__()
         check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
-        check_handler(handler)
+        # A generator function yields its results.
+        check_handler(handler, may_yield=True)
         self._api: Final = api
         self._consumer: Final = consumer
         self._handler: Final = handler
@@ -105,7 +106,8 @@ class Processing(Owned, BlockHint):
         """The number of results that the stream already contained."""
 
     def __repr__(self) -> str:
-        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {self.done} done>"
+        counts = f"{self.done} done{self._consuming._ended_by}"
+        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {counts}>"
 
     # ---- lifecycle
 
@@ -193,7 +195,7 @@ class Processing(Owned, BlockHint):
             raise BadArgument("the processing was not started")
         seq = message.metadata.stream_seq
         try:
-            returned = call(self._handler, message)
+            returned = call(self._handler, message, may_yield=True)
             if message.is_acknowledged:
                 raise BadArgument(
                     "the handler acknowledged the message: that happens after its results are"

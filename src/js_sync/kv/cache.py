@@ -361,6 +361,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def close(self) -> None:
         """End the watch and the background work. The values can still be read."""
+        if self._is_parents:
+            return
         self._follower.is_over = True
         self._watch.close()
         task = self._task

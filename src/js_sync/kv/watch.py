@@ -447,7 +447,8 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     def close(self) -> None:
         """End the watch and delete its consumer."""
-        self._steps.close()
+        if not self._is_parents:
+            self._steps.close()
 
     def __enter__(self) -> Self:
         return self

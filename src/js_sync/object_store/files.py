@@ -23,7 +23,7 @@ from js_sync.object_store.reader import ObjectReader, chunk_index
 from js_sync.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
 from twinstream.core.object_store.errors import DigestMismatch
-from twinstream.disk.safe_files import create_private, open_regular, sync
+from twinstream.disk.safe_files import create_private, open_regular, sync, temporary_stem
 from twinstream.models import ObjectInfo
 
 __all__ = ["get_file"]
@@ -53,9 +53,10 @@ def get_file(
     """
     path = whole(lambda: _target(path))
     token = _part_token(info.nuid) if resume else f"{_ONCE}{place.api.transport.tokens.name()}"
-    part = path.with_name(f".{path.name}.{token}.part")
+    stem = temporary_stem(path)
+    part = path.with_name(f"{stem}.{token}.part")
     leftovers = whole(lambda: _leftovers(path))
-    once = f".{path.name}.{_ONCE}"
+    once = f"{stem}.{_ONCE}"
     whole(lambda: _remove([each for each in leftovers if each.name.startswith(once)]))
     content, seq, files = None, 1, ExitStack()
     try:
@@ -150,7 +151,7 @@ def _leftovers(path: Path) -> list[Path]:
 
     The folder may contain many files, so a call lists it once.
     """
-    start = f".{path.name}."
+    start = f"{temporary_stem(path)}."
     names = (name for name in os.listdir(path.parent) if name.startswith(start))
     return [path.with_name(name) for name in names if _LEFTOVER.fullmatch(name, len(start))]
 

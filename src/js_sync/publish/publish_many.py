@@ -82,6 +82,8 @@ class PublishMany(SentWhileRead):
 
         Only failures whose `error` was not read are raised. A second call does not wait again.
         """
+        if self._is_parents:
+            return
         if not self._closed:
             self._closed = True
             try:

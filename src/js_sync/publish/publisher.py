@@ -296,6 +296,8 @@ class Publisher(Leaving):
         If the call is interrupted, the messages in flight fail with `OutcomeUnknown`. A second call
         does not wait again.
         """
+        if self._is_parents:
+            return
         with self._lock:
             is_left = self._left
             self._closed = True

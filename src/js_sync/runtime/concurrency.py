@@ -21,7 +21,12 @@ from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.check_callbacks import (
+    NEEDS_LOOP,
+    check_takes_one,
+    is_of_kind,
+    is_of_program,
+)
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
@@ -63,6 +68,7 @@ Stream = Generator[T]
 """The return type of the SDK's generator functions."""
 
 _NO_LOOP: Final = "is a coroutine function, which is not awaited: write `def`, or use js_async"
+_NO_BODY: Final = "is a generator function, whose body does not run when it is called: do not yield"
 # Longest single wait in the kernel (seconds). Locks accept timeouts of some years at most.
 LONGEST: Final = 3600.0
 
@@ -72,30 +78,37 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
     return (items,)
 
 
-def call(handler: Handler[T], item: T) -> object:
+def call(handler: Handler[T], item: T, *, may_yield: bool = False) -> object:
     """Call a user function and return its result.
 
-    Raises `WrongHandler` if the function returns an object that needs an event loop.
+    Raises `WrongHandler` if the function returns an object that needs an event loop, or a
+    generator, whose body has not run. With `may_yield`, a generator is a result.
     """
     result = handler(item)
-    if isinstance(result, Coroutine):
-        result.close()
+    if isinstance(result, NEEDS_LOOP):
+        if isinstance(result, Coroutine):
+            result.close()
         raise WrongHandler(f"{handler!r} {_NO_LOOP}")
+    if isinstance(result, Generator) and not may_yield:
+        raise WrongHandler(f"{handler!r} {_NO_BODY}")
     return result
 
 
-def check_handler(handler: object, what: str = "handler") -> None:
+def check_handler(handler: object, what: str = "handler", *, may_yield: bool = False) -> None:
     """Raise `BadArgument` if `handler` cannot be called with one argument.
 
-    Raises `WrongHandler` if the function would need an event loop.
+    Raises `WrongHandler` if the function would need an event loop, or if it is a generator
+    function, whose body would not run. With `may_yield`, the caller iterates over what it yields.
     """
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
     # Importing `inspect` takes milliseconds. Programs without a handler do not import it.
-    from inspect import iscoroutinefunction
+    from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
-    if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
+    if is_of_kind(handler, iscoroutinefunction) or is_of_kind(handler, isasyncgenfunction):
         raise WrongHandler(f"{what} {handler!r} {_NO_LOOP}")
+    if not may_yield and is_of_kind(handler, isgeneratorfunction):
+        raise WrongHandler(f"{what} {handler!r} {_NO_BODY}")
     check_takes_one(handler, what)
 
 
@@ -218,8 +231,10 @@ class Interrupts:
     """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
     The first signal restores the previous handlers, so a second signal has its usual effect. A
-    signal ends a wait of the main thread also if it arrives just before the wait. Raises
-    `BadArgument` if the context is not entered in the main thread.
+    signal ends a wait of the main thread also if it arrives just before the wait. A handler that
+    the program has set with `signal.signal` is called as well.
+
+    Raises `BadArgument` if the context is not entered in the main thread.
     """
 
     def __init__(self, flag: Signal) -> None:
@@ -238,8 +253,11 @@ class Interrupts:
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        replaced = self._before.get(number)
         self._flag.set()
         self._restore()
+        if is_of_program(replaced):
+            replaced(number, frame)
 
     def __exit__(self, *_: object) -> None:
         self._at_once.__exit__(None, None, None)

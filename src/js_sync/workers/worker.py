@@ -27,9 +27,11 @@ from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere, is_repeated
 from js_sync.workers.runnable import Runnable
 from js_sync.workers.settings import WorkSettings
+from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
+from twinstream.core.wire.subjects import check_name
 from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.errors import (
     AlreadyAcknowledged,
@@ -76,6 +78,12 @@ class Worker(Runnable):
         settings: WorkSettings,
     ) -> None:
         super().__init__()
+        check_name(stream, "stream")
+        if isinstance(consumer, str):
+            check_name(consumer, "consumer")
+        else:
+            kinds = ConsumerConfig | Consumer
+            check_kind(consumer, kinds, "consumer", "a name or a ConsumerConfig")
         check_handler(handler)
         self._api: Final = api
         self._stream: Final = stream
@@ -99,7 +107,7 @@ class Worker(Runnable):
 
     def __repr__(self) -> str:
         counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
-        return f"<Worker {self._stream}: {counts}>"
+        return f"<Worker {self._stream}: {counts}{self._ended_by}>"
 
     @property
     def handled(self) -> int:

@@ -27,6 +27,20 @@ def _yes(ctx: click.Context, _: click.Parameter, yes: bool) -> bool:
 yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, help="Do not ask.")
 
 
+whole_bucket_option: Final = click.option(
+    "--bucket", "whole", is_flag=True, help="Delete BUCKET itself, with all that it contains."
+)
+
+
+def check_what(name: str | None, *, whole: bool, argument: str) -> None:
+    """Raise a usage error unless either a name in a bucket or the whole bucket is given.
+
+    A script whose variable for the name is empty must not delete the bucket.
+    """
+    if (name is None) is not whole:
+        raise click.UsageError(f"give a {argument}, or --bucket to delete BUCKET itself")
+
+
 def sure(question: str, *, yes: bool) -> None:
     """Ask the question on standard error. Return at once if ``yes`` is true.
 

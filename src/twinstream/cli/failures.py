@@ -14,7 +14,6 @@ from typing import Final
 import click
 
 from twinstream.cli.escapes import harmless, json_line
-from twinstream.models import error_codes
 
 JSON_ASKED: Final = "twinstream.cli.json"
 """The key in `click.Context.meta` for whether the command line contains `--json`."""
@@ -168,9 +167,12 @@ def _is_of_spark(error: Exception) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    text = (str(error) or type(error).__name__) + _notes(error)
-    hint = _hint(error)
-    return f"{text}\n{hint}" if hint else text
+    # Import it on first use: a command that only validates files does not need it.
+    from twinstream.cli.hints import hint, sentence
+
+    text = sentence(error) + _notes(error)
+    advice = hint(error)
+    return f"{text}\n{advice}" if advice else text
 
 
 def _notes(error: BaseException) -> str:
@@ -183,28 +185,3 @@ def _print_notes(error: BaseException) -> None:
     notes = _notes(error).strip()
     if notes:
         click.echo(harmless(notes), err=True)
-
-
-def _hint(error: Exception) -> str:
-    from twinstream import errors
-    from twinstream.core.connect.handshake import NO_CREDENTIALS
-
-    match error:
-        case errors.AuthenticationFailed() if NO_CREDENTIALS not in str(error):
-            return "check the credentials in the options, in TWINSTREAM_... and in the URL"
-        case errors.AuthenticationFailed():
-            return "give credentials with --user and --password, --token, --creds or --nkey"
-        case errors.ConnectionFailed() if "TlsOptions" in str(error):
-            return "the options are --tls-ca, --tls-cert and --tls-key, or --tls-first"
-        case errors.ConnectionFailed():
-            return "is a server running at this address? --server or TWINSTREAM_URL sets another"
-        case errors.StreamNotFound():
-            return "`twinstream stream ls` shows the streams of this server"
-        case errors.ConsumerNotFound():
-            return "`twinstream consumer ls` shows the consumers of a stream"
-        case errors.JetStreamNotEnabled(err_code=error_codes.NOT_ENABLED_FOR_ACCOUNT):
-            return "enable JetStream for the account, or set a --domain or --prefix that has it"
-        case errors.JetStreamNotEnabled():
-            return "start the server with JetStream: nats-server --jetstream"
-        case _:
-            return ""

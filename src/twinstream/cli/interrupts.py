@@ -50,8 +50,12 @@ class _Asked(threading.Event):
 
 
 @contextmanager
-def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
+def asked_to_stop(
+    finishing: str = "", *, more: Iterable[signal.Signals] = ()
+) -> Generator[threading.Event]:
     """Yield an event that Ctrl-C or SIGTERM sets. A later Ctrl-C raises `KeyboardInterrupt`.
+
+    `more` are further signals that set the event.
 
     `finishing` describes the work that the command finishes before it exits. At the first signal
     it is printed, if standard error is a terminal.
@@ -65,7 +69,9 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
             # Bypass the console: the signal may have interrupted it in the middle of a line.
             os.write(2, f"\nstopping: {finishing}; Ctrl-C again aborts\n".encode())
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, *more)
+    }
     try:
         yield asked
     finally:

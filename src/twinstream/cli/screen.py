@@ -95,6 +95,18 @@ def print_text(text: str) -> None:
     click.echo(harmless(text))
 
 
+def to_terminal() -> bool:
+    """Whether standard output is a terminal, to which only harmless text may be written."""
+    return sys.stdout.isatty()
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes to standard output unchanged, without a newline after them."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Print lines to standard output unchanged: without wrapping, and without escapes."""
     _write_anything(sys.stdout)
@@ -120,8 +132,19 @@ def remark(console: Console, text: str) -> None:
     console.print(Padding(text, (0, 0, 0, 2)))
 
 
+def _can_update(console: Console) -> bool:
+    """Whether a console writes to a terminal that can replace printed lines.
+
+    `FORCE_COLOR` does not make a terminal of a file.
+    """
+    return console.is_interactive and console.file.isatty()
+
+
 def progress(console: Console, *, shown: bool = True) -> Progress:
-    """Return a progress display with count, total and time. It is visible only if ``shown``."""
+    """Return a progress display with count, total and time.
+
+    It is visible only if ``shown``, and only on a terminal.
+    """
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -136,12 +159,15 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
-        disable=not shown,
+        disable=not (shown and _can_update(console)),
     )
 
 
 def transfer(console: Console, *, shown: bool = True) -> Progress:
-    """Return a progress display with bytes, speed and remaining time. Visible only if ``shown``."""
+    """Return a progress display with bytes, speed and remaining time.
+
+    It is visible only if ``shown``, and only on a terminal.
+    """
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -158,5 +184,5 @@ def transfer(console: Console, *, shown: bool = True) -> Progress:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
         console=console,
-        disable=not shown,
+        disable=not (shown and _can_update(console)),
     )

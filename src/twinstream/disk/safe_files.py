@@ -7,6 +7,7 @@ Files to read must be regular files, because opening a FIFO or a device could bl
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -22,9 +23,13 @@ __all__ = [
     "open_regular",
     "remove_tree",
     "sync",
+    "temporary_stem",
 ]
 
 _PRIVATE: Final = 0o600
+# Names of files have at most 255 bytes. The end of a temporary name has up to 95.
+_LONGEST_STEM: Final = 160
+_KEPT: Final = 100
 
 
 def sync(paths: Iterable[Path]) -> None:
@@ -43,6 +48,18 @@ def remove_tree(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
+
+
+def temporary_stem(path: Path) -> str:
+    """Return the beginning of the names of temporary files for `path`: a dot, and its name.
+
+    A long name is shortened, because temporary names are longer than the name itself. A digest
+    keeps different names apart.
+    """
+    name = os.fsencode(path.name)
+    if len(name) <= _LONGEST_STEM:
+        return f".{path.name}"
+    return f".{name[:_KEPT].decode(errors='ignore')}~{hashlib.sha256(name).hexdigest()[:32]}"
 
 
 def make_folders(folder: Path) -> None:

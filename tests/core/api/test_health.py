@@ -171,3 +171,43 @@ def test_worst_finding_comes_first_and_thresholds_are_checked() -> None:
     for wrong in ({"full": 0}, {"redelivered": 1.5}):
         with pytest.raises(BadArgument, match="must be above 0"):
             Thresholds(**wrong)
+
+
+def test_a_source_or_mirror_that_cannot_copy_is_found() -> None:
+    error = {"code": 404, "err_code": 10059, "description": "stream not found"}
+    well, ill = {"name": "A", "lag": 0, "active": 1}, {"name": "B", "lag": 0, "active": -1}
+    (one,) = of_stream(stream(sources=[well, ill | {"error": error}]))
+    assert (one.kind, one.severity, one.figures["source"]) == ("source_failing", "error", "B")
+    assert one.text == "it copies nothing from B: stream not found"
+    (one,) = of_stream(stream(mirror=ill | {"error": {"code": 500}}))
+    assert one.figures == {"source": "B", "reason": "the server gives no reason"}
+    assert of_stream(stream(sources=[well, ill], mirror=well)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "filters", "missed"),
+    [
+        ({"subjects": ["orders.*"]}, {"filter_subject": "order.new"}, "order.new"),
+        ({"subjects": ["orders.*"]}, {"filter_subject": "orders.*.x"}, "orders.*.x"),
+        ({"subjects": ["a", "b.>"]}, {"filter_subjects": ["c", "b.x", "d.>"]}, "c, d.>"),
+        ({"subjects": ["orders.*"]}, {"filter_subject": "*.new"}, ""),
+        ({"subjects": ["orders.*"]}, {}, ""),
+        ({"subjects": [], "mirror": {"name": "O"}}, {"filter_subject": "x"}, ""),
+        ({"subjects": ["a"], "sources": [{"name": "O"}]}, {"filter_subject": "x"}, ""),
+        ({"subjects": ["a"], "subject_transform": {"src": "a", "dest": "x"}},
+         {"filter_subject": "x"}, ""),
+    ],
+)  # fmt: skip
+def test_a_filter_outside_of_the_subjects_is_found(
+    config: dict[str, Any], filters: dict[str, Any], missed: str
+) -> None:
+    now = sample(stream(config=config), consumer(config=filters))
+    found = judge(now, now, 2.0, THRESHOLDS).findings
+    assert [each.figures["filters"] for each in found if each.kind == "filter_outside"] == (
+        [missed] if missed else []
+    )
+
+
+def test_a_filter_of_a_consumer_without_its_stream_is_not_judged() -> None:
+    now = sample(None, consumer(config={"filter_subject": "x"}))
+    assert judge(now, now, 2.0, THRESHOLDS).findings == ()

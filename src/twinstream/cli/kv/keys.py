@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_option
 from twinstream.cli.durations import SEQUENCE, Life
 from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
-from twinstream.cli.screen import counted, print_json, print_text
+from twinstream.cli.screen import counted, print_json, print_text, to_terminal, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import Ttl
 
@@ -61,20 +60,23 @@ def _print_revision(bucket: str, key: str, revision: int, as_json: bool) -> None
 @click.argument("bucket")
 @click.argument("key")
 @click.option("--revision", type=SEQUENCE, help="Print this older revision.")
-@click.option("--raw", is_flag=True, help="Print only the bytes of the value.")
+@click.option("--raw", is_flag=True, help="The bytes of the value, also on a terminal.")
 @json_option
 @server_options
 def get(
     target: Target, bucket: str, key: str, revision: int | None, raw: bool, as_json: bool
 ) -> None:
-    """Print the value of KEY in BUCKET. The exit code is 3 if KEY has no value."""
+    """Print the value of KEY in BUCKET. The exit code is 3 if KEY has no value.
+
+    Into a file or a pipe, exactly the bytes of the value are written. On a terminal, control
+    characters are escaped and a newline follows, unless --raw is given.
+    """
     with _opened(target, bucket) as found, _key_missing():
         entry = found.get(key, revision=revision)
     if as_json:
         print_json(entry_as_json(entry))
-    elif raw:
-        sys.stdout.buffer.write(entry.value or b"")
-        sys.stdout.flush()
+    elif raw or not to_terminal():
+        write_bytes(entry.value or b"")
     else:
         print_text(printable(entry.value or b""))
 
@@ -128,14 +130,18 @@ def update(target: Target, bucket: str, key: str, value: str, revision: int, as_
 @click.command("del", short_help="Delete keys, or a bucket.")
 @click.argument("bucket")
 @click.argument("keys", metavar="[KEY]...", nargs=-1)
+@whole_bucket_option
 @yes_option
 @json_option
 @server_options
-def delete(target: Target, bucket: str, keys: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Delete each KEY of BUCKET and leave markers. Without KEY, delete the bucket.
+def delete(
+    target: Target, bucket: str, keys: tuple[str, ...], whole: bool, yes: bool, as_json: bool
+) -> None:
+    """Delete each KEY of BUCKET and leave markers. With --bucket, delete the bucket.
 
     Several keys, and keys with the wildcards * and >, are deleted if they have a value.
     """
+    check_what(keys[0] if keys else None, whole=whole, argument="KEY")
     if not keys:
         with target.connect() as nc:
             jet = target.jetstream(nc)

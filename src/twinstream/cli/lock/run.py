@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +19,16 @@ from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.screen import notes
 from twinstream.cli.target import Target, server_options
+from twinstream.core.deadline import Deadline
 
 if TYPE_CHECKING:
     from js_sync import Lease
 
 _LOOK: Final = 0.05
+_LEFTOVER: Final = 2.0
+"""The seconds that processes may take to end after the command, while the lock is held."""
+_REAPED: Final = 1.0
+"""The maximum seconds until killed processes are removed from the process group."""
 
 
 class _NotFound(Failure):
@@ -62,7 +68,9 @@ def run(
 
     The exit code is 1 when the lock could not be acquired in time or was lost, 127 when COMMAND
     does not exist, and 126 when it cannot be run. If the lock is lost, COMMAND and all processes
-    that it started get SIGTERM, and SIGKILL before another client can acquire the lock.
+    that it started get SIGTERM, and SIGKILL before another client can acquire the lock. The same
+    happens if a signal ends this command or COMMAND. Processes that leave the process group of
+    COMMAND, and those that remain when it exits by itself, are not ended.
     COMMAND finds the fencing token in the variable TWINSTREAM_LOCK_TOKEN.
 
     \b
@@ -92,16 +100,17 @@ def run(
 
 def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
     environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
-    with asked_to_stop() as asked, _in_front() as process_group:
+    with asked_to_stop(more=_deadly()) as asked, _in_front() as process_group:
         try:
             # Start the command in a new process group, so that signals reach its child processes.
             process = subprocess.Popen(command, env=environment, process_group=0)
         except OSError as error:
             failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
             raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
-        process_group(process.pid)
         try:
-            _watch(process, lease, asked, grace)
+            with _killed_with_us(process.pid):
+                process_group(process.pid)
+                _watch(process, lease, asked, grace)
         except BaseException:  # a second Ctrl-C: the command must not continue without the lock
             _end(process, 0)
             raise
@@ -109,19 +118,56 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait until the command exits. Send it SIGTERM if the lock is lost or `asked` is set.
+def _deadly() -> list[signal.Signals]:
+    """Return the signals, apart from SIGINT and SIGTERM, that would end this process."""
+    names = ("SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF")
+    found = [
+        getattr(signal, name)
+        for name in (*names, "SIGXCPU", "SIGIO", "SIGPWR", "SIGSTKFLT")
+        if hasattr(signal, name)
+    ]
+    return [number for number in found if signal.getsignal(number) is signal.SIG_DFL]
 
-    While the lock is held, the command may take any time to exit. After the lock is lost, the
-    command is killed unless it exits within `grace` seconds.
+
+@contextmanager
+def _killed_with_us(group: int) -> Generator[None]:
+    """Within the block, a shell kills the process group if this process is killed.
+
+    No handler runs for SIGKILL. The shell waits for the end of a pipe, which only this process has
+    open; at the end of the block it gets a line instead.
+    """
+    script = 'read -r line || kill -9 "-$1"'
+    command = ["/bin/sh", "-c", script, "twinstream-lock", str(group)]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+    ) as guard:
+        try:
+            yield
+        finally:
+            with suppress(BrokenPipeError):
+                guard.communicate(b"over\n")
+
+
+def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
+    """Wait until the command exits. End it if the lock is lost or `asked` is set.
+
+    It gets SIGTERM. While the lock is held, it may take any time to exit. After the lock is lost,
+    it is killed unless it exits within `grace` seconds. If it did not exit by itself, the rest of
+    its process group ends with it.
     """
     while process.poll() is None and lease.is_held and not asked.is_set():
         _pause(process)
     if process.poll() is None:
         notes().print("ending the command")
-        os.killpg(process.pid, signal.SIGTERM)
+    elif process.returncode >= 0 and not asked.is_set():
+        return
+    _signal(process.pid, signal.SIGTERM)
     while process.poll() is None and lease.is_held:
         _pause(process)
+    patience = Deadline.after(_LEFTOVER)
+    while _lives(process) and lease.is_held and not patience.expired():
+        time.sleep(_LOOK)
     _end(process, grace)
 
 
@@ -133,12 +179,38 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Wait until the command exits. After `grace` seconds, kill it and its child processes."""
+    """Wait until the process group has ended. After `grace` seconds, kill it.
+
+    A killed process that no other process waits for remains in the group, so that the wait for the
+    group is limited.
+    """
+    patience = Deadline.after(0 if process.returncode is not None else grace)
+    while _lives(process) and not patience.expired():
+        time.sleep(_LOOK)
+    _signal(process.pid, signal.SIGKILL)
+    process.wait()
+    patience = Deadline.after(_REAPED)
+    while _lives(process) and not patience.expired():
+        time.sleep(_LOOK)
+
+
+def _lives(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether the process or another one of its group has not ended."""
+    if process.poll() is None:
+        return True
+    with suppress(ChildProcessError):  # as the first process of a container, this one gets orphans
+        while os.waitpid(-process.pid, os.WNOHANG)[0]:
+            pass
+    return _signal(process.pid, 0)
+
+
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to a process group; return whether it had a process to receive it."""
     try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import click
 from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.message.message_view import print_stored, stored_as_json
 from twinstream.cli.message.start_position import moment
-from twinstream.cli.screen import counted, notes, print_json, results
+from twinstream.cli.screen import counted, notes, print_json, results, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | 
     help="Only messages of these subjects.",
 )
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many messages.")
+@click.option("--raw", is_flag=True, help="Only the bytes of the payload, of one message.")
 @json_option
 @server_options
 def get(
@@ -58,15 +59,18 @@ def get(
     end: int | datetime | None,
     subjects: tuple[str, ...],
     count: int | None,
+    raw: bool,
     as_json: bool,
 ) -> None:
     """Print stored messages of STREAM: all, a range, the last ones, or a single one.
 
     Nothing is consumed or changed, not even in a work queue. --from and --to accept a sequence, or
-    a time with a time zone. With --json there is one line for each message.
+    a time with a time zone. With --json there is one line for each message. With --raw, exactly the
+    payload of one message is written.
 
     \b
     twinstream get ORDERS --seq 17
+    twinstream get ORDERS --seq 17 --raw > payload
     twinstream get ORDERS --last orders.new
     twinstream get ORDERS --each --subject 'orders.*.state'
     twinstream get ORDERS --from 2026-01-31T08:00:00Z --to 2026-01-31T09:00:00Z
@@ -76,6 +80,13 @@ def get(
         raise click.UsageError("give one of --seq, --last, --each, or --from and --to")
     if subjects and (seq is not None or last is not None):
         raise click.UsageError("--subject is for many messages, not for --seq or --last")
+    if raw and seq is None and last is None:
+        raise click.UsageError(
+            "--raw is for one message, given by --seq or --last; for several, --json has the"
+            " payload of each in `data` or `data_base64`"
+        )
+    if raw and as_json:
+        raise click.UsageError("give --raw or --json, not both")
     with target.connect() as nc, ExitStack() as stack:
         source = target.jetstream(nc).bind_stream(stream)
         if seq is not None:
@@ -88,6 +99,9 @@ def get(
             # Reading a range uses resources on the server. The stack ends the read even if
             # `--count` ends the loop early.
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
+        if raw:
+            write_bytes(next(iter(found)).data)
+            return
         printed = _print(found, count, as_json)
     if not as_json:
         notes().print(counted(printed, "message"), style="dim")

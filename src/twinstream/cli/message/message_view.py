@@ -96,11 +96,14 @@ def _print_with(console: Console, head: list[_Part], message: Message | StreamMe
 
 
 def printable(data: bytes) -> str:
-    """Return bytes as text with escaped control characters; their size if they are not UTF-8."""
+    """Return bytes as text with escaped control characters; their size if they are not UTF-8.
+
+    Use it only in commands whose `--json` has the bytes.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return f"({len(data):,} bytes, not text)"
+        return f"({len(data):,} bytes, not text: see --json)"
     return harmless(text)
 
 

@@ -1,12 +1,14 @@
 """The messages that ``pub`` sends. Their data is an argument, or is read from files or stdin.
 
-The text ``{n}`` in the subject, data, header values and message id is replaced by the number of the
-message, from 1.
+The text ``{n}`` in arguments of the command (the subject, the data, header values and the message
+id) is replaced by the number of the message, from 1. The bytes of files and of standard input are
+sent unchanged, unless the user asks for the replacement there, too.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import threading
@@ -20,7 +22,16 @@ from attrs import frozen
 
 from twinstream.core.wire.subjects import BLANKS
 
-PLACEHOLDER: Final = "{n}"
+_PLACEHOLDER: Final = re.compile(rb"\{\{n\}\}|\{n\}")
+
+
+def numbered(text: bytes, number: int) -> bytes:
+    """Return a text with `number` in place of ``{n}``, and with ``{n}`` in place of ``{{n}}``."""
+    return _PLACEHOLDER.sub(lambda found: b"{n}" if found[0] == b"{{n}}" else b"%d" % number, text)
+
+
+def _filled(text: str, number: int) -> str:
+    return numbered(text.encode(errors="surrogateescape"), number).decode(errors="surrogateescape")
 
 
 @frozen(kw_only=True)
@@ -33,18 +44,18 @@ class Draft:
 
     def subject_of(self, number: int) -> str:
         """Return the subject of message ``number``."""
-        return self.subject.replace(PLACEHOLDER, str(number))
+        return _filled(self.subject, number)
 
     def headers_of(self, number: int) -> dict[str, list[str]]:
         """Return the headers of message ``number``; a name may have several values."""
         filled: dict[str, list[str]] = {}
         for name, value in self.headers:
-            filled.setdefault(name, []).append(value.replace(PLACEHOLDER, str(number)))
+            filled.setdefault(name, []).append(_filled(value, number))
         return filled
 
     def message_id_of(self, number: int) -> str | None:
         """Return the message id of message ``number`` for duplicate detection; None without one."""
-        return self.message_id and self.message_id.replace(PLACEHOLDER, str(number))
+        return None if self.message_id is None else _filled(self.message_id, number)
 
 
 def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -78,8 +89,12 @@ def payloads(
     separator: Separator,
     count: int,
     stop: threading.Event,
+    *,
+    template: bool,
 ) -> Iterator[bytes]:
-    """Yield the payload of each message, with ``{n}`` replaced.
+    """Yield the payload of each message.
+
+    ``{n}`` is replaced in ``data``, and with ``template`` also in files and in standard input.
 
     Without ``data`` and ``files`` (or with ``-``), standard input is read until it ends or ``stop``
     is set. With a separator and a ``count`` of 1, each payload of standard input is yielded as
@@ -87,16 +102,16 @@ def payloads(
     ``count`` times.
     """
     if data is not None and data != "-":
-        sources = [argument(data)]
+        sources, template = [argument(data)], True
     elif files:
         sources = [file.read_bytes() for file in files]
     elif separator is not None and count == 1:
-        yield from _numbered(_cut(standard_input(stop), separator))
+        yield from _numbered(_cut(standard_input(stop), separator), template)
         return
     else:
         sources = [b"".join(standard_input(stop))]
     parts = [part for source in sources for part in _parts(source, separator)]
-    yield from _numbered(part for _ in range(count) for part in parts)
+    yield from _numbered((part for _ in range(count) for part in parts), template)
 
 
 def argument(data: str) -> bytes:
@@ -132,8 +147,8 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
     """Yield each part between separators as soon as it has arrived, because data may be endless.
 
-    Carriage returns before a newline are removed. An empty part after the last separator is
-    not yielded.
+    A line may also end with a carriage return and a newline. An empty part after the last
+    separator is not yielded.
     """
     ending = b"\r" if separator == b"\n" else b""
     rest: list[bytes] = []
@@ -141,11 +156,11 @@ def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
         first, *more = piece.split(separator)
         rest.append(first)
         for part in more:
-            yield b"".join(rest).rstrip(ending)
+            yield b"".join(rest).removesuffix(ending)
             rest = [part]
     last = b"".join(rest)
     if last:
-        yield last.rstrip(ending)
+        yield last
 
 
 def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
@@ -164,7 +179,6 @@ def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) 
         yield part
 
 
-def _numbered(parts: Iterator[bytes]) -> Iterator[bytes]:
-    placeholder = PLACEHOLDER.encode()
+def _numbered(parts: Iterable[bytes], template: bool) -> Iterator[bytes]:
     for number, part in enumerate(parts, start=1):
-        yield part.replace(placeholder, b"%d" % number)
+        yield numbered(part, number) if template else part

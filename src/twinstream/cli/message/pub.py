@@ -39,6 +39,7 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
 )
 @click.option("--lines", is_flag=True, help="Each line of the data is one message.")
 @click.option("--nul", "-0", is_flag=True, help="Messages are separated by NUL (find -print0).")
+@click.option("--template", is_flag=True, help="Replace {n} also in files and standard input.")
 @click.option(
     "--count",
     "-n",
@@ -88,6 +89,7 @@ def pub(
     files: tuple[Path, ...],
     lines: bool,
     nul: bool,
+    template: bool,
     count: int,
     rate: float | None,
     headers: tuple[str, ...],
@@ -104,7 +106,9 @@ def pub(
     """Publish DATA (or files, or standard input) on SUBJECT into a stream.
 
     Waits until the server has stored each message, and prints the stream and the sequence. In
-    SUBJECT, DATA, header values and the message id, {n} is replaced by the number of the message.
+    SUBJECT, DATA, header values and the message id, {n} is replaced by the number of the message;
+    write {{n}} for a literal {n}. The bytes of files and of standard input are sent unchanged,
+    unless --template is given.
     With --json there is one line for each message. After Ctrl-C the command sends no more messages,
     and waits for the acknowledgements of messages in flight.
 
@@ -143,7 +147,8 @@ def pub(
         total = None if streaming else count * max(1, len(files))
         task = display.add_task("publish", total=total)
         jet = target.jetstream(nc)
-        parts = at_rate(payloads(data, files, separator, count, asked), rate, asked)
+        found = payloads(data, files, separator, count, asked, template=template)
+        parts = at_rate(found, rate, asked)
         requests = _requests(draft, parts, promises, asked)
         # The tally counts failures, and `_raise_unless_all_stored` reports them.
         publishing = jet.publish_many(requests, window=WINDOW, raise_failures=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_option
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c
 from twinstream.cli.object.view import (
@@ -216,11 +216,15 @@ def get(
 @click.command("del", short_help="Delete an object, or a whole store.")
 @click.argument("bucket")
 @click.argument("name", required=False)
+@whole_bucket_option
 @yes_option
 @json_option
 @server_options
-def delete(target: Target, bucket: str, name: str | None, yes: bool, as_json: bool) -> None:
-    """Delete the object NAME of BUCKET, or the object store BUCKET with all its objects."""
+def delete(
+    target: Target, bucket: str, name: str | None, whole: bool, yes: bool, as_json: bool
+) -> None:
+    """Delete the object NAME of BUCKET; with --bucket, the store BUCKET with all its objects."""
+    check_what(name, whole=whole, argument="NAME")
     with target.connect() as nc:
         jet = target.jetstream(nc)
         store = jet.get_object_store(bucket)

@@ -24,6 +24,7 @@ from twinstream.cli.screen import (
     print_text,
     progress,
     results,
+    write_bytes,
 )
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.base.hooks import HOOKS, reached
@@ -171,6 +172,7 @@ def list_letters(
 @click.command(short_help="Show one dead letter.")
 @letters_options
 @click.argument("letter", type=SEQUENCE)
+@click.option("--raw", is_flag=True, help="Only the bytes of the message's payload.")
 @json_option
 @server_options
 def show(
@@ -179,13 +181,21 @@ def show(
     consumer: str | None,
     letters: str | None,
     letter: int,
+    raw: bool,
     as_json: bool,
 ) -> None:
     """Show the details of LETTER (its number in `dlq ls`) and its original message."""
+    if raw and as_json:
+        raise click.UsageError("give --raw or --json, not both")
     with opened(target, stream, consumer, letters, None) as (_, dead):
         found = dead.get(letter)
     if as_json:
         print_json(letter_as_json(found))
+        return
+    if raw:
+        if found.gone:
+            raise Failure(f"letter {letter} has no payload: {found.gone}")
+        write_bytes(found.data)
         return
     console = results()
     table = plain_table("dead letter", str(found.seq))

@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from twinstream.errors import BadArgument
-from twinstream.models import AckPolicy, ClusterInfo, ConsumerInfo, StreamInfo
+from twinstream.models import (
+    AckPolicy,
+    ClusterInfo,
+    ConsumerConfig,
+    ConsumerInfo,
+    StreamConfig,
+    StreamInfo,
+)
 from twinstream.models.records import field, frozen
 
 __all__ = [
@@ -30,6 +37,7 @@ Severity = Literal["warning", "error"]
 FindingKind = Literal[
     "ack_floor_stuck",
     "ack_pending_full",
+    "filter_outside",
     "lag_growing",
     "near_limit",
     "no_answer",
@@ -40,6 +48,7 @@ FindingKind = Literal[
     "redelivering",
     "replica_behind",
     "replica_offline",
+    "source_failing",
 ]
 _ORDER: Final = {"error": 0, "warning": 1}
 Key = tuple[str, str]
@@ -129,11 +138,13 @@ def judge(
     found = list(_absent(now))
     for name, info in now.streams.items():
         found += _limits(name, info, thresholds)
+        found += _sources(name, info)
         found += _replicas(name, "", info.cluster, thresholds)
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
         found += _replicas(*key, consumer.cluster, thresholds)
         found += _state(key, consumer, thresholds)
+        found += _filters(key, now.streams.get(key[0]), consumer)
         if then is not None and then.created == consumer.created:
             found += _movement(key, then, consumer, seconds, (subjects or {}).get(key, ""))
     found.sort(key=lambda each: (_ORDER[each.severity], each.stream, each.consumer, each.kind))
@@ -189,6 +200,49 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
             " when it is full, new ones are refused",
             advice=f"raise {limit}, or remove what is not needed",
         )  # fmt: skip
+
+
+def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
+    for source in [info.mirror, *(info.sources or ())]:
+        if source is None or source.error is None:
+            continue
+        reason = source.error.description or "the server gives no reason"
+        yield Finding(
+            kind="source_failing", severity="error", stream=name,
+            figures={"source": source.name or "", "reason": reason},
+            text=f"it copies nothing from {source.name}: {reason}",
+            advice=f"create {source.name} again, or correct the source or mirror of {name}",
+        )  # fmt: skip
+
+
+def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterator[Finding]:
+    missed = [] if stream is None or info.config is None else _missed(stream.config, info.config)
+    if missed:
+        yield Finding(
+            kind="filter_outside", severity="warning", stream=key[0], consumer=key[1],
+            figures={"filters": ", ".join(missed)},
+            text=f"the stream captures nothing on {', '.join(missed)}, so no new message matches",
+            advice="compare the consumer's filters with the stream's subjects",
+        )  # fmt: skip
+
+
+def _missed(stream: StreamConfig, consumer: ConsumerConfig) -> list[str]:
+    """Return the filters of a consumer that match no subject of its stream.
+
+    If the stream copies or transforms messages, its subjects do not decide which it has.
+    """
+    if stream.mirror or stream.sources or stream.subject_transform or not stream.subjects:
+        return []
+    one = consumer.filter_subject
+    filters = consumer.filter_subjects or ([one] if one else [])
+    if not filters:
+        return []
+    # Few programs check the health, and the comparison is a large module.
+    from twinstream.models._overlaps import first_related
+    from twinstream.models._subjects import can_meet
+
+    met = first_related(filters, stream.subjects, can_meet)
+    return [each for index, each in enumerate(filters) if index not in met]
 
 
 def _replicas(

@@ -386,7 +386,7 @@ _TABLE: Final = (
         "stream group",
         "P.STREAM.MSG.GET.KV_elastic-consumer-groups"
         " K.elastic-consumer-groups.{stream}.{group} P.STREAM.INFO.{stream}-{group}"
-        " P.STREAM.DELETE.{stream}-{group}",
+        " P.STREAM.INFO.{stream} P.STREAM.DELETE.{stream}-{group}",
     ),
     *(
         Pattern(f"elastic_group.{name}", "stream group", _CHANGE.replace("{kind}", "elastic"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.groups.names import GroupNames
+from twinstream.errors import NotPromised
 from twinstream.models import (
     DiscardPolicy,
     ElasticGroupConfig,
@@ -20,6 +22,7 @@ __all__ = [
     "destination",
     "group_stream",
     "is_of_group",
+    "only_copies",
     "uses_whole_subject",
 ]
 
@@ -89,3 +92,21 @@ def group_stream(
         allow_direct=True,
         sources=[StreamSource(name=names.stream, subject_transforms=transforms)],
     )
+
+
+def only_copies(names: GroupNames, count: int, retention: str | None) -> NotPromised:
+    """Return the error for a deletion that would lose `count` messages.
+
+    `retention` is that of the original stream; None if the stream does not exist any more.
+    """
+    messages = "1 message" if count == 1 else f"{count} messages"
+    instead = (
+        f"before the deletion, let the members process them, or purge {names.source} to lose them"
+    )
+    if retention is None:
+        hole = Hole("its state", "deleted", f"the only copies are in {names.source}", instead)
+    else:
+        why = f"it removes messages that {names.source} has copied"
+        hole = Hole("retention", retention, why, instead)
+    what = f"that it keeps {messages} that consumer group {names.group} has not processed"
+    return NotPromised(names.stream, what, (hole,))
