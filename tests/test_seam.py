@@ -540,8 +540,9 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
     """In a forked child, the end of a `with` block closes nothing."""
     package = importlib.import_module(twin)
     left = "__exit__" if twin == "js_sync" else "__aexit__"
-    # The seam's own, which are not of a connection.
-    own = {"Gate", "Interrupts", "KeepingSocket", "OpenCall", "Opening"}
+    # The seam's own, which are not of a connection. `_Chunks` leaves the block of its publisher,
+    # and the thread of an `_Interrupter` does not run in a child.
+    own = {"Gate", "Interrupts", "KeepingSocket", "OpenCall", "Opening", "_Chunks", "_Interrupter"}
     found = set()
     for info in pkgutil.walk_packages(package.__path__, f"{twin}."):
         module = importlib.import_module(info.name)

@@ -93,7 +93,7 @@ async def test_create_needs_a_key_without_a_value(opened, name):
             await made.create("a", b"2")
         assert caught.value.entry.value == b"1"
         assert caught.value.actual == 1
-        await made.delete("a0")
+        await made.delete("a")
         assert await made.create("a", b"3") == 3
         await made.purge("a")
         assert await made.create("a", b"4") == 5

@@ -14,7 +14,7 @@ from tests._sync.flow import pause, together
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
 from tests.inside import session_of
-from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
+from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
@@ -349,3 +349,22 @@ def test_an_object_store_that_is_never_made_ends_at_the_deadline():
                 connection.jetstream().create_or_update_object_store(
                     ObjectStoreConfig(bucket="b"), timeout=0.3
                 )
+
+
+def test_a_bucket_that_another_client_deletes_during_its_creation_exists():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if "STREAM.CREATE" in request.line:
+                peer.answer(request, EXISTS)
+            elif "STREAM.INFO" in request.line:
+                peer.answer(request, GONE)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            config = KeyValueConfig(bucket="b")
+            with pytest.raises(js.BucketExists, match="b exists, and another client deletes it"):
+                jet.create_key_value(config, timeout=5)
+            with pytest.raises(js.BucketExists, match="another client deletes it"):
+                jet.create_or_update_key_value(config, timeout=0.3)

@@ -94,7 +94,7 @@ def test_create_needs_a_key_without_a_value(opened, name):
             made.create("a", b"2")
         assert caught.value.entry.value == b"1"
         assert caught.value.actual == 1
-        made.delete("a0")
+        made.delete("a")
         assert made.create("a", b"3") == 3
         made.purge("a")
         assert made.create("a", b"4") == 5

@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Final
+from typing import Final, cast
 
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.core.publish.request import (
@@ -270,10 +270,18 @@ def _event(row: _Row) -> OutboxEvent:
 
 def _pairs(headers: object) -> tuple[tuple[str, str], ...]:
     """Return the headers in a row. Raises `ValueError` for other text than `add` writes."""
-    found = json.loads(headers) if isinstance(headers, str) and headers else []
+    found: object = json.loads(headers) if isinstance(headers, str) and headers else []
     if not isinstance(found, list):
         raise BadArgument("headers are not a list")
-    return tuple((name, value) for name, value in found)
+    return tuple(_pair(each) for each in cast("list[object]", found))
+
+
+def _pair(found: object) -> tuple[str, str]:
+    match found:
+        case [str(name), str(value)]:
+            return (name, value)
+        case _:
+            raise BadArgument("a header is not a name with a value")
 
 
 def _check(request: PublishRequest) -> None:

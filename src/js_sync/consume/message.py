@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from js_sync.client.core_message import CoreMessage
 from js_sync.consume.delivery import Delivery, ahead
@@ -34,7 +35,7 @@ class Message(CoreMessage):
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
 
     # Set in a `GroupMessage` that the server may have copied again into the stream of its group.
-    _place: object = None
+    _place: Any = None
 
     def __init__(self, frame: Frame, delivery: Delivery) -> None:
         # This runs for each message, so everything else is computed on access.

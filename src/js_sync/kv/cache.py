@@ -164,6 +164,9 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     closed.
     """
 
+    # Set when the cache has its first entries.
+    _task: Task | None = None
+
     def __init__(
         self,
         bucket: KeyValue[V],
@@ -191,7 +194,6 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             clock,
             partial(_has_key, bucket._codecs),
         )
-        self._task: Task | None = None
 
     def _start(self) -> None:
         while (entry := self._watch.next()) is not None:
@@ -201,10 +203,9 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         self._task = spawn(self._follower.run, "twinstream-key-value-cache")
 
     def __del__(self) -> None:
-        follower = self._follower
-        if self._task is None or follower.is_over or self._is_parents:
+        if self._task is None or self._follower.is_over or self._is_parents:
             return
-        follower.is_dropped = True
+        self._follower.is_dropped = True
         if not self._bucket._place.api.transport.is_closed:
             warnings.warn(
                 f"{self._bucket.bucket}: a cache was not closed, so it ends within {_LOOK:g} s. Use"

@@ -77,7 +77,10 @@ def _check_equal(
     Settings that only its stream has do not count: another client may have chosen them, or an
     earlier change of the bucket.
     """
-    actual = (_info(api, config.bucket, deadline)).config
+    try:
+        actual = (_info(api, config.bucket, deadline)).config
+    except BucketNotFound:
+        raise _exists(config, "exists, and another client deletes it", error) from None
     found = setting_differences(
         key_value_config(completed_stream(wanted, api.transport.server_info.version)),
         key_value_config(actual),
@@ -87,14 +90,18 @@ def _check_equal(
     fixed = "storage" in {each.field for each in found}
     advice = "the storage of a bucket is fixed" if fixed else "update_key_value changes them"
     listed = "; ".join(map(str, found))
-    exists = BucketExists(
-        f"bucket {config.bucket} exists with other settings: {listed}; {advice}",
+    exists = _exists(config, f"exists with other settings: {listed}; {advice}", error)
+    exists.differences = found
+    raise exists from error
+
+
+def _exists(config: KeyValueConfig, state: str, error: StreamExists) -> BucketExists:
+    return BucketExists(
+        f"bucket {config.bucket} {state}",
         code=error.code,
         err_code=error.err_code,
         subject=error.subject,
     )
-    exists.differences = found
-    raise exists from error
 
 
 def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:

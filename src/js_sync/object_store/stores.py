@@ -40,7 +40,11 @@ def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
     try:
         info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     except StreamExists as error:
-        info = _info(api, config.bucket, deadline)
+        try:
+            info = _info(api, config.bucket, deadline)
+        except ObjectStoreNotFound:
+            # Another client deleted it after the first request.
+            raise error from None
         completed = completed_stream(wanted, api.transport.server_info.version)
         found = setting_differences(store_config(completed), store_config(info.config))
         if found:
@@ -50,16 +54,16 @@ def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
 
 def _exists(bucket: str, error: StreamExists, found: tuple[Difference, ...]) -> StreamExists:
     fixed = "storage" in {each.field for each in found}
-    changes = "the storage of a store is fixed" if fixed else "update_object_store changes them"
-    advice = f"get_object_store opens it as it is, {changes}"
+    changes = "the storage of a store is fixed" if fixed else "update_object_store changes it"
     listed = "; ".join(map(str, found))
     exists = StreamExists(
-        f"object store {bucket} exists with other settings: {listed}; {advice}",
+        f"object store {bucket} exists with other settings: {listed}",
         code=error.code,
         err_code=error.err_code,
         subject=error.subject,
     )
     exists.differences = found
+    exists._next = f"get_object_store opens it as it is, {changes}"
     return exists
 
 
@@ -94,8 +98,8 @@ def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
 def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Replace the settings of a store, or create it if it does not exist, and return it.
 
-    Another client may create the store between the two requests. Then the function tries both
-    again, until the deadline.
+    Another client may create or delete the store between the two requests. Then the function tries
+    both again, until the deadline.
     """
     while True:
         try:

@@ -89,9 +89,14 @@ def call(handler: Handler[T], item: T, *, may_yield: bool = False) -> object:
         if isinstance(result, Coroutine):
             result.close()
         raise WrongHandler(f"{handler!r} {_NO_LOOP}")
-    if isinstance(result, Generator) and not may_yield:
-        raise WrongHandler(f"{handler!r} {_NO_BODY}")
+    if not may_yield:
+        _check_has_run(handler, result)
     return result
+
+
+def _check_has_run(handler: object, result: object) -> None:
+    if isinstance(result, Generator):
+        raise WrongHandler(f"{handler!r} {_NO_BODY}")
 
 
 def check_handler(handler: object, what: str = "handler", *, may_yield: bool = False) -> None:

@@ -152,9 +152,10 @@ class AsyncTwin:
     def every(self, work: Callable[[], Any]) -> list[Any]:
         async def run() -> list[Any]:
             found = work()
-            if inspect.isawaitable(found):
-                found = await found
-            return [each async for each in found] if hasattr(found, "__aiter__") else list(found)
+            # What `async for` reads may be awaitable too, in order to refuse it.
+            if not hasattr(found, "__aiter__"):
+                return list(await found if inspect.isawaitable(found) else found)
+            return [each async for each in found]
 
         return self._loop.run_until_complete(run())
 

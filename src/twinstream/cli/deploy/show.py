@@ -78,7 +78,8 @@ def _changed(step: Step, change: Change) -> str:
 
 def _value(step: Step, path: str, value: object) -> str:
     # The changes of a bucket may concern settings that only its stream has.
-    durations = _DURATIONS[step.kind] | (_DURATIONS["stream"] if step.kind != "consumer" else set())
+    of_stream = _DURATIONS["stream"] if step.kind != "consumer" else set[str]()
+    durations = _DURATIONS[step.kind] | of_stream
     if path in durations and isinstance(value, int):
         return in_time(Duration.from_ns(value))
     return as_text(value) or "not set"

@@ -69,7 +69,8 @@ class Origins:
         # The parts of the last header: up to the sequence, after it, and after the subject.
         self._begin: Final = _NAME + stream.encode() + b" "
         self._size: Final = len(self._begin)
-        self._kind = self._end = b"\n"
+        self._kind: bytes = b"\n"
+        self._end: bytes = b"\n"
         self._source = b""
 
     def read(self, block: bytes, size: int) -> tuple[bytes, int] | None:
@@ -201,7 +202,8 @@ def _floor(pair: object) -> Floor:
     match pair:
         case [int(origin), int(seq)] if 0 < origin <= _LARGEST and 0 < seq <= _LARGEST:
             return (origin, seq)
-    raise BadFloors("a floor is not a pair of sequences")
+        case _:
+            raise BadFloors("a floor is not a pair of sequences")
 
 
 def checked(floor: Floor, last: int) -> Floor:
