@@ -231,7 +231,8 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         )
         assert read
         for key, content in last.items():
-            assert await other.get_bytes(key) == content
+            # The cluster may still be busy with what happened to it.
+            assert await other.get_bytes(key, timeout=60) == content
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert await other.get_bytes(key) in known[key]
+                assert await other.get_bytes(key, timeout=60) in known[key]

@@ -228,7 +228,8 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         )
         assert read
         for key, content in last.items():
-            assert other.get_bytes(key) == content
+            # The cluster may still be busy with what happened to it.
+            assert other.get_bytes(key, timeout=60) == content
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert other.get_bytes(key) in known[key]
+                assert other.get_bytes(key, timeout=60) in known[key]
