@@ -82,10 +82,11 @@ FLOORS: dict[str, list[set[str]]] = {
     ],
     "twinstream.spark": [
         {"errors"},
-        {"client", "decode", "session"},
+        {"client", "decode", "running"},
         {"source", "sink"},
         {"bucket"},
         {"data_source", "landing"},
+        {"session"},
         {"pipeline"},
         {"__init__"},
     ],

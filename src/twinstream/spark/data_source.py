@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
+from attrs import evolve
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -17,7 +20,7 @@ from twinstream.errors import TwinstreamError
 from twinstream.spark.bucket.location import located
 from twinstream.spark.bucket.reader import BucketReader
 from twinstream.spark.errors import OptionError
-from twinstream.spark.session.session import make_active
+from twinstream.spark.running import make_active, slots_of
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
 from twinstream.spark.source.layout import Layout
@@ -48,6 +51,11 @@ class JetStreamDataSource(DataSource):
     needs no durable consumer, acknowledges no messages and can be repeated.
     """
 
+    slots: ClassVar[int | None] = None
+    """The number of tasks that the session runs at once, or ``None`` if it is not known. The
+    process that plans a read has no access to the session, so `register` sends the number with the
+    class."""
+
     @classmethod
     def name(cls) -> str:
         """Return the name of the source for ``format`` and ``USING``."""
@@ -64,7 +72,7 @@ class JetStreamDataSource(DataSource):
         """Return the reader of a batch query; ``schema`` has the requested columns."""
         # The reader does not support pushed predicates. Spark 4.3 applies them also to the next
         # query over the same DataFrame, and to the other branch of a union. Both would miss rows.
-        options = SourceOptions.parse(self.options)
+        options = self._source_options()
         refuse_limits(self.options)
         if options.bucket is not None:
             return BucketReader(located(options), schema)
@@ -77,7 +85,7 @@ class JetStreamDataSource(DataSource):
         when Spark first uses it.
         """
         try:
-            options = SourceOptions.parse(self.options)
+            options = self._source_options()
             refuse_ends(self.options)
             refuse_history(self.options)
             refuse_lone_delay(self.options)
@@ -108,6 +116,9 @@ class JetStreamDataSource(DataSource):
         refuse_write_id(self.options)
         return JetStreamStreamWriter(SinkOptions.parse(self.options), schema)
 
+    def _source_options(self) -> SourceOptions:
+        return evolve(SourceOptions.parse(self.options), slots=self.slots)
+
 
 def register(spark: SparkSession) -> None:
     """Register the source in a session that did not discover it.
@@ -117,6 +128,10 @@ def register(spark: SparkSession) -> None:
     raises ``DATA_SOURCE_NOT_FOUND`` for every later use of the source. Call this function in such a
     session. It is harmless to register the source twice.
 
+    A registered source also knows how many tasks the session runs at once, and divides its reads by
+    this number. A discovered source only knows the cores of the driver's machine. On a cluster, the
+    executors that run at the time of this call count, but never less than the driver's cores.
+
     Spark also raises ``DATA_SOURCE_NOT_FOUND`` when a thread without an active session writes or
     starts a query. A thread that the application started has no active session, so call this
     function in that thread first.
@@ -124,5 +139,22 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session. It also becomes the active session of the calling thread.
     """
-    spark.dataSource.register(JetStreamDataSource)
+    slots = slots_of(spark)
+    if slots is not None and not str(spark.sparkContext.master).startswith("local"):
+        # More executors may start later.
+        slots = max(slots, os.cpu_count() or 1)
+    spark.dataSource.register(_with_slots(slots))
     make_active(spark)
+
+
+@cache
+def _with_slots(count: int | None) -> type[JetStreamDataSource]:
+    """Return the class of the source for sessions with this number of slots."""
+    if count is None:
+        return JetStreamDataSource
+
+    # Spark pickles this class by value, as no module has it, but its base by name.
+    class Registered(JetStreamDataSource):
+        slots = count
+
+    return Registered

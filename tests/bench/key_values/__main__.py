@@ -6,6 +6,10 @@ Each measurement is a process of its own, with all clients in turns on one serve
 round in reverse. Figures are medians over the rounds, and ratios are medians of the ratios within a
 round. CPU is that of the client's process; it is steadier than the clock on a busy machine. natsio
 takes part where the interpreter that runs the clients has it (`--python`, 3.13 or newer).
+
+For live changes, a process of its own writes new values to all keys of a bucket with js_sync, the
+same for each client. The clock runs from the request to write until the last change arrived, so the
+rate is limited by the writer, too.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from twinstream.testing import NatsServer
 
 FULL: Final = "FULL"
 WRITTEN: Final = "WRITTEN"
+CHANGED: Final = "CHANGED"
 CLIENTS: Final = {
     "js_sync": None,
     "js_async": None,
@@ -40,6 +45,8 @@ CLIENTS: Final = {
 """The clients, and the module that each peer needs."""
 RAW: Final = ("put", "put_many", "get", "get_many")
 """The workloads of the plain socket."""
+LIVE: Final = ("js_sync", "js_async", "nats_py")
+"""The clients that watch live changes."""
 PEER: Final = "nats_py"
 
 Runs = list[dict[str, float]]
@@ -61,20 +68,22 @@ class Bench:
         done = subprocess.run(command, env=self._environment, capture_output=True, check=False)
         return done.returncode == 0
 
-    def fill(self, count: int, storage: Any) -> None:
-        """Make the buckets, and fill the one that is read."""
+    def fill(self, count: int, changes: int, storage: Any) -> None:
+        """Make the buckets, and fill those that are read and changed."""
         with js_sync.connect(self._url) as nc:
             jet = nc.jetstream(timeout=60)
-            for name in (FULL, WRITTEN):
+            for name, size in ((FULL, count), (WRITTEN, 0), (CHANGED, changes)):
                 jet.create_key_value(KeyValueConfig(bucket=name, storage=storage))
-            requests = ((f"$KV.{FULL}.{key(number)}", VALUE) for number in range(count))
-            for outcome in jet.publish_many(requests):
-                if isinstance(outcome, js_sync.PublishFailure):
-                    raise outcome.error
+                requests = [(f"$KV.{name}.{key(number)}", VALUE) for number in range(size)]
+                for outcome in jet.publish_many(requests):
+                    if isinstance(outcome, js_sync.PublishFailure):
+                        raise outcome.error
 
     def run(self, client: str, workload: str, count: int) -> dict[str, float]:
         """Make one measurement; return the rate, and microseconds of CPU for each call or key."""
         bucket = WRITTEN if workload.startswith("put") else FULL
+        if workload == "changes":
+            bucket = CHANGED
         arguments = [client, workload, self._url, bucket, str(count)]
         command = [self._python, "-m", "tests.bench.key_values.run", *arguments]
         done = subprocess.run(
@@ -89,6 +98,7 @@ class Bench:
 @click.command()
 @click.option("--count", default=50_000, show_default=True, type=click.IntRange(min=1000))
 @click.option("--calls", default=5_000, show_default=True, type=click.IntRange(min=100))
+@click.option("--changes", default=20_000, show_default=True, type=click.IntRange(min=100))
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--only", multiple=True, type=click.Choice(list(WORKLOADS)), help="Workloads.")
 @click.option("--client", "chosen", multiple=True, type=click.Choice(list(CLIENTS)))
@@ -99,6 +109,7 @@ class Bench:
 def key_values(
     count: int,
     calls: int,
+    changes: int,
     rounds: int,
     only: tuple[str, ...],
     chosen: tuple[str, ...],
@@ -114,13 +125,13 @@ def key_values(
         able = [name for name in chosen or CLIENTS if bench.can(CLIENTS[name])]
         # Calls read the first keys.
         count = max(count, calls)
-        bench.fill(count, storage)
+        bench.fill(count, changes, storage)
         for workload in only or WORKLOADS:
-            names = [name for name in able if name != "raw" or workload in RAW]
+            names = [name for name in able if takes_part(name, workload)]
+            size = {"watch": count, "keys": count, "changes": changes}.get(workload, calls)
             found: dict[str, Runs] = {name: [] for name in names}
             for number in range(rounds):
                 for name in names if number % 2 == 0 else reversed(names):
-                    size = count if workload in ("watch", "keys") else calls
                     found[name].append(bench.run(name, workload, size))
             rows += [
                 [f"{WORKLOADS[workload]}: {name}", *_cells(runs, found.get(PEER))]
@@ -128,10 +139,17 @@ def key_values(
             ]
     columns = ["workload", "a second", "times nats-py", "µs CPU each", "CPU to nats-py"]
     note = (
-        f"{count:,} keys with values of {len(VALUE)} bytes, {calls:,} calls, {storage} storage;"
-        f" medians of {rounds} rounds."
+        f"{count:,} keys with values of {len(VALUE)} bytes, {calls:,} calls, {changes:,} changes,"
+        f" {storage} storage; medians of {rounds} rounds."
     )
     show("key-values", columns, rows, page=page, note=note, python=python)
+
+
+def takes_part(client: str, workload: str) -> bool:
+    """Return whether a client has a workload."""
+    if workload == "changes":
+        return client in LIVE
+    return client != "raw" or workload in RAW
 
 
 def _cells(own: Runs, peer: Runs | None) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 __all__ = ["VALUE", "WARM", "WORKLOADS", "key"]
 
@@ -33,6 +33,7 @@ WORKLOADS: Final = {
     "get_all": "get_many, all keys in a call",
     "watch": "watch, initial values",
     "keys": "keys",
+    "changes": "watch, live changes",
 }
 # Clients without `put_many` and `get_many` make this many calls at a time instead.
 _CALLS: Final = {"put_many": "puts", "get_many": "gets", "get_all": "gets"}
@@ -55,9 +56,39 @@ class Clock:
         return {"wall": time.perf_counter() - self._wall, "cpu": cpu}
 
 
+class Live:
+    """A process that writes, and the time since it began to; see `Writer`."""
+
+    def __init__(self, url: str, bucket: str, count: int) -> None:
+        # The writer's module takes its keys from this one.
+        from tests.bench.key_values.writer import Writer
+
+        self._writer: Final = Writer(url, bucket, count)
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._writer.__exit__(*raised)
+
+    def begin(self) -> None:
+        """Let the process write; the watch has returned the initial values."""
+        self._clock = Clock()
+        self._writer.begin()
+
+    def result(self) -> dict[str, float]:
+        """Return the seconds since the beginning."""
+        return self._clock.result()
+
+
 def measured(client: ModuleType, workload: str, url: str, bucket: str, count: int) -> Any:
     """Measure a workload with a client whose calls block."""
     with client.opened(url, bucket) as opened:
+        if workload == "changes":
+            with Live(url, bucket, count) as live:
+                check(client.changes(opened, count, live.begin), count)
+                return live.result()
         if workload in ("watch", "keys"):
             work = getattr(client, workload)
             work(opened)
@@ -116,6 +147,10 @@ async def measured_async(
 ) -> Any:
     """Measure a workload with an asyncio client."""
     async with client.opened(url, bucket) as opened:
+        if workload == "changes":
+            with Live(url, bucket, count) as live:
+                check(await client.changes(opened, count, live.begin), count)
+                return live.result()
         if workload in ("watch", "keys"):
             work = getattr(client, workload)
             await work(opened)

@@ -95,10 +95,30 @@ def test_the_number_of_partitions_follows_size_and_options(
     assert partition_count(options(**given_options), size) == parts
 
 
-def test_the_number_of_partitions_follows_the_cores_of_the_session() -> None:
-    assert partition_count(options(), 10_000_000, cores=64) == 64
-    assert partition_count(options(), 40_000, cores=64) == 2
-    assert partition_count(options(), 10_000_000, cores=2) == 10
+@pytest.mark.parametrize(
+    ("given_options", "slots", "size", "parts"),
+    [
+        ({}, 64, 10_000_000, 64),
+        ({}, 64, 40_000, 2),
+        ({}, 2, 10_000_000, 10),
+        ({}, 8, 140_000, 7),
+        ({}, 8, 1_000_000, 8),
+        ({"minPartitions": "3"}, 8, 1_000_000, 3),
+        ({"minPartitions": "12"}, 8, 1_000, 12),
+        ({"maxMessagesPerPartition": "50000"}, 8, 1_000_000, 20),
+    ],
+)
+def test_the_number_of_partitions_follows_the_slots_of_the_session(
+    given_options: dict[str, str], slots: int, size: int, parts: int
+) -> None:
+    assert partition_count(evolve(options(**given_options), slots=slots), size) == parts
+
+
+@given(st.integers(1, 10**7), st.integers(1, 1000))
+def test_no_range_of_several_is_tiny(size: int, slots: int) -> None:
+    parts = partition_count(evolve(options(), slots=slots), size)
+    assert parts == 1 or size / parts > 10_000
+    assert parts >= min(slots, size // 20_000)
 
 
 def test_limits_are_shared_in_proportion() -> None:

@@ -20,7 +20,6 @@ from attrs import frozen
 from twinstream.spark.landing.landed_seqs import Ascending
 from twinstream.spark.landing.split_tables import TableNames, TableSplit
 from twinstream.spark.landing.table_files import TableFile, TableFiles
-from twinstream.spark.session.connect import is_connect
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["LandJob", "by_table", "cores_of", "ranges_of"]
+__all__ = ["LandJob", "by_table", "ranges_of"]
 
 _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 
@@ -95,11 +94,6 @@ class LandJob:
         return files.finish()
 
 
-def cores_of(spark: SparkSession) -> int | None:
-    """Return the number of concurrent tasks of the session, or ``None`` for Spark Connect."""
-    return None if is_connect(spark) else spark.sparkContext.defaultParallelism
-
-
 def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
     """Return the files by the name of their table, in the order of the names."""
     found: dict[str, list[Path]] = {}
@@ -114,14 +108,12 @@ def ranges_of(
     start: int,
     end: Position,
     before: Mark | None = None,
-    cores: int | None = None,
 ) -> list[SequenceRange]:
     """Split the planned range of a read's only stream into ranges for tasks.
 
     The planned range begins at ``start`` and ends at ``end``. ``before`` is the stream's last
-    message when the previous batch was planned. ``cores`` is the number of concurrent tasks, or
-    ``None`` for the number of cores of this machine. The list is empty if the stream no longer has
-    any sequence of the planned range.
+    message when the previous batch was planned. The list is empty if the stream no longer has any
+    sequence of the planned range.
 
     Raises `DataLossError` if the stream has lost messages of the range, or if it was re-created or
     restored to an earlier state. With ``failOnDataLoss=false``, no error is raised: lost messages
@@ -134,6 +126,6 @@ def ranges_of(
     low, high = max(start, state.first), min(end.next, state.next)
     if high <= low:
         return []
-    parts = partition_count(options, high - low, cores)
+    parts = partition_count(options, high - low)
     since = not_before(low, state, before)
     return split(state.name, low, high, parts, read_way(options, state), state.created, since)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from twinstream.spark.errors import JournalError, OptionError
 from twinstream.spark.landing.batch_folders import reaches
 from twinstream.spark.landing.journal import Journal, Plan
-from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
+from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import seqs_in
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.landing.report import LandReport, TableReport
@@ -18,6 +18,7 @@ from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
 from twinstream.spark.landing.staging import STAGING, Written
 from twinstream.spark.landing.tables import ParquetBatch, put_landed, refuse_taken
+from twinstream.spark.running import slots_of
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.filters import same_filter
@@ -140,11 +141,10 @@ class Landing:
         self, spark: SparkSession, plan: Plan, tables: ParquetBatch, before: Mark | None
     ) -> int:
         """Write the batch to its tables, and return the number of messages that the tasks read."""
-        job = LandJob(self.options, self._names, tables.folder)
-        with Leader(self.options) as leader:
-            ranges = ranges_of(
-                leader, self.options, plan.start, plan.position, before, cores_of(spark)
-            )
+        options = evolve(self.options, slots=slots_of(spark))
+        job = LandJob(options, self._names, tables.folder)
+        with Leader(options) as leader:
+            ranges = ranges_of(leader, options, plan.start, plan.position, before)
         landed = job.run(spark, ranges)
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from twinstream.spark.errors import CheckpointError, JournalError
-from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
+from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import Seqs, seqs_in
 from twinstream.spark.landing.tables import BatchWriter, put_landed, refuse_taken
 from twinstream.spark.pipeline.settings.config import SourceConfig
@@ -20,6 +20,7 @@ from twinstream.spark.pipeline.state.identity import Identity
 from twinstream.spark.pipeline.state.landed import possible_tables
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.pipeline.tables.table_lock import TableLock
+from twinstream.spark.running import slots_of
 from twinstream.spark.source.driver_client import Leader
 
 if TYPE_CHECKING:
@@ -124,13 +125,11 @@ class BatchLander:
 
         Returns the number of messages that the tasks read.
         """
-        options = self._source.source_options
+        options = evolve(self._source.source_options, slots=slots_of(spark))
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
         last = self._log.known(entry.batch - 1)
         before = None if last is None else last.mark
-        ranges = ranges_of(
-            self._leader, options, entry.start, entry.position, before, cores_of(spark)
-        )
+        ranges = ranges_of(self._leader, options, entry.start, entry.position, before)
         landed = job.run(spark, ranges)
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)

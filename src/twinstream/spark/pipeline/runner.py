@@ -16,7 +16,7 @@ from twinstream.spark.pipeline.query import SourceQuery
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.trouble import spark_is_gone
-from twinstream.spark.session.connect import refuse_connect
+from twinstream.spark.running import refuse_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,17 +6,16 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from twinstream.spark.errors import SparkSourceError
-from twinstream.spark.session.connect import is_connect
 from twinstream.spark.session.java import ensure
 from twinstream.spark.session.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active", "pipeline_java"]
+__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "pipeline_java"]
 
 #: The default master: all cores of this machine, and up to four attempts per task. Without the
 #: second number, Spark's local mode does not retry tasks. Then a restart of the server during a
@@ -55,6 +54,7 @@ def local_session(
 ) -> SparkSession:
     """Return the active Spark session, or start a local session that can read ``jetstream``.
 
+    The source is registered in the session; see :func:`twinstream.spark.register`.
     Starting a session takes about five seconds. It sets the environment variable ``JAVA_HOME`` (see
     :mod:`twinstream.spark.session.java`). Three other variables are set if they
     have no value: ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON``, so that workers run on this
@@ -71,8 +71,11 @@ def local_session(
     """
     from pyspark.sql import SparkSession
 
+    from twinstream.spark.data_source import register
+
     active = SparkSession.getActiveSession()
     if active is not None:
+        register(active)
         return active
     if remote := os.environ.get("SPARK_REMOTE"):
         raise SparkSourceError(
@@ -84,23 +87,8 @@ def local_session(
     for name, value in {**SETTINGS, **_java(_logging()), **(settings or {})}.items():
         builder = builder.config(name, value)
     found = builder.getOrCreate()
-    make_active(found)
+    register(found)
     return found
-
-
-def make_active(spark: SparkSession) -> None:
-    """Make ``spark`` the active session of this thread, if the thread has no active session.
-
-    When a write or a streaming query starts, Spark looks up Python sources only in the active
-    session. A thread that the application started has no active session. For a Spark Connect
-    session, which does not need an active session, this function does nothing.
-    """
-    from pyspark.sql import SparkSession
-
-    if not is_connect(spark) and SparkSession.getActiveSession() is None:
-        # No other call of PySpark makes a session the active session. This call runs no job.
-        untyped: Any = spark  # PySpark's types of this call need pandas
-        untyped.createDataFrame([], "nothing int")
 
 
 def pipeline_java() -> dict[str, str]:

@@ -59,6 +59,9 @@ class SourceOptions:
     """The end of a batch query. With ``None``, the query reads up to the last message that is
     stored when Spark plans it."""
     fail_on_data_loss: bool = True
+    slots: int | None = None
+    """The number of tasks that run at once, or ``None`` if it is not known. No option sets it: it
+    is a property of the session."""
     min_partitions: int | None = None
     max_messages_per_partition: int | None = None
     read_mode: ReadMode = "auto"

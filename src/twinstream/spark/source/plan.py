@@ -19,12 +19,13 @@ Way: TypeAlias = Literal["direct", "consumer", "either"]
 range determines the way."""
 
 #: The fewest sequences for which another task saves time. Starting a task takes some tens of
-#: milliseconds, and a running task reads about 20,000 messages in this time.
+#: milliseconds, and a running task reads about 20,000 messages in this time. One task per started
+#: 20,000 means that no task of several has 10,000 sequences or fewer.
 SMALL: Final = 20_000
 
 #: The most sequences of one task unless `minPartitions` is set. A task reads them in about five
-#: seconds. The limit does not depend on the number of cores, because the process that plans the
-#: read does not know how many cores the executors have.
+#: seconds. The limit does not depend on the number of slots, because the process that plans a read
+#: does not always know it.
 MOST: Final = 1_000_000
 
 #: The fewest sequences of a range for which ``either`` means a consumer. A consumer costs the
@@ -68,15 +69,16 @@ class SequenceRange(InputPartition):
         return f"SequenceRange({self.stream} [{self.start}, {self.end}))"
 
 
-def partition_count(options: SourceOptions, size: int, cores: int | None = None) -> int:
+def partition_count(options: SourceOptions, size: int) -> int:
     """Return the number of ranges for ``size`` sequences of one stream.
 
-    ``cores`` is the expected number of concurrent tasks. The default is the number of cores of this
-    machine.
+    Unless an option sets it, this is the number of ``slots``, or of the cores of this machine if
+    the slots are not known; but at most one range per started `SMALL` sequences, and at least one
+    per started `MOST` sequences.
     """
     wanted = options.min_partitions
     if wanted is None:
-        wanted = min(cores or os.cpu_count() or 1, -(-size // SMALL))
+        wanted = min(options.slots or os.cpu_count() or 1, -(-size // SMALL))
         wanted = max(wanted, -(-size // MOST))
     if options.max_messages_per_partition is not None:
         wanted = max(wanted, -(-size // options.max_messages_per_partition))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import js_async
 
-__all__ = ["get", "get_many", "keys", "opened", "put", "put_many", "watch"]
+__all__ = ["changes", "get", "get_many", "keys", "opened", "put", "put_many", "watch"]
 
 
 @asynccontextmanager
@@ -50,6 +50,21 @@ async def watch(bucket: Any) -> int:
             if entry is None:
                 break
             count += 1
+    return count
+
+
+async def changes(bucket: Any, wanted: int, begin: Callable[[], None]) -> int:
+    """Return how many changes arrived after the initial values."""
+    count = 0
+    async with bucket.watch() as entries:
+        async for entry in entries:
+            if entry is None:
+                break
+        begin()
+        async for _ in entries:
+            count += 1
+            if count == wanted:
+                break
     return count
 
 

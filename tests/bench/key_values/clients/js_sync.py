@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import js_sync
 
-__all__ = ["get", "get_many", "keys", "opened", "put", "put_many", "watch"]
+__all__ = ["changes", "get", "get_many", "keys", "opened", "put", "put_many", "watch"]
 
 
 @contextmanager
@@ -50,6 +50,21 @@ def watch(bucket: Any) -> int:
             if entry is None:
                 break
             count += 1
+    return count
+
+
+def changes(bucket: Any, wanted: int, begin: Callable[[], None]) -> int:
+    """Return how many changes arrived after the initial values."""
+    count = 0
+    with bucket.watch() as entries:
+        for entry in entries:
+            if entry is None:
+                break
+        begin()
+        for _ in entries:
+            count += 1
+            if count == wanted:
+                break
     return count
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import nats
 
-__all__ = ["get", "keys", "opened", "put", "watch"]
+__all__ = ["changes", "get", "keys", "opened", "put", "watch"]
 
 
 @asynccontextmanager
@@ -40,6 +40,22 @@ async def watch(bucket: Any) -> int:
         if entry is None:
             break
         count += 1
+    await entries.stop()
+    return count
+
+
+async def changes(bucket: Any, wanted: int, begin: Callable[[], None]) -> int:
+    """Return how many changes arrived after the initial values."""
+    entries = await bucket.watchall()
+    count = 0
+    async for entry in entries:
+        if entry is None:
+            break
+    begin()
+    async for _ in entries:
+        count += 1
+        if count == wanted:
+            break
     await entries.stop()
     return count
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from twinstream.spark.errors import DataLossError, SparkSourceError
-from twinstream.spark.landing.land_job import LandJob, by_table, cores_of, ranges_of
+from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_files import TableFile
@@ -24,6 +24,7 @@ from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_o
 from twinstream.spark.pipeline.state.landed import messages_of, missing_of, read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
+from twinstream.spark.running import slots_of
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.stream_identity import why_other
 
@@ -138,10 +139,10 @@ def _write_batch(
     """Write the rows of the batch to files in the staging folder ``folder``."""
     # Tasks must not fail if messages are missing. `_refuse_lost` compares the files with the
     # tables, and reports the sequences of lost messages.
-    options = evolve(source.source_options, fail_on_data_loss=False)
+    options = evolve(source.source_options, slots=slots_of(spark), fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
-        ranges = ranges_of(leader, options, entry.start, entry.position, cores=cores_of(spark))
+        ranges = ranges_of(leader, options, entry.start, entry.position)
     return job.run(spark, ranges)
 
 
