@@ -28,9 +28,10 @@ from twinstream.testing import NatsCluster, NatsServer
 VERSION = os.environ.get("TWINSTREAM_SERVER")
 
 # A shell that starts the tests in the background lets them ignore these signals. Tests send them.
-for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, usual)
+        is_interrupt = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
 
 # The servers of the tests collect garbage less often, which saves a quarter of their CPU time.
 os.environ.setdefault("GOGC", "400")
