@@ -436,10 +436,12 @@ class _Snapshot:
             epoch, token = transport.epoch, reply.encode()
             answer = MultiAnswer(token, self._stream.encode(), page)
             transport.send(subject, token, b"", request)
-            end = answer.take(box.take_all())
+            frames = box.take_all()
+            count, end = len(frames), answer.take(frames)
             while end is None:
-                self._inbox.wait(box, epoch, self._deadline)
-                end = answer.take(box.take_all())
+                self._inbox.wait(box, epoch, self._deadline, lone=count == 1)
+                frames = box.take_all()
+                count, end = count + len(frames), answer.take(frames)
                 if end is None and self._deadline.expired():
                     raise RequestTimeout("the response did not end in time")
         except LOST_RESPONSE as error:
