@@ -55,7 +55,7 @@ async def check_several(api: Api, subject: bytes) -> None:
     if verdict is Verdict.SEVERAL:
         transport.replies.several.add(key)
     elif verdict is Verdict.SINGLE:
-        raise SingleAnswers(subject.decode(), api.subjects.prefix)
+        raise SingleAnswers.of(subject.decode(), api.subjects.prefix)
 
 
 async def _verdict(api: Api, box: Box, prefix: str, subject: bytes, body: bytes) -> Verdict:

@@ -147,7 +147,7 @@ class PullChannel:
         """Return the error to raise if only the first response to each pull arrives."""
         from twinstream.core.wire.single_answers import SingleAnswers
 
-        return SingleAnswers(self._subject.decode(), self._api.subjects.prefix)
+        return SingleAnswers.of(self._subject.decode(), self._api.subjects.prefix)
 
     def probe(self, token: bytes, limits: PullLimits) -> None:
         """Send a pull request that the server answers at least twice within a moment.

@@ -46,8 +46,10 @@ _PROBES: Final = 2
 class SingleAnswers(BadAnswer):
     """Only the first response to each request arrives, so the call cannot get all messages."""
 
-    def __init__(self, subject: str, prefix: str) -> None:
-        super().__init__(
+    @classmethod
+    def of(cls, subject: str, prefix: str) -> SingleAnswers:
+        """Return the error for requests to `subject`, where `prefix` is that of the API."""
+        return cls(
             f"{subject}: only the first of several responses arrives. The account that exports the"
             " JetStream API lets one response to each request through; its export needs"
             ' `response_type: stream`, as in {{service: "$JS.API.>", response_type: stream}}'
