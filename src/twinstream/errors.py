@@ -263,7 +263,11 @@ class PublishFailures(TwinstreamError):
 
 
 class BadAnswer(TwinstreamError):
-    """The response is not in a form that JetStream sends. Usually another client sent it."""
+    """The response is not in a form that JetStream sends. Usually another client sent it.
+
+    Also raised if only the first of several responses arrives, because the account that exports the
+    JetStream API does so without `response_type: stream`.
+    """
 
 
 _RESTORED: Final = "delete it first: a restored stream keeps its name"

@@ -10,7 +10,7 @@ import pytest
 import js_async as js
 from tests._async.buckets import bucket
 from tests._async.flow import together
-from twinstream.models import KeyValueConfig
+from twinstream.models import KeyValueConfig, evolve
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
 pytestmark = pytest.mark.since("2.11")
@@ -208,6 +208,55 @@ async def test_replicas_are_asked_with_the_leaders_last_sequence():
 
     entries, revision, _ = await read(script, "a", "b")
     assert (entries, revision) == ([("a", b"x", 9)], 9)
+
+
+async def test_own_writes_are_read_after_another_program_has_raised_the_replicas():
+    """A replica that was added after the bucket was opened lags behind the leader."""
+    leaders = r"MSG\.GET\.KV_B"
+
+    def last(peer: FakePeer, seq: int) -> None:
+        stored = {"subject": "$KV.B.a", "seq": seq, "data": "bmV3", "time": "2026-01-01T00:00:00Z"}
+        peer.answer(peer.expect(leaders), {"message": stored})
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        described(peer, 4)
+        peer.answer(peer.expect(r"KV\.B\.a "), {"stream": "KV_B", "seq": 9})
+        lagging = peer.expect(GET)
+        value(peer, lagging, "a", 3, data=b"old")
+        ended(peer, lagging, 8)
+        described(peer, 9)
+        request = peer.expect(GET)
+        value(peer, request, "a", 9, data=b"new")
+        ended(peer, request, 9)
+        value(peer, peer.expect(r"DIRECT\.GET\.KV_B\."), "a", 3, data=b"old")
+        described(peer, 9, replicas=3)
+        last(peer, 9)
+        # From here on, the leader is asked.
+        last(peer, 9)
+        # A key that this program did not write.
+        peer.answer(peer.expect(leaders), {"error": {"code": 404, "err_code": 10037}})
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            made = await connection.jetstream().get_key_value("B")
+            assert await made.put("a", b"new") == 9
+            assert (await made.get_many("a"))["a"].value == b"new"
+            for _ in range(2):
+                assert (await made.get("a")).revision == 9
+            assert await made.entry("b") is None
+
+
+async def test_the_replicas_are_looked_up_again_after_many_own_writes(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        other = await jet.get_key_value(name)
+        await other.change(lambda config: evolve(config, history=5))
+        items = [(f"k{number}", b"%d" % number) for number in range(1500)]
+        async for outcome in made.put_many(items):
+            assert isinstance(outcome, js.PubAck)
+        assert (await made.get("k1")).value == b"1"
+        assert made.stream.config.max_msgs_per_subject == 5
 
 
 async def test_times_are_exact(opened, name):

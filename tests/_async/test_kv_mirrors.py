@@ -400,6 +400,78 @@ async def test_a_mirror_becomes_a_bucket_only_if_its_keys_stay(opened, name):
         assert await origin.entry("b") is None
 
 
+@pytest.mark.since("2.12")
+async def test_an_open_mirror_that_another_program_makes_a_bucket_is_written_itself(opened, name):
+    async with opened() as jet:
+        origin = await bucket(jet, name)
+        await origin.put("a", b"1")
+        source = StreamSource(
+            name=name, subject_transforms=moved(f"$KV.{name}.>", f"$KV.{name}_own.>")
+        )
+        first = await bucket(jet, f"{name}_own", mirror=source)
+        opened_before = [await jet.get_key_value(f"{name}_own") for _ in range(7)]
+        [put, create, update, many, removed, purge, history] = opened_before
+        await has(first, "a", b"1")
+        other = await jet.get_key_value(f"{name}_own")
+        await other.change(lambda config: evolve(config, mirror=None))
+        assert await put.put("b", b"2") == 2
+        assert (await put.get("b")).value == b"2"
+        assert await create.create("c", b"3") == 3
+        assert await update.update("c", b"4", 3) == 4
+        assert [each.seq async for each in many.put_many({"d": b"5", "e": b"6"})] == [5, 6]
+        assert await removed.delete_many("d") == 1
+        assert await purge.purge("e") == 8
+        assert await listed(history.keys()) == ["a", "b", "c"]
+        assert [each.value for each in await history.history("b")] == [b"2"]
+        # The first write through an object that has read before.
+        assert await history.delete("b") == 9
+        assert await listed(origin.keys()) == ["a"]
+
+
+@pytest.mark.since("2.12")
+async def test_an_open_mirror_whose_keys_moved_is_to_be_opened_again(opened, name):
+    async with opened() as jet:
+        origin = await bucket(jet, name)
+        await origin.put("a", b"1")
+        mirror = await bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        await has(mirror, "a", b"1")
+        # Not as `change` would do it, which refuses that.
+        stream = await jet.get_stream(f"KV_{name}_m")
+        await stream.change(
+            lambda config: evolve(config, mirror=None, subjects=[f"$KV.{name}_m.>"])
+        )
+        for write in (
+            lambda: mirror.put("b", b"2"),
+            lambda: mirror.create("b", b"2"),
+            lambda: mirror.delete("a", revision=1),
+            lambda: mirror.purge_many("a"),
+        ):
+            with pytest.raises(js.BadArgument, match=f"longer a mirror of KV_{name}, .* open"):
+                await write()
+        # What it has is still read.
+        assert (await mirror.get("a")).value == b"1"
+        assert await origin.entry("b") is None
+
+
+@pytest.mark.since("2.12")
+async def test_a_mirror_of_a_mirror_follows_the_one_in_between(opened, name):
+    async with opened() as jet:
+        origin = await bucket(jet, name)
+        await origin.put("a", b"1")
+        source = StreamSource(
+            name=name, subject_transforms=moved(f"$KV.{name}.>", f"$KV.{name}2.>")
+        )
+        middle = await bucket(jet, f"{name}2", mirror=source)
+        last = await bucket(jet, f"{name}3", mirror=StreamSource(name=f"{name}2"))
+        await has(last, "a", b"1")
+        assert await last.put("b", b"2") == 2
+        await has(last, "b", b"2")
+        await middle.change(lambda config: evolve(config, mirror=None))
+        assert await last.put("b", b"3") == 3
+        await has(last, "b", b"3")
+        assert (await origin.get("b")).value == b"2"
+
+
 async def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
     """Stores of one name receive the chunks of both, and the nearer one answers first."""
     async with js.connect(leaf.url) as connection:

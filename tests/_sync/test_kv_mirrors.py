@@ -401,6 +401,76 @@ def test_a_mirror_becomes_a_bucket_only_if_its_keys_stay(opened, name):
         assert origin.entry("b") is None
 
 
+@pytest.mark.since("2.12")
+def test_an_open_mirror_that_another_program_makes_a_bucket_is_written_itself(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a", b"1")
+        source = StreamSource(
+            name=name, subject_transforms=moved(f"$KV.{name}.>", f"$KV.{name}_own.>")
+        )
+        first = bucket(jet, f"{name}_own", mirror=source)
+        opened_before = [jet.get_key_value(f"{name}_own") for _ in range(7)]
+        [put, create, update, many, removed, purge, history] = opened_before
+        has(first, "a", b"1")
+        other = jet.get_key_value(f"{name}_own")
+        other.change(lambda config: evolve(config, mirror=None))
+        assert put.put("b", b"2") == 2
+        assert (put.get("b")).value == b"2"
+        assert create.create("c", b"3") == 3
+        assert update.update("c", b"4", 3) == 4
+        assert [each.seq for each in many.put_many({"d": b"5", "e": b"6"})] == [5, 6]
+        assert removed.delete_many("d") == 1
+        assert purge.purge("e") == 8
+        assert listed(history.keys()) == ["a", "b", "c"]
+        assert [each.value for each in history.history("b")] == [b"2"]
+        # The first write through an object that has read before.
+        assert history.delete("b") == 9
+        assert listed(origin.keys()) == ["a"]
+
+
+@pytest.mark.since("2.12")
+def test_an_open_mirror_whose_keys_moved_is_to_be_opened_again(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a", b"1")
+        mirror = bucket(jet, f"{name}_m", mirror=StreamSource(name=name))
+        has(mirror, "a", b"1")
+        # Not as `change` would do it, which refuses that.
+        stream = jet.get_stream(f"KV_{name}_m")
+        stream.change(lambda config: evolve(config, mirror=None, subjects=[f"$KV.{name}_m.>"]))
+        for write in (
+            lambda: mirror.put("b", b"2"),
+            lambda: mirror.create("b", b"2"),
+            lambda: mirror.delete("a", revision=1),
+            lambda: mirror.purge_many("a"),
+        ):
+            with pytest.raises(js.BadArgument, match=f"longer a mirror of KV_{name}, .* open"):
+                write()
+        # What it has is still read.
+        assert (mirror.get("a")).value == b"1"
+        assert origin.entry("b") is None
+
+
+@pytest.mark.since("2.12")
+def test_a_mirror_of_a_mirror_follows_the_one_in_between(opened, name):
+    with opened() as jet:
+        origin = bucket(jet, name)
+        origin.put("a", b"1")
+        source = StreamSource(
+            name=name, subject_transforms=moved(f"$KV.{name}.>", f"$KV.{name}2.>")
+        )
+        middle = bucket(jet, f"{name}2", mirror=source)
+        last = bucket(jet, f"{name}3", mirror=StreamSource(name=f"{name}2"))
+        has(last, "a", b"1")
+        assert last.put("b", b"2") == 2
+        has(last, "b", b"2")
+        middle.change(lambda config: evolve(config, mirror=None))
+        assert last.put("b", b"3") == 3
+        has(last, "b", b"3")
+        assert (origin.get("b")).value == b"2"
+
+
 def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
     """Stores of one name receive the chunks of both, and the nearer one answers first."""
     with js.connect(leaf.url) as connection:

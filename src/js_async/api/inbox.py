@@ -14,6 +14,8 @@ __all__ = ["Inbox"]
 # Maximum time to wait for the next frame of a response (seconds). After this time, the response
 # counts as lost. The value is the default timeout of a JetStream request.
 _SILENCE: Final = 5.0
+# Seconds without another frame after which the first probe is sent.
+_QUIET: Final = 0.5
 
 
 class Inbox:
@@ -42,8 +44,13 @@ class Inbox:
         self._box.asks = subject
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
-    async def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:
+    async def wait(
+        self, box: Box, epoch: int, deadline: Deadline = NEVER, *, lone: bool = False
+    ) -> None:
         """Wait for the next frames of a response, at most until `deadline`.
+
+        `lone` is true if exactly one frame of the response has arrived. If no further frame arrives
+        within a moment, probes may show that none can arrive (`SingleAnswers`).
 
         The wait also ends after the API's default timeout. If no frame arrives in this time, the
         next wait may take twice as long, up to `_SILENCE`. `epoch` is the value of
@@ -53,8 +60,13 @@ class Inbox:
             ConnectionLost: The connection was lost after the request was sent.
             RequestTimeout: No frame arrived in time.
             PermissionDenied: The user may not publish the request, or not subscribe to the inbox.
+            SingleAnswers: Only the first frame of each response arrives.
         """
         transport, patience = self._api.transport, self._patience
+        if lone and not await transport.wait(box.signal, Deadline.after(_QUIET)):
+            from js_async.api.single_answers import check_several
+
+            await check_several(self._api, box.asks)
         is_set = await transport.wait(box.signal, Deadline.after(patience).earlier(deadline.at))
         box.check()
         if transport.epoch != epoch or not transport.is_connected:

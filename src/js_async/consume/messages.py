@@ -156,9 +156,23 @@ class Messages(Iteration[Message]):
         """
         self._decisions.note_break(reason)
 
+    async def _check_several(self) -> None:
+        """Raise `SingleAnswers` if only the first response to each pull arrives.
+
+        Only for the only user of a consumer that is left afterwards, because probes take messages.
+        """
+        channel, engine = self._channel, self._engine
+        if channel is not None and engine is not None:
+            self._settle(engine)
+            if engine.is_lone and self._transport.is_connected:
+                from js_async.api.single_answers import check_several
+
+                await check_several(self._missing.api, channel.box.asks)
+
     async def _probe(self, limits: PullLimits) -> bytes:
         """Send a pull request that the engine does not count. Return the token of the request."""
-        channel, _ = await self._open()
+        channel, engine = await self._open()
+        engine.probing()
         token = self._probe_token = channel.token()
         await channel.pull(token, limits.max_messages, None, limits)
         return token

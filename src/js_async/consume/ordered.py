@@ -342,7 +342,7 @@ class OrderedMessages(Iteration[Message]):
                 else:
                     message = await self._probed(messages, deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
-                await self._reset(str(error))
+                await self._reset_after_gap(messages, str(error))
                 continue
             if message is None:
                 if self._has_answer():
@@ -353,7 +353,8 @@ class OrderedMessages(Iteration[Message]):
                 continue
             metadata = message.metadata
             if not read.is_in_order(metadata):
-                await self._reset(f"a gap after stream sequence {self.position}")
+                gap = f"a gap after stream sequence {self.position}"
+                await self._reset_after_gap(messages, gap)
             elif fits is not None and read.wants(metadata) and not fits(message):
                 self._kept = message
                 return None
@@ -593,6 +594,15 @@ class OrderedMessages(Iteration[Message]):
         await self._ended.sleep(pause.earlier(deadline.at))
         # Check before the next attempt, which would have no time.
         self._check_time(deadline)
+
+    async def _reset_after_gap(self, messages: Messages, reason: str) -> None:
+        """Leave the consumer. Raises `SingleAnswers` if that is why messages are missing."""
+        try:
+            # The first response arrives in any case.
+            if self._read.next_consumer_seq > 1:
+                await messages._check_several()
+        finally:
+            await self._reset(reason)
 
     async def _reset(self, reason: str) -> None:
         if not self._draining:

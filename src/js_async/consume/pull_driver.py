@@ -10,7 +10,15 @@ from js_async.consume.consumer_recovery import DELETION, Missing
 from js_async.consume.pull_subscription import PullChannel
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.pin import pin_of
-from twinstream.core.consume.pull_engine import Action, DropPin, Finish, PullEngine, SendPull
+from twinstream.core.consume.pull_engine import (
+    Action,
+    DropPin,
+    Finish,
+    Probed,
+    PullEngine,
+    SendProbe,
+    SendPull,
+)
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
@@ -18,6 +26,7 @@ from twinstream.core.deadline import monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST, NO_RESPONSE
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.single_answers import Verdict
 from twinstream.core.wire.status import Kind
 from twinstream.errors import (
     ConnectionLost,
@@ -85,6 +94,18 @@ class Decisions:
                 # An earlier action of the same poll may have stopped the engine.
                 if not engine.is_stopped:
                     await self._pull(channel, token, batch, max_bytes)
+            case SendProbe(token):
+                if channel.gets_several:
+                    engine.lone.give_up()
+                else:
+                    await self._probe(channel, token)
+            case Probed(verdict):
+                if verdict is Verdict.SEVERAL:
+                    channel.note_several()
+                elif verdict is Verdict.SINGLE:
+                    where = self._missing
+                    error = of_consumer(channel.single_answers(), where.stream, where.name)
+                    self._recover_or_end(engine, error)
             case PullWarning(text, status):
                 self.report(action)
                 if status is None or status.kind not in _HARMLESS:
@@ -113,6 +134,14 @@ class Decisions:
         except RequestTimeout:
             # The connection was lost and not restored in time.
             return
+
+    async def _probe(self, channel: PullChannel, token: bytes) -> None:
+        """Send a probe, unless the client is disconnected."""
+        if self._missing.api.transport.is_connected:
+            try:
+                await channel.probe(token, self.limits)
+            except RequestTimeout:
+                return
 
     def note_break(self, reason: str) -> None:
         """Record that messages may have been lost. This ends a `fragile` iterator."""

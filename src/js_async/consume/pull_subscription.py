@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.client.transport import Box
@@ -18,6 +18,9 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
 from twinstream.errors import ConnectionClosed, RequestTimeout
 from twinstream.models.records import evolve
+
+if TYPE_CHECKING:
+    from twinstream.core.wire.single_answers import SingleAnswers
 
 __all__ = ["PullChannel", "PullChannels"]
 
@@ -128,6 +131,66 @@ class PullChannel:
             self._log_pull(limits.max_messages, limits.max_bytes)
         return Fetch(limits, token, monotonic(), patience)
 
+    # ---- imports that let only the first response to a request through
+
+    @property
+    def gets_several(self) -> bool:
+        """Whether a probe has shown that several responses to a pull arrive."""
+        return self._pulls_of in self._api.transport.replies.several
+
+    def note_several(self) -> None:
+        """Record that several responses to a pull arrived."""
+        self._api.transport.replies.several.add(self._pulls_of)
+
+    @property
+    def _pulls_of(self) -> str:
+        return f"{self._api.subjects.prefix}.CONSUMER.MSG.NEXT"
+
+    def single_answers(self) -> SingleAnswers:
+        """Return the error to raise if only the first response to each pull arrives."""
+        from twinstream.core.wire.single_answers import SingleAnswers
+
+        return SingleAnswers.of(self._subject.decode(), self._api.subjects.prefix)
+
+    async def probe(self, token: bytes, limits: PullLimits) -> None:
+        """Send a pull request that the server answers at least twice within a moment.
+
+        `limits` are those of the other pull requests.
+        """
+        from twinstream.core.wire.single_answers import (
+            PROBE_EXPIRES,
+            PROBE_HEARTBEAT,
+            PROBE_MESSAGES,
+        )
+
+        probing = evolve(
+            limits, expires=PROBE_EXPIRES, heartbeat=PROBE_HEARTBEAT, no_wait=False, max_bytes=None
+        )
+        await self.pull(token, PROBE_MESSAGES, None, probing)
+
+    async def doubt(self, fetch: Fetch) -> None:
+        """Find out why a fetch got one response and then nothing for a moment.
+
+        Does nothing before that. Raises `SingleAnswers` if each pull gets only one response.
+        """
+        now = monotonic()
+        if now < fetch.doubt_at():
+            return
+        if not fetch.lone.is_probing and self.gets_several:
+            fetch.lone.give_up()
+            return
+        from twinstream.core.wire.single_answers import Verdict
+
+        verdict = fetch.judge(now)
+        if verdict is Verdict.AGAIN:
+            token = self.token()
+            fetch.probed(token, now)
+            await self.probe(token, fetch.limits)
+        elif verdict is Verdict.SEVERAL:
+            self.note_several()
+        elif verdict is Verdict.SINGLE:
+            raise self.single_answers()
+
     def look(self, fetch: Fetch) -> None:
         """Move arrived frames from the mailbox to a fetch, and detect the end of the fetch.
 
@@ -223,6 +286,8 @@ class PullChannels:
             while not fetch.is_over:
                 await transport.wait(box.signal, Deadline(fetch.wake_at()))
                 channel.look(fetch)
+                if not fetch.is_over:
+                    await channel.doubt(fetch)
             is_clean = fetch.is_clean
         except BaseException:
             # The fetch was interrupted. Put its messages back into the mailbox, so that `end`

@@ -61,8 +61,8 @@ class KeyValue(NoContainer, Generic[V]):
     answer a read, and the replica may lag behind.
 
     The object takes the number of replicas from the stream's last known info. With one replica,
-    reads need not ask the leader. If another program adds replicas, call `status`, so that reads
-    ask the leader from then on.
+    reads need not ask the leader. If another program adds replicas, reads still see the writes of
+    this object. Call `status`, so that they also see each write of other programs.
     """
 
     _get, _missing, _list = "get(key)", "KeyNotFound", "keys()"
@@ -182,7 +182,7 @@ class KeyValue(NoContainer, Generic[V]):
             frame = await place.ask_directly(stored, stale=stale, deadline=deadline)
             if frame is not None:
                 entry = self._maker.of_direct(frame, stored)
-                if entry is not None:
+                if entry is not None and (stale or place.has_own_write(stored, entry.revision)):
                     place.saw(entry.revision)
                     return entry
             found = await place.last(stored, stale=stale, deadline=deadline, answer=frame)

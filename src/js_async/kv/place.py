@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from js_async.api.api import Api
 from js_async.read.get_message import get_message
+from js_async.read.origins import origins_of
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline
 from twinstream.core.kv.errors import raise_for_bucket
@@ -16,14 +17,18 @@ from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import ApiSubjects
-from twinstream.errors import MessageNotFound, RequestTimeout, TwinstreamError
-from twinstream.models import StreamConfig, StreamInfo
+from twinstream.errors import BadArgument, MessageNotFound, RequestTimeout, TwinstreamError
+from twinstream.models import StreamConfig, StreamInfo, StreamSource
 
 __all__ = ["Place"]
 
 # Maximum number of bytes of a key for the fast path, which does not check the length of the
 # subject. `get_message` checks it.
 _LONG_KEY: Final = 1000
+
+# Maximum number of keys whose own writes are remembered. After that, the settings are requested
+# again before the next read.
+_MOST_WRITES: Final = 1000
 
 
 class Place:
@@ -49,6 +54,11 @@ class Place:
         direct = f"{api.subjects.direct_get(self.stream.name)}.{self.subjects.stored}"
         self._direct_last: Final = direct.encode()
         self._origin: Stream | None = None
+        self._mirrors = _mirrors(config, origins)
+        # The revision of the last write of each stored key through this object.
+        self._written: dict[str, int] = {}
+        # Whether the number of replicas may have changed, so that the info is requested again.
+        self._is_doubtful = False
         self.seen = 0 if info is None else info.state.last_seq
         """The highest revision of the bucket that this object has seen in a response."""
 
@@ -57,11 +67,61 @@ class Place:
         if revision > self.seen:
             self.seen = revision
 
+    def wrote(self, key: str, revision: int) -> None:
+        """Record that the server has acknowledged a write of a stored key."""
+        self.saw(revision)
+        if self.subjects.origin is None:
+            self._written[key] = revision
+            if len(self._written) > _MOST_WRITES:
+                self._written, self._is_doubtful = {}, self.info_of_one is not None
+
+    def has_own_write(self, key: str, revision: int) -> bool:
+        """Return whether a revision of a stored key is not older than the last write through this.
+
+        An older one was read from a replica that lags behind. Another program has added this
+        replica since the info was requested. The next read then requests the info again.
+        """
+        if revision >= self._written.get(key, 0):
+            return True
+        self._is_doubtful = True
+        return False
+
     def adopt(self, changed: Place) -> None:
         """Use the info and the subjects of another `Place` of this bucket."""
         self.stream._info = changed.stream._info
         self.subjects = changed.subjects
+        self._mirrors = changed._mirrors
         self._origin = None
+
+    async def follow(self, deadline: Deadline) -> None:
+        """Find out where a mirror is written now, before a write.
+
+        Another program may have turned the mirror, or a mirror between it and the origin, into a
+        bucket of its own. Raises `BadArgument` if the keys of the bucket have other subjects since.
+        """
+        if not self.is_mirror:
+            return
+        try:
+            config = (await self.stream.info(timeout=deadline.remaining())).config
+        except TwinstreamError as error:
+            raise_for_bucket(self.bucket, error)
+        is_same = config.mirror == self._mirrors[0]
+        if is_same and len(self._mirrors) == 1:
+            return
+        origins = await origins_of(self.api, config, deadline)
+        mirrors = _mirrors(config, origins)
+        # If a mirror in between cannot be reached, `origins` ends before it.
+        is_cut = is_same and not (origins and origins[-1].mirror is None)
+        if mirrors == self._mirrors or is_cut:
+            return
+        subjects = KeySubjects.of(config, self.api.subjects.prefix, origins)
+        if subjects.stored != self.subjects.stored:
+            raise BadArgument(
+                f"bucket {self.bucket} is no longer a mirror of {self.subjects.origin}, and its"
+                f" keys have the subjects {subjects.stored}> instead of {self.subjects.stored}>:"
+                " open the bucket again"
+            )
+        self.subjects, self._mirrors, self._origin = subjects, mirrors, None
 
     @property
     def is_mirror(self) -> bool:
@@ -97,8 +157,9 @@ class Place:
     async def target(self, deadline: Deadline) -> Stream:
         """Return the stream for writes: the bucket's stream, or the origin if it is a mirror.
 
-        Requests the info of the returned stream if it is not cached.
+        Requests the info of the returned stream if it is not cached, and that of a mirror always.
         """
+        await self.follow(deadline)
         if not self.is_mirror:
             await self.known(deadline)
             return self.stream
@@ -131,6 +192,8 @@ class Place:
         name = key.encode()
         if not self._reads_directly(stale) or api.is_told or len(name) > _LONG_KEY:
             return None
+        if self._is_doubtful and not stale:
+            return None
         transport = api.transport
         replies = transport.replies
         answer = replies.try_start(self._direct_last + name, b"", b"")
@@ -154,11 +217,34 @@ class Place:
         `answer` is the response that `ask_directly` returned, if any. If it contains no message of
         this stream, the stream's leader is asked.
         """
-        request = {"last_by_subj": self.subjects.stored + key}
-        if answer is None:
-            return await self._get(request, self._reads_directly(stale), deadline)
-        found = _found(answer, self.stream.name)
-        return found or await self._get(request, False, deadline)
+        request, least = {"last_by_subj": self.subjects.stored + key}, self._written.get(key, 0)
+        if not stale:
+            await self._look_again(deadline)
+        if answer is not None:
+            found = _found(answer, self.stream.name)
+        elif self._reads_directly(stale):
+            found = await self._get(request, True, deadline)
+        else:
+            found = None
+        if found is not None and (stale or self.has_own_write(key, found.seq)):
+            return found
+        await self._look_again(deadline)
+        found = await self._get(request, False, deadline)
+        if least and (found is None or found.seq < least) and self._written.get(key) == least:
+            # The write was removed, or the bucket was re-created.
+            del self._written[key]
+        return found
+
+    async def _look_again(self, deadline: Deadline) -> None:
+        """Request the info, which has the current number of replicas, if that is necessary."""
+        if not self._is_doubtful:
+            return
+        self._is_doubtful = False
+        try:
+            await self.stream.info(timeout=deadline.remaining())
+        except TwinstreamError as error:
+            self._is_doubtful = True
+            raise_for_bucket(self.bucket, error)
 
     async def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
         """Return one revision of a stored key, or None if this revision is not stored.
@@ -211,6 +297,16 @@ class Place:
             )
         except MessageNotFound:
             return None
+
+
+def _mirrors(
+    config: StreamConfig, origins: Sequence[StreamConfig]
+) -> tuple[StreamSource | None, ...]:
+    """Return what a mirror copies, and what each mirror between it and the origin copies.
+
+    For a bucket that is no mirror, the result contains only None.
+    """
+    return (config.mirror, *(each.mirror for each in origins if each.mirror is not None))
 
 
 def _found(answer: Frame, stream: str) -> StreamMessage | None:

@@ -95,9 +95,13 @@ class BucketWrites:
     ) -> int:
         """Store a revision, whatever the key's current revision is, and return its number."""
         place, seen = self._place, self._place.seen
+        deadline = None if timeout is None else place.api.deadline(timeout)
+        if place.is_mirror:
+            deadline = deadline or place.api.deadline()
+            await place.follow(deadline)
+            timeout = deadline.remaining()
         subject = place.subjects.to_write(key)
         request = PublishRequest(subject, data, headers, rollup=rollup, ttl=ttl)
-        deadline = None if timeout is None else place.api.deadline(timeout)
         try:
             ack = await publish(place.api, request, _RETRY, timeout)
         except ConnectionLost as error:
@@ -110,7 +114,7 @@ class BucketWrites:
             raise_for_bucket(place.bucket, error)
         if ack.stream != self.stream_name:
             raise self.wrong_stream(request.subject, ack)
-        place.saw(ack.seq)
+        place.wrote(key, ack.seq)
         return ack.seq
 
     def wrong_stream(self, subject: str, ack: PubAck) -> BadAnswer:
@@ -149,11 +153,11 @@ class BucketWrites:
                         f"key {key!r}: an answer was lost, and now the key is at revision {at} of"
                         " another client; the value was stored and replaced since, or never stored"
                     ) from error
-                self._place.saw(at)
+                self._place.wrote(key, at)
                 return at
             again = await self._repeated(key, request, at, tries)
             if again is not None:
-                self._place.saw(again)
+                self._place.wrote(key, again)
                 return again
 
     async def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
@@ -214,7 +218,7 @@ class BucketWrites:
         except TwinstreamError as error:
             await self._raise(error)
             raise
-        self._place.saw(stored.seq)
+        self._place.wrote(key, stored.seq)
         return stored.seq
 
     async def create(
@@ -235,7 +239,7 @@ class BucketWrites:
                 write = await self._conditional(key, data, 0, None, rollup, ttl, deadline)
                 outcome = await write.insert()
                 if isinstance(outcome, Stored):
-                    self._place.saw(outcome.seq)
+                    self._place.wrote(key, outcome.seq)
                     return outcome.seq
                 if outcome.message is None:
                     raise BadAnswer(
@@ -246,7 +250,7 @@ class BucketWrites:
                     raise KeyExists.at(entry)
                 seq = await self._over(entry, key, data, rollup, ttl, tries)
                 if seq is not None:
-                    self._place.saw(seq)
+                    self._place.wrote(key, seq)
                     return seq
         except KeyExists:
             raise
@@ -295,9 +299,9 @@ class BucketWrites:
         ttl: Ttl | None,
         deadline: Deadline,
     ) -> SubjectWrite:
+        stream = await self._place.target(deadline)
         subjects = self._place.subjects
         subject = subjects.to_write(key)
-        stream = await self._place.target(deadline)
         await self._writes.ready(deadline)
         request = PublishRequest(
             subject=subject,

@@ -76,10 +76,11 @@ class _PageRequest:
 
     async def answer(self, inbox: Inbox, into: DirectAnswer | PullAnswer) -> PageEnd:
         """Add the messages of the response to the page of `into`, and return how the page ended."""
-        bulk = self.bulk
+        bulk, count = self.bulk, 0
         try:
             while True:
                 frames, end = self.box.take_all(), None
+                count += len(frames)
                 # Check `bulk` after taking the frames. If there are frames after the bulk data, the
                 # bulk data is complete now and is added to the page first.
                 if bulk is not None and bulk.page is not None:
@@ -88,7 +89,7 @@ class _PageRequest:
                 end = end or into.take(frames)
                 if end is not None:
                     return end
-                await inbox.wait(self.box, self.epoch)
+                await inbox.wait(self.box, self.epoch, lone=count == 1)
         finally:
             self.give_up()
 

@@ -100,6 +100,8 @@ class Replies:
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
         self.idle_inboxes: Final = IdleInboxes()
+        self.several: Final[set[str]] = set()
+        """The API subjects whose requests are known to get several responses."""
         self._box: Box | None = None
         self._opening: Final = Lock()
 

@@ -104,6 +104,8 @@ class FetchMessages(Iteration[Message]):
             if self._closed:
                 return None
             channel.look(fetch)
+            if not fetch.is_over:
+                channel.doubt(fetch)
             arrived = fetch.is_over or self._given < len(fetch.frames)
             if not arrived and deadline.expired():
                 raise RequestTimeout("no message in time")

@@ -343,7 +343,7 @@ class OrderedMessages(Iteration[Message]):
                 else:
                     message = self._probed(messages, deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
-                self._reset(str(error))
+                self._reset_after_gap(messages, str(error))
                 continue
             if message is None:
                 if self._has_answer():
@@ -354,7 +354,8 @@ class OrderedMessages(Iteration[Message]):
                 continue
             metadata = message.metadata
             if not read.is_in_order(metadata):
-                self._reset(f"a gap after stream sequence {self.position}")
+                gap = f"a gap after stream sequence {self.position}"
+                self._reset_after_gap(messages, gap)
             elif fits is not None and read.wants(metadata) and not fits(message):
                 self._kept = message
                 return None
@@ -594,6 +595,15 @@ class OrderedMessages(Iteration[Message]):
         self._ended.sleep(pause.earlier(deadline.at))
         # Check before the next attempt, which would have no time.
         self._check_time(deadline)
+
+    def _reset_after_gap(self, messages: Messages, reason: str) -> None:
+        """Leave the consumer. Raises `SingleAnswers` if that is why messages are missing."""
+        try:
+            # The first response arrives in any case.
+            if self._read.next_consumer_seq > 1:
+                messages._check_several()
+        finally:
+            self._reset(reason)
 
     def _reset(self, reason: str) -> None:
         if not self._draining:

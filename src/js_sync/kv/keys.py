@@ -123,7 +123,9 @@ def entries_of(
         if info is None:
             seq = collect(place.api, name, request, latest)
         else:
-            seq = collect_of_one(place.api, info, request, latest)
+            # A program may have added replicas, one of which may lag behind what was seen here.
+            least = 0 if place.is_mirror else place.seen
+            seq = collect_of_one(place.api, info, request, latest, least)
     except StreamNotFound as error:
         raise_for_bucket(place.bucket, error)
     return Entries(place.bucket, seq, maker.values_by_key(latest.page(name)))

@@ -92,7 +92,11 @@ class PutPipeline(Pipeline):
         self._resolved_at = 0.0
 
     def open(self) -> None:
-        """Check the TTL, wait for the connection, and subscribe to the inbox."""
+        """Check the TTL, wait for the connection, and subscribe to the inbox.
+
+        Also find out where a mirror is written.
+        """
+        self._place.follow(self._place.api.deadline())
         if self._ttl is not None:
             self._ttl = self._writes.key_ttl(self._ttl, single=True)
         super().open()
@@ -198,7 +202,7 @@ class PutPipeline(Pipeline):
         if outcome.stream != self._writes.stream_name:
             error = self._writes.wrong_stream(entry.given[0], outcome)
             return KeyPutFailure(entry.request, error, key=key, value=value)
-        place.saw(outcome.seq)
+        place.wrote(entry.given[0].removeprefix(place.subjects.written), outcome.seq)
         return outcome
 
     def until(self, entry: UnderWay) -> Outcome:
@@ -255,7 +259,8 @@ class MarkerPipeline(PutPipeline):
         self._purges: Final = purges
 
     def open(self) -> None:
-        """Check the TTL, which a purge may have in any bucket."""
+        """Check the TTL, which a purge may have in any bucket, and where a mirror is written."""
+        self._place.follow(self._place.api.deadline())
         if self._ttl is not None:
             self._ttl = self._writes.key_ttl(self._ttl, single=False)
         Pipeline.open(self)

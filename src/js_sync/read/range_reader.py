@@ -23,6 +23,7 @@ from twinstream.core.read.range_read import (
     Pause,
     RangeRead,
 )
+from twinstream.core.wire.single_answers import SingleAnswers
 from twinstream.errors import (
     BadArgument,
     NoResponders,
@@ -176,6 +177,12 @@ class RangeReader:
             end = PageEnd(failure=str(error))
         except NoResponders as error:
             end = PageEnd(failure=str(error), missing=True)
+        except SingleAnswers as error:
+            # One message for each request is slow, but always possible.
+            self._source.close()
+            self._source = LeaderPages(self._api, self._stream, self._filters)
+            self._leader_filters = self._filters
+            end = PageEnd(failure=str(error))
         if end.failure:
             self._trouble = end.failure
             if end.mirror:

@@ -76,17 +76,20 @@ def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
     return latest.snapshot(stream, collect(api, stream, request, latest))
 
 
-def collect_of_one(api: Api, info: StreamInfo, request: SnapshotRequest, latest: Latest) -> int:
+def collect_of_one(
+    api: Api, info: StreamInfo, request: SnapshotRequest, latest: Latest, least: int = 0
+) -> int:
     """Do the same as `collect`, for a stream that has one replica according to `info`.
 
     Only the leader of such a stream answers direct gets, so each response is current. If one
-    response contains all messages, no stream info is requested.
+    response contains all messages, no stream info is requested. `least` is a sequence that the
+    stream has reached: the response of a replica that has not reached it does not count.
     """
     if request.at_seq is None and request.at_time is None:
         stream, deadline = info.config.name or "", Deadline.after(request.timeout)
         work = _Snapshot(api, stream, info, request.subjects, request.timeout, latest)
         try:
-            seq = work.at_once()
+            seq = work.at_once(least)
         finally:
             work.close()
         if seq is not None:
@@ -178,8 +181,8 @@ class _Snapshot:
 
     # ---- the current state
 
-    def at_once(self) -> int | None:
-        """Collect the state by one direct get and return its sequence.
+    def at_once(self, least: int) -> int | None:
+        """Collect the state by one direct get and return its sequence, which is `least` or later.
 
         Return None if a direct get cannot be used, or if its response is not the complete state.
         """
@@ -194,6 +197,8 @@ class _Snapshot:
         # Give up if the response is incomplete. Also give up if `up_to` is 0: no message was found,
         # and the sequence of the replica is unknown.
         if end.failure or end.mirror or end.more or not 0 < end.up_to < HIDDEN_FROM:
+            return None
+        if end.up_to < least:
             return None
         self._latest.add(page)
         return end.up_to
@@ -431,10 +436,12 @@ class _Snapshot:
             epoch, token = transport.epoch, reply.encode()
             answer = MultiAnswer(token, self._stream.encode(), page)
             transport.send(subject, token, b"", request)
-            end = answer.take(box.take_all())
+            frames = box.take_all()
+            count, end = len(frames), answer.take(frames)
             while end is None:
-                self._inbox.wait(box, epoch, self._deadline)
-                end = answer.take(box.take_all())
+                self._inbox.wait(box, epoch, self._deadline, lone=count == 1)
+                frames = box.take_all()
+                count, end = count + len(frames), answer.take(frames)
                 if end is None and self._deadline.expired():
                     raise RequestTimeout("the response did not end in time")
         except LOST_RESPONSE as error:

@@ -16,12 +16,15 @@ from twinstream.core.consume.pull_engine import (
     Action,
     DropPin,
     Finish,
+    Probed,
     PullEngine,
+    SendProbe,
     SendPull,
     pull_error,
 )
 from twinstream.core.consume.pull_request import Priority, PullBounds, buffer_limits
 from twinstream.core.consume.reports import PullWarning
+from twinstream.core.wire.single_answers import Verdict
 from twinstream.core.wire.status import Status, read_status
 
 NEVER = float("inf")
@@ -800,3 +803,67 @@ def test_every_status_has_an_error() -> None:
         error = pull_error(status(row.code, row.text), limits)
         assert isinstance(error, row.error or errors.TwinstreamError)
         assert str(error)
+
+
+# ---- imports that let only the first response to a request through
+
+
+def quiet(engine: PullEngine, now: float) -> list[Action]:
+    """Poll when the engine asks for it, and return the actions."""
+    wake_at = engine.wake_at()
+    assert wake_at == pytest.approx(now)
+    return engine.poll(wake_at)
+
+
+def test_a_single_response_to_each_probe_is_noticed() -> None:
+    engine = Bench(heartbeat=5.0).engine
+    engine.poll(0.0)
+    engine.arrived(1, 0)
+    engine.heard(1.0)
+    [first] = quiet(engine, 1.5)
+    assert isinstance(first, SendProbe)
+    engine.arrived(1, 0)
+    engine.heard(1.6)
+    [second] = quiet(engine, 2.4)
+    assert isinstance(second, SendProbe)
+    engine.status(status(100, "Idle Heartbeat", second.token), 2.5)
+    assert quiet(engine, 3.3) == [Probed(Verdict.SINGLE)]
+
+
+def test_two_responses_to_a_probe_end_the_doubt() -> None:
+    engine = Bench(heartbeat=5.0).engine
+    engine.poll(0.0)
+    engine.arrived(1, 0)
+    engine.heard(1.0)
+    [probe] = quiet(engine, 1.5)
+    assert isinstance(probe, SendProbe)
+    for at in (1.6, 1.7):
+        engine.status(status(100, "Idle Heartbeat", probe.token), at)
+    assert engine.poll(1.7) == [Probed(Verdict.SEVERAL)]
+    assert engine.poll(3.0) == []
+
+
+@pytest.mark.parametrize("responds", [False, True])
+def test_a_probe_without_response_or_that_is_refused_shows_nothing(responds: bool) -> None:
+    engine = Bench(heartbeat=5.0).engine
+    engine.poll(0.0)
+    engine.arrived(1, 0)
+    engine.heard(1.0)
+    [probe] = quiet(engine, 1.5)
+    assert isinstance(probe, SendProbe)
+    if responds:
+        engine.status(status(409, "Exceeded MaxWaiting", probe.token), 1.6)
+        assert engine.poll(2.4) == []
+    else:
+        assert quiet(engine, 3.5) == [Probed(Verdict.UNKNOWN)]
+    assert engine.poll(5.0) == []
+
+
+def test_several_responses_or_none_cause_no_probe() -> None:
+    engine = Bench(heartbeat=5.0).engine
+    engine.poll(0.0)
+    assert engine.wake_at() == 10.0
+    engine.arrived(2, 0)
+    engine.heard(1.0)
+    assert engine.wake_at() == 11.0
+    assert engine.poll(2.0) == []

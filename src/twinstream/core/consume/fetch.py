@@ -3,21 +3,26 @@
 Theory of operation: the fetch ends when it is complete, when a status ends its request, when the
 connection is lost, or when the server is silent for too long. The server should end the request
 before the client's timeout, so that the request does not stay open. If the request may still be
-open when the fetch ends, `is_clean` is false.
+open when the fetch ends, `is_clean` is false. If only one response arrives, probes may show that
+further responses do not arrive (`twinstream.core.wire.single_answers`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.consume.metadata import Positions
 from twinstream.core.consume.pin import pin_size
 from twinstream.core.consume.pull_error import pull_error
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import PullError, TwinstreamError
+
+if TYPE_CHECKING:
+    from twinstream.core.wire.single_answers import LoneAnswer, Verdict
 
 __all__ = ["GRACE", "Fetch", "frame_size"]
 
@@ -54,7 +59,9 @@ class Fetch:
     __slots__ = (
         "_expires_at",
         "_heard_at",
-        "_limits",
+        "_lone",
+        "_others",
+        "_probe_token",
         "_size",
         "_token",
         "arrivals",
@@ -64,10 +71,15 @@ class Fetch:
         "frames",
         "is_clean",
         "is_over",
+        "limits",
     )
 
     def __init__(self, limits: PullLimits, token: bytes, now: float, patience: float) -> None:
-        self._limits: Final = limits
+        self.limits: Final = limits
+        self._lone: LoneAnswer | None = None
+        # The number of statuses that arrived, of whatever request.
+        self._others = 0
+        self._probe_token = b""
         self._token: Final = token
         self._heard_at = now
         self._expires_at: Final = now + patience
@@ -90,8 +102,8 @@ class Fetch:
         Frames that the fetch does not need stay in `frames`. If the fetch has no byte limit,
         messages without headers are moved in a quarter of the time that `take` needs.
         """
-        most, before = self._limits.max_messages, len(self.frames)
-        if self._limits.max_bytes is None and not self.is_over:
+        most, before = self.limits.max_messages, len(self.frames)
+        if self.limits.max_bytes is None and not self.is_over:
             if most == 1 and frames and not frames[0][2]:
                 # Fast path for a fetch of one message, with a third of the steps.
                 self.frames.append(frames.popleft())
@@ -116,19 +128,22 @@ class Fetch:
         """Process one frame; return whether it is a message of this fetch."""
         if is_status(frame):
             status = read_status(frame)
+            self._others += 1
+            if status.ends and status.token == self._probe_token:
+                self.lone.refused(self._surplus)
             if status.token == self._token:
                 self._status(status)
             return False
         if self.is_over:
             return False
         self.frames.append(frame)
-        limits = self._limits
+        limits = self.limits
         if limits.max_bytes is not None:
             self._size += frame_size(frame, pinned=limits.may_pin)
             if self._size >= limits.max_bytes:
                 # The server may count fewer bytes than the client, for example for messages that
                 # are imported from another account. Then its request is still open.
-                self.is_clean = self._size == limits.max_bytes
+                self.is_clean = self._size == limits.max_bytes and not self._is_probed
                 self._finish(BatchEnd.BYTES_FILLED)
         if len(self.frames) >= limits.max_messages:
             self._finish(BatchEnd.FILLED)
@@ -149,13 +164,13 @@ class Fetch:
             return
         self.detail = str(status)
         # A status that this release does not know may or may not end the request.
-        self.is_clean = status.kind is not Kind.UNKNOWN
+        self.is_clean = status.kind is not Kind.UNKNOWN and not self._is_probed
         if status.kind is Kind.DELETED and self.frames:
             self._finish(BatchEnd.DELETED)
         elif status.kind is Kind.TOO_BIG and not self.frames:
             self._fail(
                 PullError(
-                    f"the next message does not fit into {self._limits.max_bytes} bytes: raise"
+                    f"the next message does not fit into {self.limits.max_bytes} bytes: raise"
                     " max_bytes"
                 )
             )
@@ -166,7 +181,7 @@ class Fetch:
             # same status and raises the error.
             self._finish(BatchEnd.INTERRUPTED)
         else:
-            self._fail(pull_error(status, self._limits))
+            self._fail(pull_error(status, self.limits))
 
     def lost(self) -> None:
         """Record that the connection was lost, which ends the fetch."""
@@ -179,18 +194,80 @@ class Fetch:
     def check(self, now: float, heard_at: float) -> None:
         """End the fetch if the server was silent for two heartbeats or the fetch timed out."""
         self._heard_at = max(self._heard_at, heard_at)
-        if self.is_over or now < self.wake_at():
+        if self.is_over or now < self._end_at():
             return
         self.is_clean = False
         if now >= self._give_up_at():
             self._finish(BatchEnd.EXPIRED, "the server did not end the request in time")
         else:
-            silence = f"nothing received for {2 * self._limits.heartbeat:g} s, two heartbeats"
+            silence = f"nothing received for {2 * self.limits.heartbeat:g} s, two heartbeats"
             self._finish(BatchEnd.INTERRUPTED, silence)
 
     def wake_at(self) -> float:
-        """Return the time at which `check` may end the fetch."""
-        return min(self._give_up_at(), self._heard_at + 2 * self._limits.heartbeat)
+        """Return the time at which `check` may end the fetch, or a probe may be due."""
+        return min(self._end_at(), self.doubt_at())
+
+    def _end_at(self) -> float:
+        if self._lone is not None and self._lone.is_probing:
+            # The result of the probe is due soon.
+            return float("inf")
+        return min(self._give_up_at(), self._heard_at + 2 * self.limits.heartbeat)
+
+    # ---- probes
+
+    @property
+    def lone(self) -> LoneAnswer:
+        """The probes of this fetch."""
+        if self._lone is None:
+            # Most programs never need it.
+            from twinstream.core.wire.single_answers import LoneAnswer
+
+            self._lone = LoneAnswer()
+        return self._lone
+
+    @property
+    def _is_probed(self) -> bool:
+        return self._lone is not None and self._lone.probes > 0
+
+    @property
+    def _surplus(self) -> int:
+        probes = 0 if self._lone is None else self._lone.probes
+        return len(self.frames) + self._others - 1 - probes
+
+    def doubt_at(self) -> float:
+        """Return when to send a probe or to judge its result; infinity if there is no reason.
+
+        A probe is due if the only response is a message and the server has more of them, or if the
+        heartbeat after the only response is late.
+        """
+        lone = self._lone
+        if lone is not None:
+            if lone.is_over:
+                return float("inf")
+            if lone.is_probing:
+                return lone.due_at(self._surplus, self._heard_at)
+        if self._surplus != 0:
+            return float("inf")
+        if self.frames and self.limits.max_messages > 1:
+            position = Positions().read(self.frames[0][1])
+            if position is not None and position[3]:
+                from twinstream.core.wire.single_answers import QUIET
+
+                return self._heard_at + QUIET
+        return self._heard_at + 1.5 * self.limits.heartbeat
+
+    def probed(self, token: bytes, now: float) -> None:
+        """Record that a probe is sent. Messages that answer it are those of the fetch, too."""
+        self.lone.sent(self._surplus - 1, now)
+        self._probe_token, self.is_clean = token, False
+
+    def judge(self, now: float) -> Verdict | None:
+        """Return what the responses to the last probe show; AGAIN before the first probe."""
+        from twinstream.core.wire.single_answers import Verdict
+
+        if not self.lone.is_probing:
+            return Verdict.AGAIN
+        return self.lone.judge(self._surplus, self._heard_at, now)
 
     def _give_up_at(self) -> float:
         is_slow = self._heard_at < self._expires_at + _SHORT_GRACE

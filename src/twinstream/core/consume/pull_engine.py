@@ -35,6 +35,10 @@ a list of actions: send a pull, pass on a report, forget the pin, finish.
   acknowledgements.
 * If the consumer's max_waiting is known, the engine opens no more requests than that at once. A
   server drops requests above max_waiting without a reply (from 2.11.5 on).
+* A request is open, not more responses arrived than requests were sent, and the last response came
+  after the last request. If nothing follows for a moment, the engine sends a probe
+  (`twinstream.core.wire.single_answers`). If only one response to each probe arrives, the iteration
+  ends with an error that names the reason. Requests without heartbeats are not probed.
 * A pinned client that sends no pull within the consumer's priority_timeout loses its pin, however
   many messages it has. So the engine pulls in time even if the buffer is full, for one more
   message.
@@ -51,11 +55,12 @@ from twinstream.core.consume.pull_error import pull_error, refused_limit
 from twinstream.core.consume.pull_request import MANY, PullLimits
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Backoff
+from twinstream.core.wire.single_answers import QUIET, LoneAnswer, Verdict
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import TwinstreamError
 from twinstream.models.records import frozen
 
-__all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
+__all__ = ["Action", "DropPin", "Finish", "Probed", "PullEngine", "SendProbe", "SendPull"]
 
 _BACKOFF: Final = Backoff(0.05, 5.0)
 # Seconds. A request that lived this long was accepted, so its end causes no back-off.
@@ -83,6 +88,20 @@ class SendPull:
 
 
 @frozen
+class SendProbe:
+    """The action to publish a probe whose reply subject ends with `token`."""
+
+    token: bytes
+
+
+@frozen
+class Probed:
+    """The action to use the result of the probes. With SINGLE, the iteration ends."""
+
+    verdict: Verdict
+
+
+@frozen
 class Finish:
     """The action to end the iteration with `error`: pulling cannot continue."""
 
@@ -94,7 +113,7 @@ class DropPin:
     """The action to forget the pin id, because another client holds the pin."""
 
 
-Action = SendPull | PullWarning | DropPin | Finish
+Action = SendPull | SendProbe | Probed | PullWarning | DropPin | Finish
 
 
 class _Request:
@@ -146,6 +165,17 @@ class PullEngine:
         self._connected = True
         self._stopped = False
         self._actions: list[Action] = []
+        self._pulls = 0
+        self._statuses = 0
+        # The number of statuses that did not end their request, and the number of such statuses and
+        # of messages at the last pull.
+        self._beats = 0
+        self._before_pull = 0
+        self.lone: Final = LoneAnswer()
+        """The probes that find out whether several responses to a request arrive."""
+        self._probe_token = b""
+        if limits.heartbeat == float("inf"):
+            self.lone.give_up()
 
     # ---- outstanding messages
 
@@ -266,6 +296,10 @@ class PullEngine:
             self._allowed = min(self._by_age, self._by_size)
         self._handed_at = now
 
+    def probing(self) -> None:
+        """Record that the owner sends a pull request whose messages the engine does not count."""
+        self._pulls += 1
+
     def heard(self, at: float) -> None:
         """Record the time at which the reader last received anything for the subscription."""
         if at > self._heard_at:
@@ -274,6 +308,10 @@ class PullEngine:
     def status(self, status: Status, now: float) -> None:
         """Record a status; `poll` returns the resulting actions."""
         self.heard(now)
+        self._statuses += 1
+        self._beats += not status.ends
+        if status.ends and status.token == self._probe_token:
+            self.lone.refused(self._surplus)
         if not status.ends:
             self._note_life()
             return
@@ -364,11 +402,13 @@ class PullEngine:
     def lost(self) -> None:
         """Record that the connection was lost. All requests are void, and the watchdog stops."""
         self._connected = False
+        self.lone.give_up()
         self._void()
 
     def restored(self, now: float) -> None:
         """Record a reconnect. The next `poll` pulls immediately."""
         self._connected = True
+        self.lone.give_up()
         self._void()
         self._heard_at = now
         self._paused_until = 0.0
@@ -407,6 +447,8 @@ class PullEngine:
         if self._connected and not self._stopped:
             if watch:
                 self._watch(now)
+                if not self.lone.is_over and now >= self._doubt_at():
+                    self._doubt(now)
             if self.due(now):
                 self._pull(now)
         actions, self._actions = self._actions, []
@@ -423,7 +465,38 @@ class PullEngine:
         wake_at = min(self._paused_until or float("inf"), self._keep_pin_at())
         if self._requests:
             wake_at = min(wake_at, self._heard_at + 2 * self._limits.heartbeat)
+            if not self.lone.is_over:
+                wake_at = min(wake_at, self._doubt_at())
         return wake_at
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether responses arrived, but none of the requests got several for certain."""
+        return self._surplus <= 0 and self._arrived + self._beats > self._before_pull
+
+    @property
+    def _surplus(self) -> int:
+        return self._arrived + self._statuses - self._pulls
+
+    def _doubt_at(self) -> float:
+        """Return when to send a probe or to judge its result; infinity if there is no reason."""
+        if not self._requests:
+            return float("inf")
+        if self.lone.is_probing:
+            return self.lone.due_at(self._surplus, self._heard_at)
+        return self._heard_at + QUIET if self.is_lone else float("inf")
+
+    def _doubt(self, now: float) -> None:
+        verdict: Verdict | None = Verdict.AGAIN
+        if self.lone.is_probing:
+            verdict = self.lone.judge(self._surplus, self._heard_at, now)
+        if verdict is Verdict.AGAIN:
+            self._pulls += 1
+            self.lone.sent(self._surplus, now)
+            self._probe_token = self._tokens()
+            self._actions.append(SendProbe(self._probe_token))
+        elif verdict is not None:
+            self._actions.append(Probed(verdict))
 
     def _keep_pin_at(self) -> float:
         """Return the time of the next pull that keeps the pin; infinity if there is none."""
@@ -493,6 +566,8 @@ class PullEngine:
         batch = min(batch, self._capacity(), self._max_batch)
         self._first = self._first or batch
         self._pulled_at = now
+        self._pulls += 1
+        self._before_pull = self._arrived + self._beats
         self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
         self._actions.append(SendPull(token, batch, max_bytes))
 
