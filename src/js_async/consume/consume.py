@@ -150,6 +150,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._stopping = True
         await self._messages.close()
@@ -166,6 +168,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         await self._messages.drain()
         await self._join(Deadline.after(timeout))

@@ -154,6 +154,8 @@ class Processing(Owned, BlockHint):
             NotStarted: The processing was not started.
             Exception: The error that ended the processing, if there was one.
         """
+        if self._is_parents:
+            return
         await self._consuming.stop(timeout)
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
@@ -164,6 +166,8 @@ class Processing(Owned, BlockHint):
         Args:
             timeout: The longest wait in seconds.
         """
+        if self._is_parents:
+            return
         await self._consuming.drain(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:

@@ -226,6 +226,8 @@ class GroupWorker(Runnable):
             NotStarted: The worker was not started.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._stopping = True
         self._ended.set()

@@ -92,6 +92,8 @@ class MemberWorker(Worker):
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """End the work like a `Worker`. Afterwards another instance may take over."""
+        if self._is_parents:
+            return
         try:
             await super().stop(timeout)
         finally:

@@ -151,6 +151,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._stopping = True
         self._messages.close()
@@ -167,6 +169,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._messages.drain()
         self._join(Deadline.after(timeout))

@@ -155,6 +155,8 @@ class Processing(Owned, BlockHint):
             NotStarted: The processing was not started.
             Exception: The error that ended the processing, if there was one.
         """
+        if self._is_parents:
+            return
         self._consuming.stop(timeout)
 
     def drain(self, timeout: Seconds = 30.0) -> None:
@@ -165,6 +167,8 @@ class Processing(Owned, BlockHint):
         Args:
             timeout: The longest wait in seconds.
         """
+        if self._is_parents:
+            return
         self._consuming.drain(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:

@@ -91,6 +91,8 @@ class MemberWorker(Worker):
 
     def stop(self, timeout: Seconds = 30.0) -> None:
         """End the work like a `Worker`. Afterwards another instance may take over."""
+        if self._is_parents:
+            return
         try:
             super().stop(timeout)
         finally:

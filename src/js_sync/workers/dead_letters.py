@@ -403,6 +403,8 @@ class DeadLetters(Owned, WorksBeside):
             RequestTimeout: The work has not ended after `timeout` seconds.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         with self._turns:
             self._users = max(0, self._users - 1)
             if self._users:

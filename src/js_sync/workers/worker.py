@@ -184,6 +184,8 @@ class Worker(Runnable):
             NotStarted: The worker was not started.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(f"the worker on {self._stream}")
         deadline = Deadline.after(timeout)
         self._stop_taking()

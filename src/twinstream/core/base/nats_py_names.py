@@ -14,6 +14,7 @@ __all__ = [
     "ATTRIBUTES",
     "GUESSES",
     "KEYWORDS",
+    "SIBLINGS",
     "explain_keywords",
     "hint_attributes",
     "hint_keywords",
@@ -155,6 +156,14 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Hints by function and keyword argument."""
 
+_CORE: Final = {"data": "payload="}
+
+SIBLINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Connection.publish": _CORE,
+    "Connection.request": _CORE,
+}
+"""Hints by method and keyword argument, for arguments that the JetStream call has under this name."""
+
 
 def _unknown(owner: object, name: str) -> AttributeError:
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
@@ -212,11 +221,13 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 def hint_keywords(function: F) -> F:
     """Wrap a function, so that its error for an unknown keyword argument contains a hint."""
-    hints = KEYWORDS.get(function.__name__, {})
+    here = SIBLINGS.get(function.__qualname__)
+    hints = KEYWORDS.get(function.__name__, {}) if here is None else here
+    whose = "nats-py's arguments" if here is None else "the arguments of a JetStream context"
 
     def hint(unknown: list[str]) -> str:
         found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]
-        return f"of nats-py's arguments, {', '.join(found)}" if found else ""
+        return f"of {whose}, {', '.join(found)}" if found else ""
 
     return explain_keywords(function, hint)
 
