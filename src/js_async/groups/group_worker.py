@@ -105,6 +105,7 @@ class GroupWorker(Runnable):
         self._handler: Final = cast("Handler[Message]", handler)
         self._settings: Final = settings
         self._template: Final = template
+        self._on_end = on_report
         self._report: Final[Reporter[GroupReport]] = Reporter(
             on_report, area="groups", stream=names.stream
         )

@@ -98,6 +98,7 @@ class DeadLetters(Owned, WorksBeside):
         self._api: Final = api
         self._names: Final = names
         self._on_report: Final = on_report
+        self._on_end = on_report
         self._report: Final[Reporter[PullReport]] = Reporter(
             on_report, area="dead_letters", stream=names.stream
         )

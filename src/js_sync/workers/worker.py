@@ -90,6 +90,7 @@ class Worker(Runnable):
         self._wanted: Final = consumer
         self._handler: Final = handler
         self._settings: Final = settings
+        self._on_end = settings.on_report
         self._outcomes = Outcomes(settings, ConsumerConfig())
         self._queue: Final[WorkQueue[Job]] = WorkQueue()
         self._lock: Final = Lock()

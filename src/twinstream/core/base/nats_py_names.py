@@ -162,7 +162,7 @@ SIBLINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "Connection.publish": _CORE,
     "Connection.request": _CORE,
 }
-"""Hints by method and keyword argument, for arguments that the JetStream call has under this name."""
+"""Hints by method and keyword argument, for names that only the call of `JetStream` has."""
 
 
 def _unknown(owner: object, name: str) -> AttributeError:

@@ -22,7 +22,6 @@ __all__ = [
     "Restored",
     "ServerUnverified",
     "WillRetry",
-    "WorkEnded",
     "WorkerStarted",
     "WorkerStopped",
 ]
@@ -100,14 +99,6 @@ class WorkerStopped:
     handled: int
     retried: int
     rejected: int
-
-
-@frozen
-class WorkEnded:
-    """Logged when an error ended the background work `what` before it was stopped."""
-
-    what: str
-    error: BaseException
 
 
 @frozen
