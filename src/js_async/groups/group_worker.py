@@ -293,9 +293,7 @@ class GroupWorker(Runnable):
             self._woken.set()
 
     async def _check_source(self) -> None:
-        check = SourceCheck(
-            self._api, self._names, self._report, lambda: self.handled, self._ended
-        )
+        check = SourceCheck(self._api, self._names, self._report, lambda: self.handled, self._ended)
         try:
             await check.run()
         except Exception as error:

@@ -102,6 +102,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.PullSent(10, None, "S", "c"),
     PullWarning("nothing received for 10 s", again=True),
     PullWarning("nothing received for 10 s"),
+    log_events.FilterOutside("S", "c", "s.a", "t.>"),
     Recreated("c"),
     Pinned("g", "pin"),
     Unpinned("g"),

@@ -12,6 +12,7 @@ __all__ = [
     "ContentLeft",
     "DeadLettered",
     "Elected",
+    "FilterOutside",
     "LeaseWasLost",
     "MarkersSkipped",
     "MessageNotRead",
@@ -74,6 +75,16 @@ class PullSent:
     max_bytes: int | None
     stream: str
     consumer: str
+
+
+@frozen
+class FilterOutside:
+    """Logged when a consumer was created with filters that match no subject of its stream."""
+
+    stream: str
+    consumer: str
+    filters: str
+    subjects: str
 
 
 @frozen
