@@ -14,7 +14,7 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.base.nats_py_names import ATTRIBUTES, KEYWORDS, SIBLINGS
+from twinstream.core.base.nats_py_names import ATTRIBUTES, KEYWORDS
 from twinstream.core.consume.metadata import Metadata
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"
@@ -69,21 +69,13 @@ def test_error_for_an_unknown_argument_names_the_right_one(js: Any, call: str, n
 
 
 @TWINS
-@pytest.mark.parametrize(
-    ("call", "name"), [(call, name) for call, names in SIBLINGS.items() for name in names]
-)
-def test_error_for_an_argument_of_the_jetstream_call(js: Any, call: str, name: str) -> None:
-    owner, _, method = call.partition(".")
-    kind = getattr(js, owner)
-    function = getattr(kind.__new__(kind), method)
-    hint = re.escape(f"of the arguments of a JetStream context, {name}= is {SIBLINGS[call][name]}")
-    with pytest.raises(TypeError, match=rf"unexpected .*{hint}"):
-        function("subject", **{name: b"x"})
-    # The argument of another call is no hint here.
+def test_the_publish_of_a_connection_has_arguments_of_its_own(js: Any) -> None:
+    publish = js.Connection.__new__(js.Connection).publish
+    with pytest.raises(TypeError, match=r"'data'; did you mean 'payload'\?"):
+        publish("subject", data=b"x")
     with pytest.raises(TypeError) as caught:
-        function("subject", stream="x")
+        publish("subject", stream="x")
     assert "expected_stream" not in str(caught.value)
-    assert name in inspect.signature(js.JetStream.publish).parameters
 
 
 def test_errors_outside_of_a_call_are_unchanged() -> None:

@@ -834,6 +834,9 @@ def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, way):
             connection.close()
         with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
             worker.wait(20)
+    # The end is reported unless the program has closed the connection.
+    ends = [reports.pop()] if way == "exit" else []
+    assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
     revoked = reports[-1]
     assert isinstance(revoked, js.PartitionsRevoked)
     assert revoked.partitions == reports[0].partitions

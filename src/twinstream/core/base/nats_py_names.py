@@ -14,7 +14,6 @@ __all__ = [
     "ATTRIBUTES",
     "GUESSES",
     "KEYWORDS",
-    "SIBLINGS",
     "explain_keywords",
     "hint_attributes",
     "hint_keywords",
@@ -156,13 +155,8 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Hints by function and keyword argument."""
 
-_CORE: Final = {"data": "payload="}
-
-SIBLINGS: Final[Mapping[str, Mapping[str, str]]] = {
-    "Connection.publish": _CORE,
-    "Connection.request": _CORE,
-}
-"""Hints by method and keyword argument, for names that only the call of `JetStream` has."""
+_NOT_THESE: Final = frozenset({"Connection.publish"})
+"""Methods with the name of a function in `KEYWORDS`, but without its arguments."""
 
 
 def _unknown(owner: object, name: str) -> AttributeError:
@@ -221,13 +215,12 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 def hint_keywords(function: F) -> F:
     """Wrap a function, so that its error for an unknown keyword argument contains a hint."""
-    here = SIBLINGS.get(function.__qualname__)
-    hints = KEYWORDS.get(function.__name__, {}) if here is None else here
-    whose = "nats-py's arguments" if here is None else "the arguments of a JetStream context"
+    is_here = function.__qualname__ not in _NOT_THESE
+    hints = KEYWORDS.get(function.__name__, {}) if is_here else {}
 
     def hint(unknown: list[str]) -> str:
         found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]
-        return f"of {whose}, {', '.join(found)}" if found else ""
+        return f"of nats-py's arguments, {', '.join(found)}" if found else ""
 
     return explain_keywords(function, hint)
 
