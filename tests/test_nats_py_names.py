@@ -68,6 +68,16 @@ def test_error_for_an_unknown_argument_names_the_right_one(js: Any, call: str, n
     assert "nats-py" not in str(caught.value)
 
 
+@TWINS
+def test_the_publish_of_a_connection_has_arguments_of_its_own(js: Any) -> None:
+    publish = js.Connection.__new__(js.Connection).publish
+    with pytest.raises(TypeError, match=r"'data'; did you mean 'payload'\?"):
+        publish("subject", data=b"x")
+    with pytest.raises(TypeError) as caught:
+        publish("subject", stream="x")
+    assert "expected_stream" not in str(caught.value)
+
+
 def test_errors_outside_of_a_call_are_unchanged() -> None:
     error = TypeError("mine")
 

@@ -498,6 +498,80 @@ def fork_closes(twin: str, server: NatsServer) -> None:
     assert (code, out, err) == (0, f"3\nb'1' {name}.b True\n", ""), err
 
 
+def fork_stops(twin: str, server: NatsServer) -> None:
+    """A child stops all the background work of its parent, which goes on with it."""
+    name = f"SEAM{next(NUMBERS)}"
+    body = f"""
+    import tempfile
+
+    done = []
+
+    async def handler(message):
+        done.append(message.data)
+
+    async def elected(lease):
+        pass
+
+    async def all_done(count):
+        while len(done) < count:
+            await sent()
+
+    nc = await js.connect(URL)
+    jet = nc.jetstream(timeout=20)
+    config = StreamConfig(name="{name}", subjects=["{name}.>"], allow_direct=True)
+    stream = await jet.create_stream(config)
+    config = ConsumerConfig(durable_name="c", filter_subject="{name}.c")
+    consumer = await stream.create_consumer(config)
+    store = await jet.create_object_store(js.ObjectStoreConfig(bucket="{name}"))
+    await store.put("o", bytes(1000))
+    locks = await jet.coordination("L{name}", create=True)
+    group = jet.elastic_consumer_group("{name}", "g")
+    parts = js.PartitioningFilter(filter="{name}.*", partitioning_wildcards=[1])
+    members = js.ElasticGroupConfig(max_members=2, partitioning_filters=[parts], members=["m"])
+    await group.create(members)
+    letters = jet.dead_letters("{name}")
+    config = ConsumerConfig(durable_name="w", filter_subject="{name}.w")
+    outbox = js.SqliteOutbox(tempfile.mkdtemp() + "/outbox.db")
+    stopped = [
+        jet.worker("{name}", config, handler),
+        consumer.consume(handler),
+        jet.outbox(outbox, stream="{name}", by="id"),
+        group.worker("m", handler),
+        locks.leader("l", on_elected=elected),
+    ]
+    for each in stopped:
+        await each.start()
+    await letters.start()
+    lease, batch = await locks.lock("a").acquire(), jet.atomic_batch()
+    closed = [
+        letters, lease, batch, await store.get("o"), await store.watch(), stream.read(),
+        jet.publisher(), consumer.messages(), stream.ordered(), await nc.subscribe("{name}.*"),
+    ]
+    child = os.fork()
+    if child == 0:
+        for each in (*stopped, *closed, nc):
+            for call in ("abandon", "close", "release", "stop"):
+                if hasattr(each, call):
+                    await getattr(each, call)()
+            if hasattr(each, "drain") and not isinstance(each, js.OutboxRelay):
+                await each.drain()
+        os._exit(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    count = len(done)
+    for end in ("c", "w"):
+        await jet.publish(f"{name}.{{end}}", b"the parent's")
+    await all_done(count + 4)
+    print(lease.is_held, flush=True)
+    for each in stopped:
+        await each.stop()
+    for each in closed:
+        await each.close() if hasattr(each, "close") else await each.abandon()
+    await nc.close()
+    """
+    code, out, err = ran(twin, body, server.url)
+    assert (code, out, err) == (0, "3\nTrue\n", ""), err
+
+
 def fork_leaves(twin: str, server: NatsServer) -> None:
     """A child leaves all open blocks, and the parent continues to use the objects."""
     name = f"SEAM{next(NUMBERS)}"
@@ -536,25 +610,49 @@ def fork_leaves(twin: str, server: NatsServer) -> None:
     assert (code, out, err) == (0, "3\n4\n", ""), err
 
 
-def fork_blocks(twin: str, server: NatsServer) -> None:
-    """In a forked child, the end of a `with` block closes nothing."""
+def blocks(twin: str) -> set[type]:
+    """Return the classes of a twin with a `with` block."""
     package = importlib.import_module(twin)
     left = "__exit__" if twin == "js_sync" else "__aexit__"
-    # The seam's own, which are not of a connection. `_Chunks` leaves the block of its publisher,
-    # and the thread of an `_Interrupter` does not run in a child.
-    own = {"Gate", "Interrupts", "KeepingSocket", "OpenCall", "Opening", "_Chunks", "_Interrupter"}
     found = set()
     for info in pkgutil.walk_packages(package.__path__, f"{twin}."):
         module = importlib.import_module(info.name)
         for kind in vars(module).values():
             if isinstance(kind, type) and kind.__module__ == info.name and hasattr(kind, left):
                 found.add(kind)
+    return found
+
+
+def fork_blocks(twin: str, server: NatsServer) -> None:
+    """In a forked child, the end of a `with` block closes nothing."""
+    found = blocks(twin)
+    # The seam's own, which are not of a connection. `_Chunks` leaves the block of its publisher,
+    # and the thread of an `_Interrupter` does not run in a child.
+    own = {"Gate", "Interrupts", "KeepingSocket", "OpenCall", "Opening", "_Chunks", "_Interrupter"}
     base = importlib.import_module(f"{twin}.client.owned").Owned
     assert len(found) > 15
     assert {kind.__name__ for kind in found if not issubclass(kind, base)} <= own
     for kind in found:
         if issubclass(kind, base) and kind.__init__ is not base.__init__:
             assert "super().__init__(" in inspect.getsource(kind.__init__), kind
+
+
+def fork_all_closing(twin: str, server: NatsServer) -> None:
+    """Each method that ends the work of an object does nothing in a forked child."""
+    owned = importlib.import_module(f"{twin}.client.owned")
+    # `drain` of an outbox stores its events: this is work.
+    work = {"OutboxRelay.drain"}
+    checked = 0
+    for kind in blocks(twin):
+        for name in owned.CLOSING:
+            call = vars(kind).get(name)
+            if call is None or not issubclass(kind, owned.Owned) or call.__qualname__ in work:
+                continue
+            body = inspect.getsource(call).replace(call.__doc__ or "", "")
+            if "NotImplementedError" not in body and "@abstractmethod" not in body:
+                assert re.search(r"if (not )?self._is_parents:", body), call
+                checked += 1
+    assert checked > 25
 
 
 def fork_close(twin: str, server: NatsServer) -> None:
@@ -743,6 +841,8 @@ LINES: dict[str, Check] = {
     "drop: only when unused": drop_in_use,
     "fork: use": fork_use,
     "fork: closing": fork_closes,
+    "fork: stopping": fork_stops,
+    "fork: all closing": fork_all_closing,
     "fork: leaving blocks": fork_leaves,
     "fork: all blocks": fork_blocks,
     "fork: close": fork_close,

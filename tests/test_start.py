@@ -68,7 +68,7 @@ ENGINES = {
     "twinstream.models.validation",
 }
 
-MOST_MODULES = 132
+MOST_MODULES = 133
 """Modules of this project that a program loads which publishes, fetches and acknowledges."""
 
 CONSTANTS = {

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         PullWarning,
         Recreated,
         Unpinned,
+        WorkEnded,
         WorkReport,
     )
     from twinstream.core.coordination.coordination import coordination_config
@@ -496,6 +497,7 @@ __all__ = [
     "ValueCodecs",
     "ValueTooLarge",
     "Watch",
+    "WorkEnded",
     "WorkReport",
     "Worker",
     "WrongHandler",

@@ -244,6 +244,7 @@ MODULES: Final[dict[str, str]] = {
     "ValueCodecs": "twinstream.core.kv.codecs",
     "ValueTooLarge": "twinstream.core.kv.errors",
     "Watch": "js_async.kv.watch",
+    "WorkEnded": "twinstream.core.consume.reports",
     "WorkReport": "twinstream.core.consume.reports",
     "Worker": "js_async.workers.worker",
     "WrongHandler": "twinstream.errors",

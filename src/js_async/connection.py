@@ -345,6 +345,7 @@ class Connection(Owned, BlockHint):
     def _deadline(self, timeout: Seconds | None) -> Deadline:
         return Deadline.after(self._options.request_timeout if timeout is None else timeout)
 
+    @hint_keywords
     async def publish(
         self,
         subject: str,

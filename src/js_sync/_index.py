@@ -245,6 +245,7 @@ MODULES: Final[dict[str, str]] = {
     "ValueCodecs": "twinstream.core.kv.codecs",
     "ValueTooLarge": "twinstream.core.kv.errors",
     "Watch": "js_sync.kv.watch",
+    "WorkEnded": "twinstream.core.consume.reports",
     "WorkReport": "twinstream.core.consume.reports",
     "Worker": "js_sync.workers.worker",
     "WrongHandler": "twinstream.errors",

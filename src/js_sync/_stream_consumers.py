@@ -10,17 +10,25 @@ from js_sync.consumer import Consumer
 from twinstream.core.base.check_arguments import takes_config
 from twinstream.core.base.nats_py_names import hint_keywords
 from twinstream.core.deadline import Seconds
+from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
+from twinstream.errors import TwinstreamError
 
 if TYPE_CHECKING:
+    from js_sync.api.create_update import CreateAction
     from js_sync.api.listing import Listing
-    from twinstream.models import ConsumerConfig, ConsumerInfo
+    from twinstream.models import ConsumerConfig, ConsumerInfo, StreamInfo
 
 __all__ = ["StreamConsumers"]
+
+# The number of filters and of subjects that a warning names.
+_SHOWN: Final = 10
 
 
 class StreamConsumers:
     """The base class of `Stream` with the methods for consumers."""
+
+    _info: StreamInfo | None = None
 
     def __init__(self, api: Api, name: str) -> None:
         self._api: Final = api
@@ -31,6 +39,10 @@ class StreamConsumers:
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or return the existing one if its configuration is the same.
+
+        If a filter matches none of the stream's subjects, a warning is logged. Calls with the name
+        of a stream, such as those of `JetStream`, do not know its subjects and so do not warn:
+        `JetStream.health` also finds their consumers.
 
         Args:
             config: Configuration of the consumer. Without a name, the client generates one. Without
@@ -44,16 +56,14 @@ class StreamConsumers:
         Raises:
             ConsumerExists: The consumer exists with another configuration.
         """
-        return Consumer.create(
-            self._api, self._name, config, "create", pedantic=pedantic, timeout=timeout
-        )
+        return self._create(config, "create", timeout, pedantic=pedantic)
 
     @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
-        return Consumer.create(self._api, self._name, config, "", timeout=timeout)
+        return self._create(config, "", timeout)
 
     @takes_config("ConsumerConfig")
     def update_consumer(
@@ -63,9 +73,47 @@ class StreamConsumers:
 
         The arguments are those of `create_consumer`.
         """
-        return Consumer.create(
-            self._api, self._name, config, "update", pedantic=pedantic, timeout=timeout
+        return self._create(config, "update", timeout, pedantic=pedantic)
+
+    def _create(
+        self,
+        config: ConsumerConfig,
+        action: CreateAction,
+        timeout: Seconds | None,
+        *,
+        pedantic: bool = False,
+    ) -> Consumer:
+        """Create or change a consumer, and log a warning about filters that match nothing."""
+        consumer = Consumer.create(
+            self._api, self._name, config, action, pedantic=pedantic, timeout=timeout
         )
+        known = self._info
+        if known is not None and (config.filter_subject or config.filter_subjects):
+            # Programs that create no consumer with a filter do not load the comparison.
+            from twinstream.core.api.outside_filters import outside_filters
+
+            if outside_filters(known.config, config):
+                self._warn_outside(consumer.name, config)
+        return consumer
+
+    def _warn_outside(self, consumer: str, config: ConsumerConfig) -> None:
+        """Log a warning if the filters do not match the current subjects of the stream.
+
+        The subjects may have been changed since the stream info was requested.
+        """
+        from twinstream.core.api.outside_filters import outside_filters
+        from twinstream.core.log.events import FilterOutside
+
+        try:
+            self._info = info = self._api.stream_info(self._name)
+        except TwinstreamError:
+            return
+        missed = outside_filters(info.config, config)
+        if missed:
+            subjects = info.config.subjects or []
+            shown = ", ".join(missed[:_SHOWN]), ", ".join(subjects[:_SHOWN])
+            log = Log("consumer", stream=self._name, consumer=consumer)
+            log(FilterOutside(self._name, consumer, *shown))
 
     @hint_keywords
     def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:

@@ -331,7 +331,7 @@ class Consumer(FetchCalls):
             on_report=on_report,
         )
         where = f"{self._stream}/{self._name}"
-        return Consuming(where, messages, handler, concurrency, order, progress)
+        return Consuming(where, messages, handler, concurrency, order, progress, on_report)
 
     def _check_group(self, priority: Priority | None) -> None:
         """Raise `BadArgument` unless `priority` names a group of the consumer.

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from twinstream.core.backup.backup import TransferProgress
     from twinstream.core.connect.connection_events import MessagesDropped
     from twinstream.core.consume.pull_request import Priority
-    from twinstream.core.consume.reports import PullReport, WorkReport
+    from twinstream.core.consume.reports import PullReport, WorkEnded, WorkReport
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
@@ -808,7 +808,7 @@ class JetStream:
         stop_after: int | None = None,
         retry: Seconds | Sequence[Seconds] = (1, 5, 30),
         timeout: Seconds = 5.0,
-        on_report: Callable[[ProcessReport], None] | None = None,
+        on_report: Callable[[ProcessReport | WorkEnded], None] | None = None,
     ) -> Processing:
         """Return a processing, which calls a handler for each message and stores its results once.
 
@@ -833,7 +833,8 @@ class JetStream:
                 first applies after the first delivery, the second after the second delivery and so
                 on. The last value applies after all further deliveries.
             timeout: Seconds for one attempt to store results.
-            on_report: Callback that receives failures.
+            on_report: Callback that receives failures, and a `WorkEnded` if an error ended the
+                processing.
         """
         from js_sync.exactly_once.processing import Processing
 

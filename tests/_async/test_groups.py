@@ -835,6 +835,9 @@ async def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, 
             await connection.close()
         with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
             await worker.wait(20)
+    # The end is reported unless the program has closed the connection.
+    ends = [reports.pop()] if way == "exit" else []
+    assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
     revoked = reports[-1]
     assert isinstance(revoked, js.PartitionsRevoked)
     assert revoked.partitions == reports[0].partitions
@@ -897,3 +900,46 @@ async def test_no_instance_stays_pinned_after_it_stopped(server, name):
         assert pin_holder(await consumer.info()) == ""
         [state_of_group] = consumer.cached_info.priority_groups
         assert state_of_group.group == PRIORITY_GROUP
+
+
+async def test_a_worker_reports_that_the_source_stream_was_deleted(opened, name, tuned):
+    tuned("group source check", 0.1)
+    reports = []
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        seen = Seen(name)
+
+        async def warnings():
+            return [each for each in reports if isinstance(each, js.PullWarning)]
+
+        async with group.worker("m1", seen.handler("m1"), on_report=reports.append):
+            await publish(jet, name, 0, 1)
+            await consumed(seen, 1)
+            assert await warnings() == []
+            await jet.delete_stream(name)
+            # A server looks for a missing source after 10 s.
+            [warning] = await eventually(warnings, patience=60)
+            # The next checks report nothing else.
+            await pause(0.5)
+            assert await warnings() == [warning]
+        assert warning.text == (
+            f"elastic consumer group g of stream {name} receives no new messages: its stream"
+            f" {group.source} cannot copy from stream {name}: stream not found"
+        )
+        await group.delete()
+
+
+async def test_a_callback_of_the_source_check_may_end_the_work(opened, name, tuned):
+    tuned("group source check", 0.1)
+
+    def on_report(report):
+        if isinstance(report, js.PullWarning):
+            raise LookupError(report.text)
+
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        worker = group.worker("m1", Seen(name).handler("m1"), on_report=on_report)
+        await worker.start()
+        await jet.delete_stream(name)
+        with pytest.raises(LookupError, match=f"cannot copy from stream {name}"):
+            await worker.wait(60)

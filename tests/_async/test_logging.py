@@ -10,7 +10,7 @@ import js_async as js
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.logged import levels, texts
-from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, evolve
 from twinstream.testing import FakePeer, FakeServer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
@@ -213,6 +213,59 @@ async def test_a_consumer_that_is_created_again_is_logged(opened, name, caplog):
     assert texts(caplog, "consumer", logging.WARNING)[-1] == (
         f"{name}/c: c was gone and was created again"
     )
+
+
+async def test_a_filter_that_matches_no_subject_is_logged(opened, name, caplog):
+    """If the subjects of the stream are at hand, and decide what the stream has."""
+    wrong = ConsumerConfig(durable_name="c", filter_subject=f"{name}o.*")
+    two = ConsumerConfig(durable_name="d", filter_subjects=[f"{name}.a", f"{name}x.b"])
+
+    async def warned():
+        found = texts(caplog, "consumer", logging.WARNING)
+        caplog.clear()
+        return found
+
+    async with opened() as jet:
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        text = (
+            f"{name}/c: the stream captures nothing on {name}o.*, so no new message matches:"
+            f" compare the consumer's filters with the stream's subjects {name}.>"
+        )
+        for call in (
+            stream.create_consumer,
+            stream.update_consumer,
+            stream.create_or_update_consumer,
+        ):
+            await call(wrong)
+            assert await warned() == [text]
+        await stream.create_consumer(two)
+        [text] = await warned()
+        assert f"captures nothing on {name}x.b, so" in text
+        await stream.create_consumer(ConsumerConfig(durable_name="e", filter_subject=f"{name}.*"))
+        # These calls do not know the subjects.
+        await jet.update_consumer(name, wrong)
+        await jet.bind_stream(name).update_consumer(wrong)
+        assert await warned() == []
+        # The handle knows subjects that were changed since.
+        old = await jet.get_stream(name)
+        await stream.change(lambda config: evolve(config, subjects=[f"{name}.>", f"{name}o.*"]))
+        await old.update_consumer(wrong)
+        assert await warned() == []
+
+
+async def test_a_filter_of_a_stream_that_copies_is_not_logged(opened, name, caplog):
+    wrong = ConsumerConfig(durable_name="c", filter_subject="orders.*")
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        for number, settings in enumerate(
+            (
+                {"mirror": StreamSource(name=name)},
+                {"sources": [StreamSource(name=name)], "subjects": [f"{name}x"]},
+            )
+        ):
+            stream = await jet.create_stream(StreamConfig(name=f"{name}-{number}", **settings))
+            await stream.create_consumer(wrong)
+    assert texts(caplog, "consumer", logging.WARNING) == []
 
 
 async def test_work_that_an_error_ended_is_logged_at_once(opened, name, caplog):

@@ -133,13 +133,19 @@ def closed_for_good(connection):
     return connection.is_closed
 
 
-def test_connection_that_breaks_at_once_is_not_retried_in_a_loop(server_factory):
+def test_connection_that_breaks_at_once_is_not_retried_in_a_loop():
     """The server closes each new connection at once, because of the client's subscription."""
     policy = js.ReconnectPolicy(attempts=4, wait=0.01, max_wait=30)
     events = []
-    with server_factory("max_control_line: 300", jetstream=False) as server:
+
+    def unwilling(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB")
+        peer.close()
+
+    with FakeServer(rest=unwilling) as server:
         connection = js.connect(server.url, reconnect=policy, on_event=events.append)
-        with connection.subscribe("x" * 1000):
+        with connection.subscribe("x"):
             eventually(closed_for_good, connection)
         assert connection.epoch == 5
     assert isinstance(events[-1], js.Closed)

@@ -11,7 +11,7 @@ import js_sync as js
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from tests.logged import levels, texts
-from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, evolve
 from twinstream.testing import FakePeer, FakeServer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
@@ -212,6 +212,59 @@ def test_a_consumer_that_is_created_again_is_logged(opened, name, caplog):
     assert texts(caplog, "consumer", logging.WARNING)[-1] == (
         f"{name}/c: c was gone and was created again"
     )
+
+
+def test_a_filter_that_matches_no_subject_is_logged(opened, name, caplog):
+    """If the subjects of the stream are at hand, and decide what the stream has."""
+    wrong = ConsumerConfig(durable_name="c", filter_subject=f"{name}o.*")
+    two = ConsumerConfig(durable_name="d", filter_subjects=[f"{name}.a", f"{name}x.b"])
+
+    def warned():
+        found = texts(caplog, "consumer", logging.WARNING)
+        caplog.clear()
+        return found
+
+    with opened() as jet:
+        stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        text = (
+            f"{name}/c: the stream captures nothing on {name}o.*, so no new message matches:"
+            f" compare the consumer's filters with the stream's subjects {name}.>"
+        )
+        for call in (
+            stream.create_consumer,
+            stream.update_consumer,
+            stream.create_or_update_consumer,
+        ):
+            call(wrong)
+            assert warned() == [text]
+        stream.create_consumer(two)
+        [text] = warned()
+        assert f"captures nothing on {name}x.b, so" in text
+        stream.create_consumer(ConsumerConfig(durable_name="e", filter_subject=f"{name}.*"))
+        # These calls do not know the subjects.
+        jet.update_consumer(name, wrong)
+        jet.bind_stream(name).update_consumer(wrong)
+        assert warned() == []
+        # The handle knows subjects that were changed since.
+        old = jet.get_stream(name)
+        stream.change(lambda config: evolve(config, subjects=[f"{name}.>", f"{name}o.*"]))
+        old.update_consumer(wrong)
+        assert warned() == []
+
+
+def test_a_filter_of_a_stream_that_copies_is_not_logged(opened, name, caplog):
+    wrong = ConsumerConfig(durable_name="c", filter_subject="orders.*")
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        for number, settings in enumerate(
+            (
+                {"mirror": StreamSource(name=name)},
+                {"sources": [StreamSource(name=name)], "subjects": [f"{name}x"]},
+            )
+        ):
+            stream = jet.create_stream(StreamConfig(name=f"{name}-{number}", **settings))
+            stream.create_consumer(wrong)
+    assert texts(caplog, "consumer", logging.WARNING) == []
 
 
 def test_work_that_an_error_ended_is_logged_at_once(opened, name, caplog):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from js_async.client.owned import Owned
 from js_async.runtime.concurrency import BlockHint, Forks, LoopHint
-from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import UnreadFailures
 from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
 
@@ -146,6 +146,8 @@ class WorksBeside(BlockHint):
     _forks = 0
     # The area of the log in which the error is reported.
     _area = "consumer"
+    _on_end: Callable[[Any], object] | None = None
+    """The program's `on_report`, which receives a `WorkEnded`."""
 
     def _note_begun(self) -> None:
         """Record that the program started the work, even if the start failed."""
@@ -162,7 +164,7 @@ class WorksBeside(BlockHint):
             )
 
     def _keep_error(self, error: BaseException, what: str) -> None:
-        """Keep and log the error that ended the work, unless an earlier error is kept.
+        """Keep, log and report the error that ended the work, unless an earlier error is kept.
 
         The call that waits for the end of the work raises the kept error. `what` describes the work
         in the log and in a warning.
@@ -173,9 +175,12 @@ class WorksBeside(BlockHint):
             self._error = error
             self._ended_by = f", ended by {error!r:.200}"
             if _is_news(error):
-                from twinstream.core.log.events import WorkEnded
+                from twinstream.core.consume.reports import WorkEnded
+                from twinstream.core.log.reporter import GuardedReporter
 
-                Log(self._area)(WorkEnded(what, error))
+                # Guarded: the callback may also have raised this error.
+                report = GuardedReporter[WorkEnded](self._on_end, "on_report", self._area)
+                report(WorkEnded(what, error))
 
     def _raise_kept(self) -> None:
         """Raise the kept error, if there is one, and forget it."""

@@ -6,7 +6,10 @@ from typing import Final
 
 from js_async.runtime.concurrency import Forks
 
-__all__ = ["Owned"]
+__all__ = ["CLOSING", "Owned"]
+
+CLOSING: Final = ("abandon", "close", "drain", "release", "stop")
+"""Names of methods that end the work of an object."""
 
 
 class Owned:
@@ -14,7 +17,8 @@ class Owned:
 
     A child process that was forked within a `with` block also leaves the block, for example by
     `sys.exit`. It must not close the parent's object. An error of `close` would also hide the
-    child's exit code.
+    child's exit code. So the methods in `CLOSING` begin with a check of `_is_parents`, and do
+    nothing in a forked child.
     """
 
     def __init__(self) -> None:

@@ -40,6 +40,7 @@ from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerA
 from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import check_size
+from twinstream.core.wire.control_line import ControlLines
 from twinstream.core.wire.protocol import (
     PONG,
     Event,
@@ -64,6 +65,7 @@ from twinstream.errors import (
     ConnectionLost,
     PermissionDenied,
     RequestTimeout,
+    ServerError,
     TwinstreamError,
 )
 
@@ -103,7 +105,8 @@ class Session:
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
         self.wait: Final = self._link.wait
-        self._mailboxes: Final = Mailboxes(self._link, tell)
+        self._lines: Final = ControlLines()
+        self._mailboxes: Final = Mailboxes(self._link, tell, self._lines)
         self.cut_acks: Final = self._mailboxes.cut_acks
         self.part: Final = self._mailboxes.part
         self._boxes: Final = self._mailboxes.boxes
@@ -289,6 +292,7 @@ class Session:
         await self._greeting.log_in(credentials, deadline)
         self._address = address
         self._discover()
+        self._lines.begin()
         self._mailboxes.subscribe()
         self.epoch += 1
         self._connected_at = monotonic()
@@ -408,6 +412,7 @@ class Session:
             self._greeting.refused(text)
             return
         error, denied = server_error(text, self._greeting.secrets), read_denied(text)
+        self._lines.note_error(text)
         self._tell(ServerReported(TwinstreamError.__str__(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
@@ -428,7 +433,9 @@ class Session:
 
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
         self._mailboxes.pause()
-        self._end = error or self._end or ConnectionLost("the server closed the connection")
+        if not isinstance(self._end, ServerError) or isinstance(error, Interrupted):
+            # The server's own reason says more than the reset of the connection that follows it.
+            self._end = error or self._end or ConnectionLost("the server closed the connection")
         self._greeting.broken(self._end)
         if not was_connected:
             # The handshake was not finished, so no requests were sent.
@@ -475,6 +482,9 @@ class Session:
         size = len(payload)
         if not self.is_connected or size + len(headers) > self._info.max_payload:
             return False
+        line = len(subject) + len(reply)
+        if line > self._lines.longest and not self._lines.admit(line):
+            return False
         if size > LONG:
             pieces = long_publish_command(subject, reply, headers, payload)
             return self._link.offer_pieces(pieces)
@@ -486,6 +496,9 @@ class Session:
 
     def try_write(self, command: bytes) -> bool:
         """Write a short, complete command if that needs no waiting; see `Channel.try_write`."""
+        lines, size = self._lines, len(command)
+        if size > lines.longest and not lines.admit(size):
+            return False
         return self.is_connected and self._link.offer(command)
 
     async def send(
@@ -498,14 +511,18 @@ class Session:
             await self.ready(Deadline.after(self._options.request_timeout))
         size = len(headers) + len(payload)
         # Check the limit of the current server, which disconnects after a larger message.
-        check_size(subject, size, self._info.max_payload)
+        self._check(subject, reply, size)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
             # The client was disconnected, and the next server may have another limit.
             await self.ready(Deadline.after(self._options.request_timeout))
-            check_size(subject, size, self._info.max_payload)
+            self._check(subject, reply, size)
         if link.is_full and not now:
             await link.drain(NEVER)
+
+    def _check(self, subject: bytes, reply: bytes, size: int) -> None:
+        check_size(subject, size, self._info.max_payload)
+        self._lines.check(subject, reply)
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None

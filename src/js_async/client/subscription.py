@@ -161,6 +161,8 @@ class Subscription(Owned, BlockHint, LoopHint):
 
     async def drain(self) -> None:
         """Unsubscribe. Iterations end after the last message that the server has sent."""
+        if self._is_parents:
+            return
         if self._box is not None and not self._closed:
             try:
                 await self._transport.close_mailbox(self._box, settle=True)
@@ -182,6 +184,8 @@ class Subscription(Owned, BlockHint, LoopHint):
 
     async def close(self) -> None:
         """Unsubscribe. Iterations end after the buffered messages."""
+        if self._is_parents:
+            return
         self._closed = True
         if self._box is not None:
             await self._transport.close_mailbox(self._box)

@@ -22,6 +22,7 @@ from twinstream.core.connect.connection_events import MessagesDropped
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import monotonic
+from twinstream.core.wire.control_line import ControlLines
 from twinstream.core.wire.protocol import (
     ByteTaker,
     Parser,
@@ -30,7 +31,7 @@ from twinstream.core.wire.protocol import (
     subscribe_command,
     unsubscribe_command,
 )
-from twinstream.errors import TwinstreamError
+from twinstream.errors import BadArgument, TwinstreamError
 
 __all__ = ["Mailboxes", "warn_of_drop"]
 
@@ -57,8 +58,11 @@ class Mailboxes:
     (`is_open`), opening and closing a mailbox sends its command at once.
     """
 
-    def __init__(self, link: Link, tell: Callable[[MessagesDropped], None]) -> None:
+    def __init__(
+        self, link: Link, tell: Callable[[MessagesDropped], None], lines: ControlLines
+    ) -> None:
         self._link: Final = link
+        self._lines: Final = lines
         self._failed: Final = FailedMessages(tell)
         self._sids = count(1)
         self.is_open = False
@@ -83,6 +87,7 @@ class Mailboxes:
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
         """Add a mailbox; subscribe now or after the next connect. See `Channel.open_mailbox`."""
+        self._lines.check(subject, queue)
         sid = b"%d" % next(self._sids)
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
         # Add the sink before the mailbox: another thread may be connecting, and then subscribes
@@ -128,7 +133,7 @@ class Mailboxes:
 
     def part(self, subject: bytes) -> None:
         """Publish an empty message, unless the client is disconnected; see `Channel.part`."""
-        if not (self._is_ended or self._link.is_inherited):
+        if not (self._is_ended or self._link.is_inherited) and self._lines.admit(len(subject)):
             soon(partial(self._leave, publish_command(subject, b"", b"", b"")), self._home)
 
     def _leave(self, command: bytes) -> None:
@@ -156,6 +161,12 @@ class Mailboxes:
         for box in self.all():
             # This server may permit a subscription that an earlier server refused.
             box.error = None
+            try:
+                self._lines.check(box.subject, box.queue)
+            except BadArgument as error:
+                # The SUB has ended a connection, and would end this one.
+                box.refuse(error)
+                continue
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
                 # The mailbox was closed meanwhile. Its UNSUB may have been sent before this SUB.

@@ -145,6 +145,8 @@ class Events(Iteration[Event]):
 
     async def close(self) -> None:
         """Unsubscribe. The iteration ends after the buffered events."""
+        if self._is_parents:
+            return
         self._closed = True
         while self._boxes:
             await self._transport.close_mailbox(self._boxes.pop())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Literal, Self
+from collections.abc import Callable
+from typing import Any, Final, Literal, Self
 from zlib import crc32
 
 from js_async.client.closing import WorksBeside
@@ -85,8 +86,10 @@ class Consuming(Owned, WorksBeside):
         concurrency: int,
         order: Order,
         progress: bool,
+        on_end: Callable[[Any], object] | None = None,
     ) -> None:
         super().__init__()
+        self._on_end = on_end
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):
@@ -150,6 +153,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._stopping = True
         await self._messages.close()
@@ -166,6 +171,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         await self._messages.drain()
         await self._join(Deadline.after(timeout))

@@ -629,6 +629,8 @@ class OrderedMessages(Iteration[Message]):
 
     async def drain(self) -> None:
         """Stop pulling. The read ends after the buffered messages; `close` ends it at once."""
+        if self._is_parents:
+            return
         self._draining = True
         self._ended.set()
         messages = self._consumer.messages
@@ -637,6 +639,8 @@ class OrderedMessages(Iteration[Message]):
 
     async def close(self) -> None:
         """End the read and delete its consumer."""
+        if self._is_parents:
+            return
         self._closed = True
         self._ended.set()
         await self._consumer.end()

@@ -290,6 +290,8 @@ class PushMessages(Iteration[Message]):
 
     async def drain(self) -> None:
         """Unsubscribe. The iterator ends after the last message that the server has sent."""
+        if self._is_parents:
+            return
         if self._box is None or self._closed or self._draining:
             return
         self._draining = True
@@ -302,6 +304,8 @@ class PushMessages(Iteration[Message]):
 
     async def close(self) -> None:
         """Unsubscribe. After ack_wait, the server redelivers messages that are not acknowledged."""
+        if self._is_parents:
+            return
         self._closed = True
         self._ready.clear()
         if self._box is not None:

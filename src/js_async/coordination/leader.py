@@ -131,6 +131,8 @@ class Leader(Owned, WorksBeside):
             NotStarted: The campaign was not started.
             Exception: The error that ended the campaign, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(f"the campaign for leader {self._name}")
         self._stopping.set()
         if self._asking is not None:

@@ -123,11 +123,14 @@ class Lease(Owned, BlockHint):
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
         continue in the background until the record's TTL has passed, after which the server frees
-        the slot anyway. A second call, or a call after a loss, sends nothing.
+        the slot anyway. A second call, or a call after a loss, sends nothing. In a forked child the
+        call does nothing and returns False: the lease belongs to the parent.
 
         Args:
             timeout: How long to wait for the confirmation, in seconds.
         """
+        if self._is_parents:
+            return False
         self._leaving = True
         self._wake.set()
         await self._over.sleep(Deadline.after(timeout))

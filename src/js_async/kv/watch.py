@@ -222,6 +222,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
     async def close(self) -> None:
         """End the watch and delete its consumer."""
+        if self._is_parents:
+            return
         try:
             await self.messages.close()
         finally:

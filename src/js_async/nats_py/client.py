@@ -26,6 +26,7 @@ from twinstream.core.connect.handshake import ServerInfo, read_denied
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.publish.request import check_size
+from twinstream.core.wire.control_line import check_line
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import ByteTaker, Frame, HeldBack, Sink
 from twinstream.core.wire.tokens import Tokens
@@ -180,9 +181,11 @@ class NatsPyTransport:
 
     def closed_error(self) -> ConnectionClosed:
         """Return the error for a call after the client was closed or while it drains."""
-        return ConnectionClosed(
-            f"the nats-py client is {'closed' if self.is_closed else 'draining'}"
-        )
+        if not self.is_closed:
+            return ConnectionClosed("the nats-py client is draining")
+        last = self._client.last_error
+        because = f"; its last error: {last}" if last is not None else ""
+        return ConnectionClosed(f"the nats-py client is closed{because}")
 
     async def ready(self, deadline: Deadline) -> None:
         """Wait until the client is connected. Raises `ConnectionClosed` or `RequestTimeout`."""
@@ -213,6 +216,7 @@ class NatsPyTransport:
         """
         await self.ready(Deadline.after(self._timeout))
         check_size(subject, len(headers) + len(payload), self._client.max_payload)
+        check_line(subject, reply)
         lines = _Lines(Headers.parse(headers).pairs) if headers else None
         try:
             await self._client.publish(subject.decode(), payload, reply.decode(), lines)

@@ -236,6 +236,8 @@ class ObjectReader(Owned, BlockHint, LoopHint):
 
     async def close(self) -> None:
         """End the read. Further calls do nothing."""
+        if self._is_parents:
+            return
         if not self._closed:
             self._closed = True
             if self._reader is not None:

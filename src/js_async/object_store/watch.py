@@ -168,6 +168,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
 
     async def close(self) -> None:
         """End the watch. Further calls do nothing."""
+        if self._is_parents:
+            return
         await self._messages.close()
 
     async def __aenter__(self) -> Self:

@@ -98,6 +98,7 @@ class DeadLetters(Owned, WorksBeside):
         self._api: Final = api
         self._names: Final = names
         self._on_report: Final = on_report
+        self._on_end = on_report
         self._report: Final[Reporter[PullReport]] = Reporter(
             on_report, area="dead_letters", stream=names.stream
         )
@@ -406,6 +407,8 @@ class DeadLetters(Owned, WorksBeside):
             RequestTimeout: The work has not ended after `timeout` seconds.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         async with self._turns:
             self._users = max(0, self._users - 1)
             if self._users:

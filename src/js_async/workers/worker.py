@@ -89,6 +89,7 @@ class Worker(Runnable):
         self._wanted: Final = consumer
         self._handler: Final = handler
         self._settings: Final = settings
+        self._on_end = settings.on_report
         self._outcomes = Outcomes(settings, ConsumerConfig())
         self._queue: Final[WorkQueue[Job]] = WorkQueue()
         self._lock: Final = Lock()
@@ -183,6 +184,8 @@ class Worker(Runnable):
             NotStarted: The worker was not started.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(f"the worker on {self._stream}")
         deadline = Deadline.after(timeout)
         self._stop_taking()

@@ -162,6 +162,8 @@ class Subscription(Owned, BlockHint, LoopHint):
 
     def drain(self) -> None:
         """Unsubscribe. Iterations end after the last message that the server has sent."""
+        if self._is_parents:
+            return
         if self._box is not None and not self._closed:
             try:
                 self._transport.close_mailbox(self._box, settle=True)
@@ -183,6 +185,8 @@ class Subscription(Owned, BlockHint, LoopHint):
 
     def close(self) -> None:
         """Unsubscribe. Iterations end after the buffered messages."""
+        if self._is_parents:
+            return
         self._closed = True
         if self._box is not None:
             self._transport.close_mailbox(self._box)

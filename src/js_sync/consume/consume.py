@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Literal, Self
+from collections.abc import Callable
+from typing import Any, Final, Literal, Self
 from zlib import crc32
 
 from js_sync.client.closing import WorksBeside
@@ -86,8 +87,10 @@ class Consuming(Owned, WorksBeside):
         concurrency: int,
         order: Order,
         progress: bool,
+        on_end: Callable[[Any], object] | None = None,
     ) -> None:
         super().__init__()
+        self._on_end = on_end
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):
@@ -151,6 +154,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._stopping = True
         self._messages.close()
@@ -167,6 +172,8 @@ class Consuming(Owned, WorksBeside):
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._messages.drain()
         self._join(Deadline.after(timeout))

@@ -164,6 +164,8 @@ class FetchMessages(Iteration[Message]):
 
     def close(self) -> None:
         """End the iterator, and send a NAK to the server for each message that was not taken."""
+        if self._is_parents:
+            return
         self._closed = True
         if self._channel is not None:
             self._channel.box.signal.set()

@@ -197,6 +197,8 @@ class Messages(Iteration[Message]):
 
     def drain(self) -> None:
         """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once."""
+        if self._is_parents:
+            return
         if self._draining:
             return
         self._draining = True
@@ -218,6 +220,8 @@ class Messages(Iteration[Message]):
         While the client is disconnected, it sends no NAK. The server redelivers the messages after
         ack_wait.
         """
+        if self._is_parents:
+            return
         if self._left:
             return
         self._closed = self._left = True

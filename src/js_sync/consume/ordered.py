@@ -630,6 +630,8 @@ class OrderedMessages(Iteration[Message]):
 
     def drain(self) -> None:
         """Stop pulling. The read ends after the buffered messages; `close` ends it at once."""
+        if self._is_parents:
+            return
         self._draining = True
         self._ended.set()
         messages = self._consumer.messages
@@ -638,6 +640,8 @@ class OrderedMessages(Iteration[Message]):
 
     def close(self) -> None:
         """End the read and delete its consumer."""
+        if self._is_parents:
+            return
         self._closed = True
         self._ended.set()
         self._consumer.end()

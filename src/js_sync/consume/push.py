@@ -289,6 +289,8 @@ class PushMessages(Iteration[Message]):
 
     def drain(self) -> None:
         """Unsubscribe. The iterator ends after the last message that the server has sent."""
+        if self._is_parents:
+            return
         if self._box is None or self._closed or self._draining:
             return
         self._draining = True
@@ -301,6 +303,8 @@ class PushMessages(Iteration[Message]):
 
     def close(self) -> None:
         """Unsubscribe. After ack_wait, the server redelivers messages that are not acknowledged."""
+        if self._is_parents:
+            return
         self._closed = True
         self._ready.clear()
         if self._box is not None:

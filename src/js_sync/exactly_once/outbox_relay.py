@@ -130,6 +130,8 @@ class OutboxRelay(Owned, WorksBeside):
             PublishFailures: Events were refused, and there is no `on_report`.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         self._stop.set()
         self._awake.set()
         if HOOKS:

@@ -17,6 +17,7 @@ from js_sync.exactly_once.idempotent_writer import By, OnceWriter, once_writer
 from js_sync.exactly_once.stored_results import KnownResults
 from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
 from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.error_details.transient import NO_RESPONSE
 from twinstream.core.exactly_once.conditional_write import Stored
@@ -69,7 +70,7 @@ class Processing(Owned, BlockHint):
         stop_after: int | None,
         retry: Seconds | Sequence[Seconds],
         timeout: Seconds,
-        on_report: Callable[[ProcessReport], None] | None,
+        on_report: Callable[[ProcessReport | WorkEnded], None] | None,
     ) -> None:
         super().__init__()
         check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
@@ -84,7 +85,7 @@ class Processing(Owned, BlockHint):
         self._writer: Final[OnceWriter] = once_writer(api, writes, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
-        self._reporter: Final[Reporter[ProcessReport]] = Reporter(
+        self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
             on_report, stream=consumer.stream, consumer=consumer.name
         )
         self._consuming: Final = consumer.consume(
@@ -95,6 +96,7 @@ class Processing(Owned, BlockHint):
             priority=priority,
             stop_after=stop_after,
         )
+        self._consuming._on_end = on_report
         self._input: InputStream | None = None
         self._known: KnownResults | None = None
         self._counting: Final = Lock()
@@ -155,6 +157,8 @@ class Processing(Owned, BlockHint):
             NotStarted: The processing was not started.
             Exception: The error that ended the processing, if there was one.
         """
+        if self._is_parents:
+            return
         self._consuming.stop(timeout)
 
     def drain(self, timeout: Seconds = 30.0) -> None:
@@ -165,6 +169,8 @@ class Processing(Owned, BlockHint):
         Args:
             timeout: The longest wait in seconds.
         """
+        if self._is_parents:
+            return
         self._consuming.drain(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:

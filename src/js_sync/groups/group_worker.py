@@ -19,6 +19,7 @@ from js_sync.groups.member_join import (
 )
 from js_sync.groups.member_worker import MemberWorker
 from js_sync.groups.message import GroupMessage
+from js_sync.groups.source_check import SourceCheck
 from js_sync.runtime.concurrency import (
     Handler,
     Signal,
@@ -106,6 +107,7 @@ class GroupWorker(Runnable):
         self._handler: Final = cast("Handler[Message]", handler)
         self._settings: Final = settings
         self._template: Final = template
+        self._on_end = on_report
         self._report: Final[Reporter[GroupReport]] = Reporter(
             on_report, area="groups", stream=names.stream
         )
@@ -191,6 +193,8 @@ class GroupWorker(Runnable):
             raise
         self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
         self._tasks.append(spawn(self._follow, "twinstream-group-watch"))
+        if self._names.kind == "elastic":
+            self._tasks.append(spawn(self._check_source, "twinstream-group-source"))
 
     def _opened(self) -> Watch[bytes]:
         try:
@@ -227,6 +231,8 @@ class GroupWorker(Runnable):
             NotStarted: The worker was not started.
             Exception: The error that ended the work, if there was one.
         """
+        if self._is_parents:
+            return
         self._require_begun(self._what_it_is)
         self._stopping = True
         self._ended.set()
@@ -284,6 +290,15 @@ class GroupWorker(Runnable):
                 elif not is_there:
                     self._note_change(None)
         except Exception as error:
+            self._watch_error = error
+            self._woken.set()
+
+    def _check_source(self) -> None:
+        check = SourceCheck(self._api, self._names, self._report, lambda: self.handled, self._ended)
+        try:
+            check.run()
+        except Exception as error:
+            # An error of the callback, which ends the work.
             self._watch_error = error
             self._woken.set()
 

@@ -47,6 +47,8 @@ class MemberWorker(Worker):
             settings = evolve(settings, adapt=floors.adapt)
             floors.bind(consumer, self._fail)
         super().__init__(api, consumer.stream, consumer, handler, settings)
+        # The `GroupWorker` reports the error: it is the work that the program has started.
+        self._on_end = None
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None
@@ -91,6 +93,8 @@ class MemberWorker(Worker):
 
     def stop(self, timeout: Seconds = 30.0) -> None:
         """End the work like a `Worker`. Afterwards another instance may take over."""
+        if self._is_parents:
+            return
         try:
             super().stop(timeout)
         finally:

@@ -13,13 +13,13 @@ from js_sync.client.owned import Owned
 from js_sync.kv.watch import Watch
 from js_sync.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
 from twinstream.core.base.digits import natural
+from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.kv.cached import CachedEntries, ServerClock
 from twinstream.core.kv.entry import Entry, KeyValueOperation
 from twinstream.core.kv.errors import KeyNotFound
-from twinstream.core.log.events import WorkEnded
-from twinstream.core.log.logger import Log
+from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.wire.header_names import TTL
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.subject_match import matcher
@@ -58,7 +58,7 @@ def open_cache(
     clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
     watch = bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
-    cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock)
+    cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock, on_report)
     try:
         cache._start()
     except BaseException:
@@ -99,8 +99,11 @@ class _Follower(Generic[V]):
         on_change: Callable[[Entry[V]], None] | None,
         clock: ServerClock,
         has_key: Callable[[Entry[V]], bool],
+        on_report: Callable[[PullReport], None] | None,
     ) -> None:
-        self._stream: Final = stream
+        self._report: Final = GuardedReporter[WorkEnded](
+            on_report, "on_report", "consumer", stream=stream
+        )
         self._bucket: Final = bucket
         self._watch: Final = watch
         self._entries: Final = entries
@@ -131,9 +134,7 @@ class _Follower(Generic[V]):
         except Exception as error:
             if not self.is_dropped:
                 self.error = error
-                Log("consumer", stream=self._stream)(
-                    WorkEnded(f"the cache of bucket {self._bucket}", error)
-                )
+                self._report(WorkEnded(f"the cache of bucket {self._bucket}", error))
         finally:
             self.is_over = True
 
@@ -174,6 +175,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         matches: Callable[[bytes], object] | None,
         on_change: Callable[[Entry[V]], None] | None,
         clock: ServerClock,
+        on_report: Callable[[PullReport], None] | None = None,
     ) -> None:
         super().__init__()
         self._bucket: Final = bucket
@@ -193,6 +195,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             on_change,
             clock,
             partial(_has_key, bucket._codecs),
+            on_report,
         )
 
     def _start(self) -> None:

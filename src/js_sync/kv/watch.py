@@ -223,6 +223,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
     def close(self) -> None:
         """End the watch and delete its consumer."""
+        if self._is_parents:
+            return
         try:
             self.messages.close()
         finally:

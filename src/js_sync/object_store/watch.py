@@ -169,6 +169,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
 
     def close(self) -> None:
         """End the watch. Further calls do nothing."""
+        if self._is_parents:
+            return
         self._messages.close()
 
     def __enter__(self) -> Self:

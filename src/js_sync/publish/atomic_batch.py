@@ -369,6 +369,8 @@ class AtomicBatch(Owned, BlockHint):
 
         Raises `AtomicBatchFailed` if the batch is closed.
         """
+        if self._is_parents:
+            return
         self._need_open()
         self._wanted = True
         self._close(AtomicOutcome.ABANDONED, "it was abandoned")

@@ -264,6 +264,8 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
     def close(self) -> None:
         """End the read and release its resources."""
+        if self._is_parents:
+            return
         if not self._closed:
             self._closed = True
             if self._range is not None:

@@ -34,7 +34,10 @@ class Runnable(Owned, WorksBeside):
 
     @abstractmethod
     def stop(self, timeout: Seconds = 30.0) -> None:
-        """Wait at most `timeout` seconds until the running handlers have ended, and stop."""
+        """Wait at most `timeout` seconds until the running handlers have ended, and stop.
+
+        Does nothing in a forked child, whose parent goes on.
+        """
 
     def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
         """Work until SIGINT or SIGTERM, a call of `ask_to_stop`, or an error that ends the work.

@@ -334,7 +334,9 @@ def test_both_codes_of_a_conflict_are_one_error(
     given = WrongLastSequence(description, code=400, err_code=code)
     error = RevisionMismatch.of(given, "k", 3)
     assert (error.expected, error.actual, error.err_code) == (3, actual, code)
-    assert "get it again" in str(error)
+    found = "another write is in flight" if actual is None else f"it is at {actual}"
+    text = f"key 'k' is not at revision 3, {found}; get it again before the next try"
+    assert str(error).startswith(text)
 
 
 # ---- the end of the state
@@ -425,5 +427,8 @@ def test_a_creation_that_others_held_up_says_so() -> None:
     plain = RevisionMismatch.of(refused, "a", 0)
     assert "is not at revision 0" in str(plain)
     held_up = RevisionMismatch.of(refused, "a", 0, 3)
-    assert "writes of other clients made 3 attempts fail" in str(held_up)
+    assert "writes of other clients made 3 attempts fail, at the last one it is at 7" in str(
+        held_up
+    )
+    assert "get it before the next try" in str(held_up)
     assert (held_up.expected, held_up.actual) == (0, 7)

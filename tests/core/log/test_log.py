@@ -27,7 +27,14 @@ from twinstream.core.connect.connection_events import (
     ServerReported,
     ServersDiscovered,
 )
-from twinstream.core.consume.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
+from twinstream.core.consume.reports import (
+    HandlerFailed,
+    Pinned,
+    PullWarning,
+    Recreated,
+    Unpinned,
+    WorkEnded,
+)
 from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
 from twinstream.core.exactly_once.processing import ProcessReport, Reject
 from twinstream.core.groups.reports import (
@@ -95,6 +102,7 @@ SAMPLES: tuple[object, ...] = (
     log_events.PullSent(10, None, "S", "c"),
     PullWarning("nothing received for 10 s", again=True),
     PullWarning("nothing received for 10 s"),
+    log_events.FilterOutside("S", "c", "s.a", "t.>"),
     Recreated("c"),
     Pinned("g", "pin"),
     Unpinned("g"),
@@ -103,7 +111,7 @@ SAMPLES: tuple[object, ...] = (
     failed(),
     failed(1.5, TryLater(1.5)),
     failed(1.5),
-    log_events.WorkEnded("the worker on S", ValueError("no")),
+    WorkEnded("the worker on S", ValueError("no")),
     ProcessReport(subject="s.1", seq=7, error=Reject("no"), rejected=True),
     ProcessReport(subject="s.1", seq=7, error=ValueError("no"), delay=1.0),
     log_events.DeadLettered(**LETTER, by_worker=True),  # type: ignore[arg-type]

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from twinstream.core.api.outside_filters import outside_filters
 from twinstream.errors import BadArgument
 from twinstream.models import (
     AckPolicy,
     ClusterInfo,
-    ConsumerConfig,
     ConsumerInfo,
-    StreamConfig,
     StreamInfo,
 )
 from twinstream.models.records import field, frozen
@@ -216,7 +215,9 @@ def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
 
 
 def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterator[Finding]:
-    missed = [] if stream is None or info.config is None else _missed(stream.config, info.config)
+    missed = (
+        [] if stream is None or info.config is None else outside_filters(stream.config, info.config)
+    )
     if missed:
         yield Finding(
             kind="filter_outside", severity="warning", stream=key[0], consumer=key[1],
@@ -224,25 +225,6 @@ def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterato
             text=f"the stream captures nothing on {', '.join(missed)}, so no new message matches",
             advice="compare the consumer's filters with the stream's subjects",
         )  # fmt: skip
-
-
-def _missed(stream: StreamConfig, consumer: ConsumerConfig) -> list[str]:
-    """Return the filters of a consumer that match no subject of its stream.
-
-    If the stream copies or transforms messages, its subjects do not decide which it has.
-    """
-    if stream.mirror or stream.sources or stream.subject_transform or not stream.subjects:
-        return []
-    one = consumer.filter_subject
-    filters = consumer.filter_subjects or ([one] if one else [])
-    if not filters:
-        return []
-    # Few programs check the health, and the comparison is a large module.
-    from twinstream.models._overlaps import first_related
-    from twinstream.models._subjects import can_meet
-
-    met = first_related(filters, stream.subjects, can_meet)
-    return [each for index, each in enumerate(filters) if index not in met]
 
 
 def _replicas(

@@ -155,6 +155,9 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Hints by function and keyword argument."""
 
+_NOT_THESE: Final = frozenset({"Connection.publish"})
+"""Methods with the name of a function in `KEYWORDS`, but without its arguments."""
+
 
 def _unknown(owner: object, name: str) -> AttributeError:
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
@@ -212,7 +215,8 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 def hint_keywords(function: F) -> F:
     """Wrap a function, so that its error for an unknown keyword argument contains a hint."""
-    hints = KEYWORDS.get(function.__name__, {})
+    is_here = function.__qualname__ not in _NOT_THESE
+    hints = KEYWORDS.get(function.__name__, {}) if is_here else {}
 
     def hint(unknown: list[str]) -> str:
         found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]

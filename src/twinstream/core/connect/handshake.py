@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from twinstream.core.connect.auth import Credentials
 from twinstream.core.connect.server_pool import ServerAddress
+from twinstream.core.wire.control_line import is_too_long
 from twinstream.core.wire.header_text import go_unquoted
 from twinstream.errors import (
     AuthenticationFailed,
@@ -158,6 +159,8 @@ def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | Authen
         return PermissionDenied(text)
     if "authorization" in lower or "authentication" in lower:
         return AuthenticationFailed(text)
+    if is_too_long(lower):
+        text = f"{text}: a protocol line was longer than the server's max_control_line"
     return ServerError(text)
 
 

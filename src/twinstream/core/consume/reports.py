@@ -12,6 +12,7 @@ __all__ = [
     "PullWarning",
     "Recreated",
     "Unpinned",
+    "WorkEnded",
     "WorkReport",
 ]
 
@@ -51,7 +52,19 @@ class Recreated:
     name: str
 
 
-PullReport = PullWarning | Pinned | Unpinned | Recreated
+@frozen
+class WorkEnded:
+    """Reported when an error ended the background work `what`, which then handles no more messages.
+
+    The call that ends the work, or waits for its end, raises the error as well. An iteration over
+    messages raises its errors, and does not report its end.
+    """
+
+    what: str
+    error: BaseException
+
+
+PullReport = PullWarning | Pinned | Unpinned | Recreated | WorkEnded
 
 
 @frozen

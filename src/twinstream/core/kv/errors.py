@@ -122,7 +122,7 @@ class RevisionMismatch(WrongLastSequence):
         if attempts:
             text = (
                 f"key {key!r} was not created before the timeout: writes of other clients made"
-                f" {attempts} attempts fail, at the last one {what}"
+                f" {attempts} attempts fail, at the last one {what}; get it before the next try"
             )
         mismatch = cls(
             text,

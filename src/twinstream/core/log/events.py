@@ -12,6 +12,7 @@ __all__ = [
     "ContentLeft",
     "DeadLettered",
     "Elected",
+    "FilterOutside",
     "LeaseWasLost",
     "MarkersSkipped",
     "MessageNotRead",
@@ -22,7 +23,6 @@ __all__ = [
     "Restored",
     "ServerUnverified",
     "WillRetry",
-    "WorkEnded",
     "WorkerStarted",
     "WorkerStopped",
 ]
@@ -78,6 +78,16 @@ class PullSent:
 
 
 @frozen
+class FilterOutside:
+    """Logged when a consumer was created with filters that match no subject of its stream."""
+
+    stream: str
+    consumer: str
+    filters: str
+    subjects: str
+
+
+@frozen
 class WillRetry:
     """Logged when the operation `what` failed and will be retried."""
 
@@ -100,14 +110,6 @@ class WorkerStopped:
     handled: int
     retried: int
     rejected: int
-
-
-@frozen
-class WorkEnded:
-    """Logged when an error ended the background work `what` before it was stopped."""
-
-    what: str
-    error: BaseException
 
 
 @frozen

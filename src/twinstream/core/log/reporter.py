@@ -48,10 +48,15 @@ class GuardedReporter(Reporter[R]):
     """A reporter that logs the errors that its callback raises, and does not propagate them."""
 
     def __init__(
-        self, callback: Callable[[R], object] | None, name: str, area: str | None = None
+        self,
+        callback: Callable[[R], object] | None,
+        name: str,
+        area: str | None = None,
+        *,
+        stream: str | None = None,
     ) -> None:
-        super().__init__(callback, name, area)
-        self._failures: Final = Log(area)
+        super().__init__(callback, name, area, stream=stream)
+        self._failures: Final = Log(area, stream=stream)
 
     def pass_on(self, report: R) -> None:
         """Pass a report to the callback, and log an error that it raises."""

@@ -214,6 +214,13 @@ ROWS: Final = (
         when=lambda report: report.again,
     ),
     Row("PullWarning", "consumer", WARNING, "%(text)s", limit="record", same=_text),
+    Row(
+        "FilterOutside",
+        "consumer",
+        WARNING,
+        "the stream captures nothing on %(filters)s, so no new message matches: compare the"
+        " consumer's filters with the stream's subjects %(subjects)s",
+    ),
     Row("Recreated", "consumer", WARNING, "%(name)s was gone and was created again"),
     Row("Pinned", "consumer", INFO, "this client is pinned in priority group %(group)s"),
     Row("Unpinned", "consumer", INFO, "another client is pinned in priority group %(group)s"),

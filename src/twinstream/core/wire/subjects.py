@@ -86,7 +86,8 @@ def check_filter(subject: str) -> bytes:
     if len(encoded) > _MAX_SUBJECT:
         raise BadArgument(
             f"subject {subject[:20]!r}… has {len(encoded)} bytes, at most {_MAX_SUBJECT} fit into a"
-            " protocol line of the server (4096 bytes) together with reply subject and sizes"
+            " protocol line of the server (max_control_line, 4096 bytes by default) together with"
+            " reply subject and sizes"
         )
     return encoded
 
