@@ -27,7 +27,7 @@ import the classes from `twinstream.errors`.
 
 from __future__ import annotations
 
-from twinstream.core.error_details.jetstream_error import JetStreamError, JetStreamOff
+from twinstream.errors.base import JetStreamError, JetStreamOff
 
 '''
 
@@ -46,8 +46,7 @@ def classes() -> str:
 def _class(row: dict[str, Any], codes: list[int]) -> str:
     bases = ", ".join(row.get("bases", ["JetStreamError"]))
     doc = f"{row['description'].rstrip('.')} ({', '.join(map(str, codes))})."
-    head = f'class {row["name"]}({bases}):\n    """{doc}"""\n\n'
-    return head + '    __module__ = "twinstream.errors"\n\n'
+    return f'class {row["name"]}({bases}):\n    """{doc}"""\n\n\n'
 
 
 def module() -> str:

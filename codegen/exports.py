@@ -1,4 +1,4 @@
-"""Generate `twinstream/models/__init__.py` and `_index.py`: the public names and their modules.
+"""Generate `twinstream/models/__init__.py` and `index.py`: the public names and their modules.
 
 The names of generated classes are read from `schema/`; the hand-written names are listed in this
 module. A name is imported on first use, because an import of all 140 classes takes too long.
@@ -9,27 +9,32 @@ from __future__ import annotations
 from schemas import Schemas
 
 HAND_WRITTEN = {
-    "twinstream.models._json": ["JsonObject"],
-    "twinstream.models._model": ["Model"],
-    "twinstream.models._open_enum": ["OpenEnum"],
-    "twinstream.models.codec": [
+    "twinstream.models.codec.json_object": ["JsonObject"],
+    "twinstream.models.codec.model": ["Model"],
+    "twinstream.models.codec.open_enum": ["OpenEnum"],
+    "twinstream.models.codec.codec": [
         "decode",
         "decode_response",
         "encode",
         "encode_json",
     ],
-    "twinstream.models.decode_error": ["DecodeError"],
-    "twinstream.models.duration": ["Duration"],
-    "twinstream.models._evolve": ["evolve"],
+    "twinstream.models.codec.decode_error": ["DecodeError"],
+    "twinstream.models.times.duration": ["Duration"],
+    "twinstream.models.codec.evolve": ["evolve"],
     "twinstream.models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
-    "twinstream.models.files": ["FileConfig", "FileConfigs", "FileProblem", "load_configs"],
-    "twinstream.models.json_schema": ["json_schema", "schema_names"],
+    "twinstream.models.files.config_files": [
+        "FileConfig",
+        "FileConfigs",
+        "FileProblem",
+        "load_configs",
+    ],
+    "twinstream.models.codec.json_schema": ["json_schema", "schema_names"],
     "twinstream.models.lint": ["lint_consumer", "lint_stream"],
     "twinstream.models.plan": ["Change", "Plan", "plan_consumer", "plan_stream"],
     "twinstream.models.problem": ["Problem"],
     "twinstream.models.size": ["headers_size", "storage_size"],
-    "twinstream.models.timestamp": ["Timestamp"],
-    "twinstream.models.transforms": ["partition", "transform_subject"],
+    "twinstream.models.times.timestamp": ["Timestamp"],
+    "twinstream.models.names.transforms": ["partition", "transform_subject"],
     "twinstream.models.updates": ["validate_consumer_update", "validate_stream_update"],
     "twinstream.models.validation": ["validate_consumer", "validate_pull", "validate_stream"],
 }
@@ -61,7 +66,7 @@ def __dir__() -> list[str]:
 
 
 def index(schemas: Schemas) -> str:
-    """Return the text of `_index.py`, with the tables `MODULES` and `TYPES`."""
+    """Return the text of `index.py`, with the tables `MODULES` and `TYPES`."""
     text = HEADER.format(title="The module of each public name of this package.", more="")
     text += "\nfrom __future__ import annotations\n\n"
     text += _table("MODULES", "The module of each public name.", modules(schemas))
@@ -77,7 +82,7 @@ def package(schemas: Schemas) -> str:
     text = HEADER.format(title=title, more=INIT_DOC)
     text += "\nfrom __future__ import annotations\n\n"
     text += "from importlib import import_module\nfrom typing import TYPE_CHECKING\n\n"
-    text += "from twinstream.models._index import MODULES\n\nif TYPE_CHECKING:\n"
+    text += "from twinstream.models.index import MODULES\n\nif TYPE_CHECKING:\n"
     for module in sorted(set(names.values())):
         listed = sorted((name for name in names if names[name] == module), key=_isort)
         text += f"    from {module} import (\n"

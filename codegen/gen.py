@@ -24,7 +24,7 @@ from schemas import FOLDER, ROOT, Schemas
 
 MODELS = ROOT / "src" / "twinstream" / "models"
 GENERATED = MODELS / "generated"
-SERVER_ERRORS = ROOT / "src/twinstream/core/error_details/server_errors.py"
+SERVER_ERRORS = ROOT / "src/twinstream/errors/server_errors.py"
 FRONT = ROOT / "src" / "js_async" / "__init__.py"
 OTHERS = ("twin.py", "spark_types.py")
 
@@ -32,12 +32,12 @@ OTHERS = ("twin.py", "spark_types.py")
 def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
     """Return, for each file that this module writes, the function that returns the file's text."""
     return {
-        MODELS / "_index.py": lambda: exports.index(schemas),
+        MODELS / "index.py": lambda: exports.index(schemas),
         MODELS / "__init__.py": lambda: exports.package(schemas),
         MODELS / "error_codes.py": lambda: error_codes.module(),
         SERVER_ERRORS: lambda: error_codes.classes(),
         MODELS / "event_subjects.py": lambda: event_subjects.module(schemas),
-        MODELS / "_shapes.py": lambda: shapes.module(schemas),
+        MODELS / "files" / "shapes.py": lambda: shapes.module(schemas),
         FRONT.with_name("_index.py"): lambda: fronts.index(FRONT),
         MODELS / "schema.json": lambda: bundle.document(schemas),
     }

@@ -1,4 +1,4 @@
-"""Generate `_shapes.py`, a table of the members that a server reads in each record.
+"""Generate `shapes.py`, a table of the members that a server reads in each record.
 
 Validation uses the table to read configs as the server does. The models are too tolerant for this,
 and JSON Schema is too slow.
@@ -46,7 +46,7 @@ from __future__ import annotations
 
 
 def module(schemas: Schemas) -> str:
-    """Return the text of `_shapes.py`."""
+    """Return the text of `shapes.py`."""
     found = _Finder(schemas.definitions())
     for root in ROOTS:
         found.record(root)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from twinstream.core.base.hooks import HOOKS, Point
+from twinstream.core.hooks import HOOKS, Point
 
 __all__ = ["hooked", "once", "starts"]
 

@@ -1,6 +1,6 @@
 """Private attributes that tests use. No other module of the tests names them.
 
-Prefer public names, then the hooks of `twinstream.core.base.hooks`. `tests/test_project.py` counts
+Prefer public names, then the hooks of `twinstream.core.hooks`. `tests/test_project.py` counts
 the remaining accesses.
 """
 

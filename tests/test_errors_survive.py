@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.core.error_details.guarantee_gap import Hole
-from twinstream.core.kv.entry import Entry, KeyValueOperation
-from twinstream.core.publish.request import PublishFailure, PublishRequest
-from twinstream.core.wire.headers import Headers
-from twinstream.errors import JetStreamError, OutcomeUnknown
-from twinstream.models._document import Fault
+from twinstream.errors import JetStreamError, OutcomeUnknown, PublishFailure
 from twinstream.models.effective import ConfigError
+from twinstream.models.files.document import Fault
 from twinstream.models.problem import Problem
 from twinstream.models.restorable import Restorable
+from twinstream.records.atomic_outcome import AtomicOutcome
+from twinstream.records.entry import Entry, KeyValueOperation
+from twinstream.records.guarantee_gap import Hole
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 PACKAGES = ("twinstream.models", "twinstream.core", "js_async", "js_sync", "twinstream.spark")
 FAILURE = PublishFailure(PublishRequest(subject="s", data=b"x"), OutcomeUnknown("lost"))

@@ -11,7 +11,7 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.base.nats_py_names import GUESSES
+from twinstream.core.arguments.nats_py_names import GUESSES
 
 BOTH = [js_async, js_sync]
 BUCKETS = {

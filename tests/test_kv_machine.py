@@ -26,8 +26,7 @@ from hypothesis.stateful import (
 
 import js_async
 import js_sync
-from twinstream.core.kv.errors import KeyDeleted, KeyExists, KeyNotFound, RevisionMismatch
-from twinstream.errors import TwinstreamError
+from twinstream.errors import KeyDeleted, KeyExists, KeyNotFound, RevisionMismatch, TwinstreamError
 from twinstream.models import KeyValueConfig
 from twinstream.testing import NatsServer
 

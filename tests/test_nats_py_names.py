@@ -14,7 +14,7 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.base.nats_py_names import ATTRIBUTES, KEYWORDS
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES, KEYWORDS
 from twinstream.core.consume.metadata import Metadata
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"

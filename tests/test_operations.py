@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from twinstream.core.connect.permission_table import OPERATIONS
+from twinstream.core.client.permission_table import OPERATIONS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
@@ -84,7 +84,7 @@ def calls() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("call", "name"), calls(), ids=lambda text: text)
 def test_a_call_declares_its_subjects(call: str, name: str) -> None:
     assert call in SILENT or name in OPERATIONS, (
-        f"{call} has no line in twinstream/core/connect/permission_table.py: add one there, and"
+        f"{call} has no line in twinstream/core/client/permission_table.py: add one there, and"
         " what it does in tests/_async/operations.py; a call that needs what another needs goes"
         " into SAME"
     )

@@ -19,8 +19,8 @@ import pytest
 import twinstream
 from tests.sources import text_of, tree_of
 from tests.tuned import CONSTANTS, TWIN
-from twinstream.core.base.hooks import Point
-from twinstream.core.connect.handshake import CLIENT_VERSION
+from twinstream.core.client.handshake import CLIENT_VERSION
+from twinstream.core.hooks import Point
 from twinstream.models.error_codes import NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +32,7 @@ MOST_MODULES = 24
 # Folders of which each module is small and has one name that says what it holds.
 LARGER_FOLDERS = {"twinstream/models": 45}
 CONNECT = "constraints-connect.txt"
-# Tests use what programs use, or the hooks of `twinstream.core.base.hooks`. These only fall.
+# Tests use what programs use, or the hooks of `twinstream.core.hooks`. These only fall.
 MOST_PRIVATE_ACCESSES = 24
 MOST_REPLACED_ATTRIBUTES = 11
 INSIDE = re.compile(r"(?<!\bself)(?<!\bcls)\._(?!_\w+__\b)|setattr|mock")

@@ -8,7 +8,8 @@ from typing import Any
 
 import js_async
 import js_sync
-from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.publish.request import publish_headers
+from twinstream.records.publish_request import PublishRequest
 from twinstream.testing import FakePeer, FakeServer, Operation
 
 ARGUMENTS: dict[str, Any] = {

@@ -12,7 +12,7 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.arguments.check_callbacks import check_takes_one
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 

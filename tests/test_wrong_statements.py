@@ -12,7 +12,7 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.base.wrong_statement import NoContainer
+from twinstream.core.arguments.wrong_statement import NoContainer
 
 
 def classes(package: Any, method: str) -> Iterator[type]:

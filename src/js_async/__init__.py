@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from js_async._index import MODULES
-from twinstream.core.base.lazy_imports import on_demand
+from twinstream.core.lazy_imports import on_demand
 
 if TYPE_CHECKING:
     from js_async.api.listing import Listing
@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     from js_async.coordination.lock import Lock, Semaphore
     from js_async.coordination.once import Once, OnceResult
     from js_async.coordination.rate_limiter import Permit, RateLimiter
+    from js_async.counters.counters import Counters
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
     from js_async.exactly_once.sqlite_outbox import SqliteOutbox
-    from js_async.features.counters import Counters
-    from js_async.features.schedules import Schedules
     from js_async.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
     from js_async.groups.group_worker import GroupWorker
     from js_async.groups.message import GroupMessage
@@ -58,15 +57,14 @@ if TYPE_CHECKING:
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher, PublishHandle
     from js_async.read.stream_read import StreamRead
+    from js_async.schedules.schedules import Schedules
     from js_async.stream import Stream
     from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.worker import Worker
-    from twinstream.core.api.advisories import Event
-    from twinstream.core.api.health import Finding, Health, Thresholds
     from twinstream.core.api.instrumentation import Call
     from twinstream.core.backup.backup import Backup, TransferProgress
-    from twinstream.core.connect.auth import Credentials
-    from twinstream.core.connect.connection_events import (
+    from twinstream.core.client.auth import Credentials
+    from twinstream.core.client.connection_events import (
         Closed,
         Connected,
         ConnectionEvent,
@@ -76,10 +74,11 @@ if TYPE_CHECKING:
         ServerReported,
         ServersDiscovered,
     )
-    from twinstream.core.connect.handshake import ServerInfo
-    from twinstream.core.connect.options import ConnectOptions
-    from twinstream.core.connect.server_pool import ReconnectPolicy
-    from twinstream.core.connect.tls import TlsOptions
+    from twinstream.core.client.handshake import ServerInfo
+    from twinstream.core.client.options import ConnectOptions
+    from twinstream.core.client.server_pool import ReconnectPolicy
+    from twinstream.core.client.tls import TlsOptions
+    from twinstream.core.consume.advisories import Event
     from twinstream.core.consume.batch import Batch, BatchEnd
     from twinstream.core.consume.metadata import Metadata
     from twinstream.core.consume.pull_request import Priority
@@ -95,18 +94,10 @@ if TYPE_CHECKING:
     )
     from twinstream.core.coordination.coordination import coordination_config
     from twinstream.core.coordination.lease_record import SlotRecord
-    from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-    from twinstream.core.error_details.config_diff import Difference
-    from twinstream.core.error_details.guarantee_gap import Hole
+    from twinstream.core.counters.counters import Counter
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
-    from twinstream.core.groups.errors import (
-        BadGroupConfig,
-        GroupChanged,
-        GroupExists,
-        GroupNotFound,
-    )
     from twinstream.core.groups.info import GroupInfo
     from twinstream.core.groups.reports import (
         CopiesSkipped,
@@ -115,6 +106,7 @@ if TYPE_CHECKING:
         PartitionsAssigned,
         PartitionsRevoked,
     )
+    from twinstream.core.health.health import Finding, Health, Thresholds
     from twinstream.core.kv.codecs import (
         Base64Keys,
         JsonValues,
@@ -124,47 +116,19 @@ if TYPE_CHECKING:
         ValueCodec,
         ValueCodecs,
     )
-    from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation
-    from twinstream.core.kv.errors import (
-        BucketExists,
-        BucketNotFound,
-        InvalidKey,
-        KeyDeleted,
-        KeyExists,
-        KeyNotFound,
-        NotABucket,
-        RevisionMismatch,
-        ValueTooLarge,
-    )
     from twinstream.core.kv.put_many import KeyPutFailure
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.changes import KEEP, Swept
     from twinstream.core.object_store.chunks import ObjectProgress
     from twinstream.core.object_store.config import ObjectStoreStatus
-    from twinstream.core.object_store.errors import (
-        BadObjectInfo,
-        DigestMismatch,
-        LinkError,
-        NotAnObjectStore,
-        ObjectChanged,
-        ObjectDeleted,
-        ObjectExists,
-        ObjectIncomplete,
-        ObjectNotFound,
-        ObjectStoreNotFound,
-        PutFailed,
-    )
     from twinstream.core.object_store.info import ObjectMeta
     from twinstream.core.publish.copied_headers import copied_headers
-    from twinstream.core.publish.counters import Counter
     from twinstream.core.publish.fast_ingest import Ingested
-    from twinstream.core.publish.request import PublishFailure, PublishRequest
-    from twinstream.core.publish.schedules import Schedule, StoredSchedule
     from twinstream.core.read.arrow import arrow_schema
     from twinstream.core.read.read_report import ReadEnd, ReadReport
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
-    from twinstream.core.wire.headers import Headers
+    from twinstream.core.schedules.schedules import Schedule, StoredSchedule
     from twinstream.core.workers.dead_letter import DeadLetter
     from twinstream.core.workers.retry import Retry, TryLater
     from twinstream.errors import (
@@ -175,8 +139,12 @@ if TYPE_CHECKING:
         AuthenticationFailed,
         BadAnswer,
         BadArgument,
+        BadGroupConfig,
+        BadObjectInfo,
         BadPayload,
         BadPull,
+        BucketExists,
+        BucketNotFound,
         ConnectionClosed,
         ConnectionFailed,
         ConnectionLost,
@@ -184,28 +152,48 @@ if TYPE_CHECKING:
         ConsumerExists,
         ConsumerIsPush,
         ConsumerNotFound,
+        DigestMismatch,
+        GroupChanged,
+        GroupExists,
+        GroupNotFound,
         InvalidConfig,
+        InvalidKey,
         IterationEnded,
         JetStreamError,
         JetStreamNotEnabled,
         JetStreamOff,
+        KeyDeleted,
+        KeyExists,
+        KeyNotFound,
         LeaseLost,
+        LinkError,
         MessageExists,
         MessageIdInProcess,
         MessageNotFound,
         NoLeader,
         NoResponders,
         NoStream,
+        NotABucket,
         NotAcknowledgeable,
+        NotAnObjectStore,
         NotPromised,
         NotStarted,
+        ObjectChanged,
+        ObjectDeleted,
+        ObjectExists,
+        ObjectIncomplete,
+        ObjectNotFound,
+        ObjectStoreNotFound,
         OutcomeUnknown,
         PermissionDenied,
         ProtocolError,
+        PublishFailure,
         PublishFailures,
         PullError,
         PullRefused,
+        PutFailed,
         RequestTimeout,
+        RevisionMismatch,
         ServerError,
         StoreRefused,
         StreamExists,
@@ -214,6 +202,7 @@ if TYPE_CHECKING:
         SubjectTaken,
         TwinstreamError,
         Unsupported,
+        ValueTooLarge,
         WrongHandler,
         WrongLastMessageId,
         WrongLastSequence,
@@ -259,6 +248,12 @@ if TYPE_CHECKING:
         Timestamp,
         evolve,
     )
+    from twinstream.records.atomic_outcome import AtomicOutcome
+    from twinstream.records.difference import Difference
+    from twinstream.records.entry import Entries, Entry, KeyValueOperation
+    from twinstream.records.guarantee_gap import Hole
+    from twinstream.records.headers import Headers
+    from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
     "KEEP",

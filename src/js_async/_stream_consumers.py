@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.consumer import Consumer
-from twinstream.core.base.check_arguments import takes_config
-from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.arguments.check_arguments import takes_config
+from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name

@@ -11,23 +11,24 @@ from js_async.client.session import Session
 from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.base.check_callbacks import check_told
-from twinstream.core.base.nats_py_names import hint_keywords
-from twinstream.core.connect.auth import Credentials
-from twinstream.core.connect.connection_events import Closed, ConnectionEvent, Disconnected
-from twinstream.core.connect.event_dispatcher import Announcer
-from twinstream.core.connect.handshake import ServerInfo
-from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.connect.server_pool import ReconnectPolicy
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.nats_py_names import hint_keywords
+from twinstream.core.client.auth import Credentials
+from twinstream.core.client.connection_events import Closed, ConnectionEvent, Disconnected
+from twinstream.core.client.event_dispatcher import Announcer
+from twinstream.core.client.handshake import ServerInfo
+from twinstream.core.client.options import ConnectOptions
+from twinstream.core.client.server_pool import ReconnectPolicy
+from twinstream.core.client.tls import TlsOptions
 from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.publish.request import check_data
-from twinstream.core.wire.headers import HeaderValues, encode_headers
+from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.subjects import check_filter, check_queue, check_subject
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument, ConnectionClosed
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.records.headers import HeaderValues
 
 if TYPE_CHECKING:
     from js_async.client.connection_events import ConnectionEvents

@@ -15,7 +15,7 @@ from js_async.consume.fetch_calls import FetchCalls
 from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument
@@ -184,7 +184,7 @@ class Consumer(FetchCalls):
                 f'{self._stream}/{self._name} samples no acks: set sample_freq, "100%" for all'
             )
         from js_async.consume.advisories import listen
-        from twinstream.core.api.advisories import event_subjects
+        from twinstream.core.consume.advisories import event_subjects
 
         subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
         return opening(listen(self._api.transport, subjects, max_pending))

@@ -17,19 +17,18 @@ from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
-from twinstream.core.base.check_arguments import check_config, takes_config
-from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.arguments.check_arguments import check_config, takes_config
+from twinstream.core.arguments.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
-from twinstream.core.publish.request import Publishable, PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
-from twinstream.core.publish.ttl import Ttl
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
-from twinstream.core.wire.headers import HeaderValues
 from twinstream.core.wire.subjects import ApiSubjects, check_name
 from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import BadArgument
 from twinstream.models import PubAck
+from twinstream.records.headers import HeaderValues
+from twinstream.records.publish_request import Publishable, PublishRequest, Rollup, Ttl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,13 +42,12 @@ if TYPE_CHECKING:
     from js_async.consume.message import Message
     from js_async.consume.ordered import OrderedMessages
     from js_async.coordination.coordination import Coordination
+    from js_async.counters.counters import Counters
     from js_async.exactly_once.conditional_writes import SubjectWrites
     from js_async.exactly_once.idempotent_writer import By
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
-    from js_async.features.counters import Counters
-    from js_async.features.schedules import Schedules
     from js_async.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
     from js_async.kv.bucket import KeyValue
     from js_async.object_store.store import ObjectStore
@@ -58,18 +56,19 @@ if TYPE_CHECKING:
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
+    from js_async.schedules.schedules import Schedules
     from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.settings import KeyOf
     from js_async.workers.worker import Worker
-    from twinstream.core.api.advisories import EventKind
-    from twinstream.core.api.health import Health, Thresholds
     from twinstream.core.backup.backup import TransferProgress
-    from twinstream.core.connect.connection_events import MessagesDropped
+    from twinstream.core.client.connection_events import MessagesDropped
+    from twinstream.core.consume.advisories import EventKind
     from twinstream.core.consume.pull_request import Priority
     from twinstream.core.consume.reports import PullReport, WorkEnded, WorkReport
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
+    from twinstream.core.health.health import Health, Thresholds
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.publish.fast_ingest import Gaps
@@ -755,7 +754,7 @@ class JetStream:
         Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
         setting.
         """
-        from js_async.features.counters import Counters
+        from js_async.counters.counters import Counters
 
         return await Counters._open(self._api, stream)
 
@@ -864,7 +863,7 @@ class JetStream:
         Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
         setting.
         """
-        from js_async.features.schedules import Schedules
+        from js_async.schedules.schedules import Schedules
 
         return await Schedules._open(self._api, stream)
 
@@ -1082,7 +1081,7 @@ class JetStream:
             on_drop: Callback for dropped events.
         """
         from js_async.consume.advisories import listen
-        from twinstream.core.api.advisories import event_subjects
+        from twinstream.core.consume.advisories import event_subjects
 
         subjects = event_subjects(stream, consumer, kinds)
         return opening(listen(self._api.transport, subjects, max_pending, on_drop))
@@ -1239,8 +1238,8 @@ class JetStream:
             interval: Seconds between the two samples that are compared.
             thresholds: Thresholds of the findings. The default is `Thresholds()`.
         """
-        from js_async.features.health import health
-        from twinstream.core.api.health import THRESHOLDS
+        from js_async.health.health import health
+        from twinstream.core.health.health import THRESHOLDS
 
         pause = finite_seconds(interval, "interval")
         chosen = THRESHOLDS if thresholds is None else thresholds

@@ -11,8 +11,8 @@ from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, looped, opening
-from twinstream.core.base.check_arguments import check_config, check_whole, takes_config
-from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.arguments.check_arguments import check_config, check_whole, takes_config
+from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -459,7 +459,7 @@ class Stream(StreamConsumers):
             OSError: Writing to disk failed.
         """
         from js_async.backup.backup import BackupWish, back_up
-        from twinstream.core.base.local_path import local_path
+        from twinstream.disk.local_path import local_path
 
         wish = BackupWish(
             target=local_path(path),

@@ -12,7 +12,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
-from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.client.options import ConnectOptions
 from twinstream.models import ConsumerConfig, StreamConfig
 
 

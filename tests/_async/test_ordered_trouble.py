@@ -18,7 +18,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.soak import rounds, state
-from twinstream.core.connect.server_pool import ServerPool
+from twinstream.core.client.server_pool import ServerPool
 from twinstream.models import StreamConfig
 from twinstream.testing import Proxy
 

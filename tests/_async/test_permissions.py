@@ -9,7 +9,7 @@ import js_async as js
 from tests._async.operations import ACTS, PROOFS, Stage
 from tests.conftest import VERSION
 from tests.worlds import WORLDS, plain, users
-from twinstream.core.connect.permission_table import OPERATIONS, operation
+from twinstream.core.client.permission_table import OPERATIONS, operation
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.permissions import Permissions, consume, permissions, publish
 

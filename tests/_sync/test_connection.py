@@ -13,7 +13,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, together
-from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.client.options import ConnectOptions
 from twinstream.models import ConsumerConfig, StreamConfig
 
 

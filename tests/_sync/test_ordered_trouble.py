@@ -19,7 +19,7 @@ import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests.soak import rounds, state
-from twinstream.core.connect.server_pool import ServerPool
+from twinstream.core.client.server_pool import ServerPool
 from twinstream.models import StreamConfig
 from twinstream.testing import Proxy
 

@@ -10,7 +10,7 @@ import js_sync as js
 from tests._sync.operations import ACTS, PROOFS, Stage
 from tests.conftest import VERSION
 from tests.worlds import WORLDS, plain, users
-from twinstream.core.connect.permission_table import OPERATIONS, operation
+from twinstream.core.client.permission_table import OPERATIONS, operation
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.permissions import Permissions, consume, permissions, publish
 

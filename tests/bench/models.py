@@ -22,7 +22,7 @@ import click
 
 from tests.bench.start import interpreter
 from twinstream.models import ConsumerInfo, Model, decode, validate_consumer
-from twinstream.models._open_enum import OpenEnum
+from twinstream.models.codec.open_enum import OpenEnum
 
 GOLDEN = Path(__file__).parents[1] / "models" / "golden" / "2.15.1" / "single"
 CONFIG = {

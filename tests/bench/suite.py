@@ -24,7 +24,7 @@ from tests.bench.job import (
     TICKS_SUBJECT,
     Job,
 )
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.client.tls import TlsOptions
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 

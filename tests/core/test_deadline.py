@@ -13,10 +13,11 @@ import pytest
 from twinstream.core.consume.acks import nak
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.deadline import NEVER, Backoff, Deadline, monotonic, seconds
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.publish.schedules import Schedule
+from twinstream.core.publish.request import publish_headers
+from twinstream.core.schedules.schedules import Schedule
 from twinstream.core.workers.retry import TryLater
 from twinstream.errors import BadArgument
+from twinstream.records.publish_request import PublishRequest
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinstream.core.base.digits import natural
-from twinstream.core.connect.handshake import ServerInfo
+from twinstream.core.client.handshake import ServerInfo
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.coordination.lease_record import read_slot
@@ -15,10 +14,11 @@ from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer
 from twinstream.models import Timestamp
+from twinstream.models.digits import natural
+from twinstream.records.headers import Headers
 
 LONG = "9" * 5000
 

@@ -6,19 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from twinstream.core.api.advisories import read_event
-from twinstream.core.connect.handshake import ServerInfo
+from twinstream.core.client.handshake import ServerInfo
+from twinstream.core.consume.advisories import read_event
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.coordination.lease_record import read_slot
+from twinstream.core.counters.counters import counter_of
 from twinstream.core.publish.atomic_batch import BATCH_COMMIT, BATCH_ID, BATCH_SEQUENCE, commit_seq
-from twinstream.core.publish.counters import counter_of
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.header_names import TTL
-from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import AckReader
 from twinstream.core.wire.response import read_answer
@@ -26,6 +25,8 @@ from twinstream.core.wire.status import is_status, read_status
 from twinstream.core.workers.dead_letter import read_letter
 from twinstream.errors import BadAnswer, BadArgument, ProtocolError
 from twinstream.models import Timestamp
+from twinstream.records.header_names import TTL
+from twinstream.records.headers import Headers
 
 LONG = "9" * 5000
 DEEP = b"[" * 100_000

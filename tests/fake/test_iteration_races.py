@@ -21,7 +21,7 @@ from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
 from tests.inside import api_of, held_of, open_push, session_of
-from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.fuzz.grammar import Grammar
-from twinstream.core.connect.handshake import ServerInfo, read_denied, server_error
-from twinstream.core.connect.server_pool import ServerPool, parse_servers
+from twinstream.core.client.handshake import ServerInfo, read_denied, server_error
+from twinstream.core.client.server_pool import ServerPool, parse_servers
 from twinstream.core.consume.metadata import parse_ack_reply
 from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import DirectAnswer, PullAnswer, StoredPage
 from twinstream.core.read.range_read import RangeRead
-from twinstream.core.wire.headers import Headers, encode_headers, parse_status
+from twinstream.core.wire.headers import encode_headers, parse_status
 from twinstream.core.wire.protocol import Frame, Info, Parser, Refusal
 from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, read_pub_ack
 from twinstream.core.wire.response import read_answer
@@ -25,6 +25,7 @@ from twinstream.models import (
     StreamInfoResponse,
     decode,
 )
+from twinstream.records.headers import Headers
 
 __all__ = ["TARGETS", "Finding"]
 

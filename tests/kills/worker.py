@@ -12,7 +12,7 @@ import time
 
 import js_async
 import js_sync
-from twinstream.core.publish.request import PublishRequest
+from twinstream.records.publish_request import PublishRequest
 
 PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 

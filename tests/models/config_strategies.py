@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from twinstream.models._shapes import SHAPES, WORDS
+from twinstream.models.files.shapes import SHAPES, WORDS
 
 # No surrogates: JSON cannot carry them. No NUL: stores on disk fail on it, which is environment.
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")

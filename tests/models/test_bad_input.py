@@ -28,7 +28,7 @@ from twinstream.models import (
     validate_pull,
     validate_stream,
 )
-from twinstream.models._shapes import SHAPES
+from twinstream.models.files.shapes import SHAPES
 
 HUGE = "1" * 5000
 DEEP = 50_000

@@ -23,14 +23,14 @@ from twinstream.models import (
     json_schema,
     load_configs,
 )
-from twinstream.models._shapes import SHAPES
 from twinstream.models.buckets.judging import (
     BucketKind,
     bucket_problems,
     kept_members,
     stream_members,
 )
-from twinstream.models.files import stream_behind
+from twinstream.models.files.config_files import stream_behind
+from twinstream.models.files.shapes import SHAPES
 
 
 def load(text: str, **options: Any) -> FileConfigs:

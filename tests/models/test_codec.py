@@ -36,7 +36,7 @@ from twinstream.models import (
     encode_json,
     evolve,
 )
-from twinstream.models._shapes import SHAPES, WORDS
+from twinstream.models.files.shapes import SHAPES, WORDS
 
 MAX_DELIVER: dict[str, Any] = {
     "type": "io.nats.jetstream.advisory.v1.max_deliver",

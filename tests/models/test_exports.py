@@ -11,7 +11,7 @@ import pytest
 
 import twinstream.models
 from twinstream.models import Model, OpenEnum
-from twinstream.models._index import MODULES, TYPES
+from twinstream.models.index import MODULES, TYPES
 
 GENERATED = Path(twinstream.models.__file__).parent / "generated"
 

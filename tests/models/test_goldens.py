@@ -67,7 +67,7 @@ def test_every_member_of_the_newest_server_has_a_field(topology: str) -> None:
 def test_goldens_cover_the_spec() -> None:
     """Nearly every response and event is recorded; the rest needs failing disks or peers."""
     seen = {type(goldens.read(goldens.load(path))).__name__ for path in goldens.paths()}
-    from twinstream.models._index import TYPES
+    from twinstream.models.index import TYPES
 
     assert set(TYPES.values()) - seen <= {
         "ApiLimitReached",

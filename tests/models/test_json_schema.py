@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from twinstream.models import StreamConfig, encode, json_schema, load_configs, schema_names
-from twinstream.models._index import TYPES
+from twinstream.models.index import TYPES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "orders"
 ANSWERS = sorted((goldens.FOLDER / goldens.NEWEST).rglob("*.json"))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tuned import tuner
-from twinstream.models._overlaps import Relation, first_related
-from twinstream.models._subjects import can_meet, is_contained
+from twinstream.models.names.overlaps import Relation, first_related
+from twinstream.models.names.subjects import can_meet, is_contained
 
 RELATIONS = pytest.mark.parametrize("relation", [can_meet, is_contained])
 # What is no subject is compared, too: the server judges overlaps before it comes to such a one.

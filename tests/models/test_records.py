@@ -16,8 +16,8 @@ import pytest
 
 import twinstream.models
 from twinstream.models import ConsumerConfig, Model, PubAck, decode, encode
-from twinstream.models import records as ours
-from twinstream.models._index import MODULES
+from twinstream.models.codec import records as ours
+from twinstream.models.index import MODULES
 
 
 class Maker(NamedTuple):

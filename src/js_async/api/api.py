@@ -16,7 +16,7 @@ from twinstream.core.api.idempotent_calls import (
     is_repeatable,
     pause_before_repeat,
 )
-from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.headers import encode_headers

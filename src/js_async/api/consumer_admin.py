@@ -11,7 +11,12 @@ from js_async.api import priority_groups
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
-from twinstream.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
+from twinstream.errors import (
+    BadArgument,
+    ConsumerDeleted,
+    ConsumerNotFound,
+    StreamNotFound,
+)
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerInfo, ConsumerPauseResponse

@@ -10,9 +10,8 @@ import twinstream.models
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
-from twinstream.core.base.check_arguments import check_config
+from twinstream.core.arguments.check_arguments import check_config
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.error_details.config_diff import LIMITED, Difference, differences
 from twinstream.errors import (
     BadArgument,
     ConsumerExists,
@@ -23,8 +22,9 @@ from twinstream.errors import (
     SubjectOverlap,
     TwinstreamError,
 )
+from twinstream.models.codec.records import evolve
 from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
-from twinstream.models.records import evolve
+from twinstream.records.difference import LIMITED, Difference, differences
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
@@ -159,7 +159,7 @@ async def _with_stored_start(
         stored = (await api.stream_info(name, deadline)).config
     except TwinstreamError:
         return None
-    from twinstream.models._mirror_start import keep_start
+    from twinstream.models.mirror_start import keep_start
 
     kept = keep_start(stored, config)
     return None if kept is None else twinstream.models.decode(kept, twinstream.models.StreamConfig)

@@ -11,7 +11,12 @@ from js_async.api.priority_groups import step_down
 from twinstream.core.api.placement import placement_of
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.response import check_success, read_api_answer
-from twinstream.errors import BadArgument, NoResponders, RequestTimeout, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+)
 from twinstream.models import (
     AccountPurgeResponse,
     MetaLeaderStepdownResponse,

@@ -40,7 +40,7 @@ async def overlap_explained(
 
 
 async def _found(api: Api, name: str, config: StreamConfig, deadline: Deadline) -> str:
-    from twinstream.models._subjects import can_meet
+    from twinstream.models.names.subjects import can_meet
 
     for subject in (config.subjects or [name])[:_MOST]:
         async for info in StreamInfos(api, subject, deadline.remaining()):

@@ -8,7 +8,6 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.client.transport import Box
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.wire.single_answers import (
     PROBE_EXPIRES,
     PROBE_HEARTBEAT,
@@ -18,6 +17,7 @@ from twinstream.core.wire.single_answers import (
     Verdict,
 )
 from twinstream.core.wire.status import is_status, read_status
+from twinstream.errors.transient import FAILED_REQUEST
 
 __all__ = ["check_several"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from js_async.api.api import Api
 from twinstream.core.deadline import Deadline
-from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.publish.request import publish_headers
 from twinstream.models import PubAck
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["write"]
 

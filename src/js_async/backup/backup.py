@@ -15,13 +15,18 @@ from js_async.api.api import Api
 from js_async.backup.files import BackupWriter, read_backup
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import aside, whole
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.backup.backup import Backup, SnapshotChunks, TransferProgress
-from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
-from twinstream.errors import BadAnswer, BadArgument, ConnectionLost, RequestTimeout
-from twinstream.models.records import frozen
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    ConnectionLost,
+    RequestTimeout,
+)
+from twinstream.models.codec.records import frozen
 
 __all__ = ["BackupWish", "back_up"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from js_async.runtime.concurrency import Signal
-from twinstream.core.connect.handshake import ServerInfo
-from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.client.handshake import ServerInfo
+from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import ByteTaker, HeldBack, Sink
 from twinstream.core.wire.tokens import Tokens

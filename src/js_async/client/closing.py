@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from js_async.client.owned import Owned
 from js_async.runtime.concurrency import BlockHint, Forks, LoopHint
-from twinstream.core.publish.request import UnreadFailures
 from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
+from twinstream.errors.publish_failures import UnreadFailures
 
 __all__ = [
     "Leaving",

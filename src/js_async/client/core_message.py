@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from twinstream.core.base.nats_py_names import hint_attributes
-from twinstream.core.wire.headers import Headers
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.core.wire.protocol import Frame
+from twinstream.records.headers import Headers
 
 __all__ = ["CoreMessage"]
 

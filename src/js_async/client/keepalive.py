@@ -8,7 +8,7 @@ from typing import Final
 
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
-from twinstream.core.connect.connection_events import Interrupted
+from twinstream.core.client.connection_events import Interrupted
 from twinstream.core.wire.protocol import PING
 from twinstream.errors import ConnectionLost
 

@@ -18,9 +18,9 @@ from js_async.client.failed_messages import FailedMessages
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import Signal, here, soon
 from js_async.runtime.socket_link import Link
-from twinstream.core.connect.connection_events import MessagesDropped
-from twinstream.core.connect.handshake import Denied
-from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.client.connection_events import MessagesDropped
+from twinstream.core.client.handshake import Denied
+from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import monotonic
 from twinstream.core.wire.control_line import ControlLines
 from twinstream.core.wire.protocol import (

@@ -10,9 +10,9 @@ from weakref import ref
 from js_async.client.transport import Box, Transport
 from js_async.consume.iterator import Iteration
 from js_async.runtime.concurrency import Signal
-from twinstream.core.api.advisories import Event, read_event
-from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.client.connection_events import MessagesDropped
+from twinstream.core.consume.advisories import Event, read_event
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.wire.protocol import Frame, Sink

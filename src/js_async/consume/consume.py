@@ -12,7 +12,7 @@ from js_async.client.owned import Owned
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
-from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 

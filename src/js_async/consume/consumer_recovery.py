@@ -9,7 +9,7 @@ from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.consume.pull_subscription import PullChannels
 from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo

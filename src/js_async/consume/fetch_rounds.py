@@ -8,8 +8,8 @@ from js_async.consume.message import Message
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import frame_size
-from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.errors import PullError, TwinstreamError
+from twinstream.errors.transient import LOST_RESPONSE
 
 __all__ = ["ROUND", "fetch_rounds"]
 

@@ -7,17 +7,13 @@ from typing import Any
 
 from js_async.client.core_message import CoreMessage
 from js_async.consume.delivery import Delivery, ahead
-from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
 from twinstream.core.consume.metadata import Metadata, Position, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
-from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.wire.protocol import Frame
-from twinstream.errors import (
-    AlreadyAcknowledged,
-    BadAnswer,
-    NotAcknowledgeable,
-)
+from twinstream.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
+from twinstream.errors.transient import LOST_RESPONSE
 
 __all__ = ["Message", "messages_of"]
 

@@ -16,14 +16,10 @@ from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
 from twinstream.core.consume.reports import PullReport, Recreated
 from twinstream.core.deadline import Deadline
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.reporter import Reporter
-from twinstream.errors import (
-    ConnectionClosed,
-    ConnectionLost,
-    ConsumerExists,
-)
-from twinstream.models.records import evolve
+from twinstream.errors import ConnectionClosed, ConnectionLost, ConsumerExists
+from twinstream.errors.transient import FAILED_REQUEST
+from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedConsumer"]
 

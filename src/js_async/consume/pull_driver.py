@@ -23,7 +23,6 @@ from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from twinstream.core.deadline import monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST, NO_RESPONSE
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.single_answers import Verdict
@@ -36,6 +35,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.transient import FAILED_REQUEST, NO_RESPONSE
 
 __all__ = ["Decisions"]
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final
 from js_async.api.api import Api
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import shielded
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.acks import NEXT, nak
 from twinstream.core.consume.fetch import GRACE, Fetch
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.pull_request import PullLimits, request_body
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
 from twinstream.errors import ConnectionClosed, RequestTimeout
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.core.wire.single_answers import SingleAnswers

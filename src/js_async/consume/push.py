@@ -14,22 +14,18 @@ from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery, ack_wait_of
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, is_status, read_status
-from twinstream.errors import (
-    ConsumerExists,
-    PermissionDenied,
-    RequestTimeout,
-)
+from twinstream.errors import ConsumerExists, PermissionDenied, RequestTimeout
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
+from twinstream.records.headers import Headers
 
 __all__ = ["PushMessages", "with_heartbeats"]
 

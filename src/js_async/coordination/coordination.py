@@ -16,7 +16,7 @@ from js_async.coordination.slot import Place, Slots
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import looped
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
@@ -28,7 +28,7 @@ from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
 from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import StreamCreateResponse, StreamInfo
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Coordination", "Taken", "open_coordination"]
 

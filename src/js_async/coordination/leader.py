@@ -16,7 +16,12 @@ from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import NEVER, Deadline, Seconds, seconds
 from twinstream.core.log.events import Elected, WillRetry
 from twinstream.core.log.logger import Log
-from twinstream.errors import BadArgument, RequestTimeout, StreamNotFound, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    RequestTimeout,
+    StreamNotFound,
+    TwinstreamError,
+)
 
 __all__ = ["Leader"]
 

@@ -9,7 +9,7 @@ from js_async.coordination.acquire import Asking, NumberedAsking, SlotAsking
 from js_async.coordination.lease import Lease, OnLost
 from js_async.coordination.slot import Place, Slots
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Deadline, Seconds

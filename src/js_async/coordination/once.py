@@ -11,8 +11,13 @@ from js_async.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
 from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short
-from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
-from twinstream.models.records import frozen
+from twinstream.errors import (
+    BadArgument,
+    LeaseLost,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Once", "OnceResult"]
 

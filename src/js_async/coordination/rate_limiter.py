@@ -8,7 +8,7 @@ from js_async.coordination.acquire import NumberedAsking
 from js_async.coordination.slot import Place, Slot
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Permit", "RateLimiter"]
 

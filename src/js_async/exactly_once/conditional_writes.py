@@ -16,7 +16,6 @@ from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
-from twinstream.core.error_details.wrong_sequence import is_doubtful
 from twinstream.core.exactly_once.attempts import Tries
 from twinstream.core.exactly_once.conditional_write import (
     AlreadyThere,
@@ -31,7 +30,6 @@ from twinstream.core.exactly_once.guarantees import (
     update_holes,
     upsert_holes,
 )
-from twinstream.core.publish.request import PublishRequest
 from twinstream.core.publish.ttl import NEVER
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
@@ -40,7 +38,9 @@ from twinstream.errors import (
     OutcomeUnknown,
     TwinstreamError,
 )
+from twinstream.errors.wrong_sequence import is_doubtful
 from twinstream.models import PubAck
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["SubjectWrite", "SubjectWrites"]
 

@@ -9,8 +9,8 @@ from js_async.read.stream_range import open_range
 from js_async.stream import Stream
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_request import Via
-from twinstream.core.wire.header_names import MSG_ID
-from twinstream.core.wire.headers import Headers
+from twinstream.records.header_names import MSG_ID
+from twinstream.records.headers import Headers
 
 __all__ = ["stored_ids"]
 

@@ -15,7 +15,6 @@ from js_async.exactly_once.outbox_store import OutboxStore
 from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
 from js_async.exactly_once.outbox_window import OutboxWindow
 from js_async.runtime.concurrency import Signal, Task, spawn
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import NEVER, Backoff, Deadline, Seconds, seconds
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.outbox import (
@@ -26,18 +25,20 @@ from twinstream.core.exactly_once.outbox import (
     is_fault_of_event,
     is_of_event_alone,
 )
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
-from twinstream.core.publish.request import PublishFailure, UnreadFailures
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
     NotPromised,
     OutcomeUnknown,
+    PublishFailure,
     PublishFailures,
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.publish_failures import UnreadFailures
 
 __all__ = ["OutboxRelay"]
 

@@ -9,11 +9,11 @@ from js_async.api.api import Api
 from js_async.api.stream_lookup import holding
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import NoStream, NotPromised
 from twinstream.models import StreamConfig
+from twinstream.records.guarantee_gap import Hole
 
 __all__ = ["PromisedStreams"]
 

@@ -17,7 +17,7 @@ from js_async.groups.store import GroupStore
 from js_async.runtime.concurrency import Handler
 from js_async.stream import Stream
 from js_async.workers.settings import WorkSettings
-from twinstream.core.base.check_arguments import check_kind, check_whole, takes_config
+from twinstream.core.arguments.check_arguments import check_kind, check_whole, takes_config
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.deadline import Deadline, Seconds
@@ -35,14 +35,13 @@ from twinstream.core.groups.elastic_stream import (
     only_copies,
     uses_whole_subject,
 )
-from twinstream.core.groups.errors import BadGroupConfig
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, check_template
 from twinstream.core.groups.names import GroupKind, GroupNames
 from twinstream.core.groups.partitions import filters_of, members_of
 from twinstream.core.groups.reports import GroupReport
 from twinstream.core.workers.retry import RETRY, Retry
-from twinstream.errors import BadArgument, StreamNotFound
+from twinstream.errors import BadArgument, BadGroupConfig, StreamNotFound
 from twinstream.models import ElasticGroupConfig, StaticGroupConfig
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from js_async.groups.message import group_message
 from js_async.runtime.concurrency import Lock, Signal, Task, spawn
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.floors import (
     BadFloors,
     Floor,
@@ -23,6 +22,7 @@ from twinstream.core.groups.floors import (
 )
 from twinstream.core.groups.reports import CopiesSkipped
 from twinstream.errors import NotAcknowledgeable, PermissionDenied, TwinstreamError
+from twinstream.errors.transient import FAILED_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable

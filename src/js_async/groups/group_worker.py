@@ -28,10 +28,7 @@ from js_async.runtime.concurrency import (
     spawn,
 )
 from js_async.workers.runnable import Runnable
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST
-from twinstream.core.groups.errors import BadGroupConfig
 from twinstream.core.groups.membership import End, Found, Join, Leave, Membership, Step, Wait
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import filters_of
@@ -41,18 +38,21 @@ from twinstream.core.groups.reports import (
     PartitionsAssigned,
     PartitionsRevoked,
 )
-from twinstream.core.kv.entry import Entry
-from twinstream.core.kv.errors import BucketNotFound
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     BadArgument,
+    BadGroupConfig,
+    BucketNotFound,
     ConsumerDeleted,
     ConsumerExists,
     JetStreamError,
     NoResponders,
     RequestTimeout,
 )
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models.error_codes import WORKQUEUE_CONSUMER_NOT_UNIQUE
+from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
     from js_async.groups.store import GroupStore

@@ -10,7 +10,6 @@ from js_async.consumer import Consumer
 from js_async.groups.member_worker import MemberWorker
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.member_consumer import (
     PRIORITY_GROUP,
     is_of_member,
@@ -27,6 +26,7 @@ from twinstream.errors import (
     PermissionDenied,
     StreamNotFound,
 )
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, Timestamp
 from twinstream.models.error_codes import CONSUMER_CREATE
 

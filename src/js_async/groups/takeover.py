@@ -17,12 +17,9 @@ from js_async.groups.message import group_message
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import NEVER, Deadline
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.takeover import has_all, patience
-from twinstream.errors import (
-    ConsumerNotFound,
-    RequestTimeout,
-)
+from twinstream.errors import ConsumerNotFound, RequestTimeout
+from twinstream.errors.transient import FAILED_REQUEST
 
 if TYPE_CHECKING:
     from twinstream.core.consume.reports import WorkReport

@@ -11,26 +11,31 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 from js_async.client.owned import Owned
 from js_async.kv.watch import Watch
 from js_async.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
-from twinstream.core.base.digits import natural
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.kv.cached import CachedEntries, ServerClock
-from twinstream.core.kv.entry import Entry, KeyValueOperation
-from twinstream.core.kv.errors import KeyNotFound
 from twinstream.core.log.reporter import GuardedReporter
-from twinstream.core.wire.header_names import TTL
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.subject_match import matcher
-from twinstream.errors import IterationEnded, NotPromised, RequestTimeout, TwinstreamError
+from twinstream.errors import (
+    IterationEnded,
+    KeyNotFound,
+    NotPromised,
+    RequestTimeout,
+    TwinstreamError,
+)
 from twinstream.models import Timestamp
+from twinstream.models.digits import natural
+from twinstream.records.entry import Entry, KeyValueOperation
+from twinstream.records.guarantee_gap import Hole
+from twinstream.records.header_names import TTL
+from twinstream.records.headers import Headers
 
 if TYPE_CHECKING:
     from js_async.kv.bucket import KeyValue
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import Codecs
-    from twinstream.core.publish.ttl import Ttl
     from twinstream.models import StreamConfig
+    from twinstream.records.publish_request import Ttl
 
 __all__ = ["KeyValueCache", "open_cache"]
 

@@ -17,18 +17,18 @@ from js_async.runtime.concurrency import Stream as Generated
 from twinstream.core.consume.metadata import Position
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.kv.entries import EntryMaker
-from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
-from twinstream.core.kv.errors import KeyNotFound, raise_for_bucket
 from twinstream.core.log.events import MarkersSkipped
 from twinstream.core.log.logger import Log
 from twinstream.core.read.read_request import snapshot_request
 from twinstream.core.read.snapshot import Latest
 from twinstream.core.wire.header_text import valid
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import BadArgument, StreamNotFound, TwinstreamError
+from twinstream.errors import BadArgument, KeyNotFound, StreamNotFound, TwinstreamError
+from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import StreamInfo, Timestamp
+from twinstream.records.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
+from twinstream.records.headers import Headers
 
 __all__ = ["PurgedMarkers", "entries_of", "history_of", "keys_of", "purge_markers"]
 

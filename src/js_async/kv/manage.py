@@ -12,7 +12,6 @@ from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.error_details.config_diff import setting_differences
 from twinstream.core.kv.config import (
     Edit,
     changed_stream,
@@ -21,12 +20,21 @@ from twinstream.core.kv.config import (
     merged,
     stream_config,
 )
-from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
 from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
 from twinstream.core.kv.status import KeyValueStatus
-from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    BucketExists,
+    BucketNotFound,
+    NotABucket,
+    StreamExists,
+    StreamNotFound,
+    TwinstreamError,
+)
+from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
 from twinstream.models.buckets.streams import key_value_source
+from twinstream.records.difference import setting_differences
 
 __all__ = [
     "Buckets",

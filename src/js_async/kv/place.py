@@ -10,14 +10,19 @@ from js_async.read.get_message import get_message
 from js_async.read.origins import origins_of
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline
-from twinstream.core.kv.errors import raise_for_bucket
 from twinstream.core.kv.names import KeySubjects, stream_of
 from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import ApiSubjects
-from twinstream.errors import BadArgument, MessageNotFound, RequestTimeout, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    MessageNotFound,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import StreamConfig, StreamInfo, StreamSource
 
 __all__ = ["Place"]

@@ -24,15 +24,14 @@ from js_async.publish.publish_many import PublishMany
 from js_async.runtime.concurrency import Stream as Generated
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.kv.codecs import Codecs
-from twinstream.core.kv.entry import DELETED, PURGED
-from twinstream.core.kv.errors import bucket_error
 from twinstream.core.kv.put_many import KeyPutFailure, item_of, items_of
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.publish_engine import Action, Fail, Prove
-from twinstream.core.publish.request import Publishable, PublishFailure, PublishRequest
-from twinstream.core.publish.ttl import Ttl
-from twinstream.errors import BadArgument, ConnectionLost, TwinstreamError
+from twinstream.errors import BadArgument, ConnectionLost, PublishFailure, TwinstreamError
+from twinstream.errors.kv import bucket_error
 from twinstream.models import PubAck
+from twinstream.records.entry import DELETED, PURGED
+from twinstream.records.publish_request import Publishable, PublishRequest, Ttl
 
 __all__ = ["MarkerPipeline", "PutMany", "PutPipeline", "remove_many"]
 

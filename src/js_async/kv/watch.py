@@ -19,15 +19,20 @@ from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.kv.entries import EntryMaker
-from twinstream.core.kv.entry import Entry
-from twinstream.core.kv.errors import raise_for_bucket
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.watch import WatchState
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subject_match import widest
-from twinstream.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    IterationEnded,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import DeliverPolicy
+from twinstream.records.entry import Entry
+from twinstream.records.headers import Headers
 
 __all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Reader", "Watch", "WatchOptions", "open_watch"]
 

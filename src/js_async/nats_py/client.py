@@ -21,13 +21,12 @@ from js_async.client.transport import Box
 from js_async.jetstream import JetStream
 from js_async.nats_py.parser import OwnParser, take_over
 from js_async.runtime.concurrency import Forks, Signal, here, shielded, sleep, soon, spawn
-from twinstream.core.base.check_callbacks import check_told
-from twinstream.core.connect.handshake import ServerInfo, read_denied
-from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.client.handshake import ServerInfo, read_denied
+from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.publish.request import check_size
 from twinstream.core.wire.control_line import check_line
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import ByteTaker, Frame, HeldBack, Sink
 from twinstream.core.wire.tokens import Tokens
 from twinstream.errors import (
@@ -37,6 +36,7 @@ from twinstream.errors import (
     PermissionDenied,
     RequestTimeout,
 )
+from twinstream.records.headers import Headers
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

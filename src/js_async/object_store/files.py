@@ -21,8 +21,8 @@ from js_async.object_store.infos import ObjectPlace
 from js_async.object_store.reader import ObjectReader, chunk_index
 from js_async.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
-from twinstream.core.object_store.errors import DigestMismatch
 from twinstream.disk.safe_files import create_private, open_regular, sync, temporary_stem
+from twinstream.errors import DigestMismatch
 from twinstream.models import ObjectInfo
 
 __all__ = ["get_file"]

@@ -22,24 +22,21 @@ from twinstream.core.deadline import Backoff, Deadline
 from twinstream.core.log.events import ObjectUnreadable
 from twinstream.core.log.logger import Log
 from twinstream.core.object_store.config import is_copy, origin_of, stored_subjects
-from twinstream.core.object_store.errors import (
-    BadObjectInfo,
-    LinkError,
-    NotAnObjectStore,
-    ObjectDeleted,
-    ObjectNotFound,
-)
 from twinstream.core.object_store.info import info_bytes, is_link, listed_info, read_info
 from twinstream.core.object_store.names import ObjectSubjects, stream_of
 from twinstream.core.object_store.retry import ObjectRetry
-from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.direct_get import last_request
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
+    BadObjectInfo,
+    LinkError,
     MessageNotFound,
+    NotAnObjectStore,
+    ObjectDeleted,
+    ObjectNotFound,
     StreamNotFound,
     WrongLastSequence,
 )
@@ -52,6 +49,7 @@ from twinstream.models import (
     Timestamp,
     evolve,
 )
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["ObjectPlace", "Replaced", "StoredElsewhere", "object_place"]
 

@@ -29,24 +29,25 @@ from js_async.object_store.source import ObjectSource, pieces, size_of
 from js_async.publish.publish import EarlyPublish, publish
 from js_async.publish.publisher import Publisher, PublishHandle
 from js_async.runtime.concurrency import aside, shielded
-from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.object_store.chunks import Chunker, ObjectProgress, chunk_size
-from twinstream.core.object_store.errors import DigestMismatch, PutFailed
 from twinstream.core.object_store.info import ObjectMeta, digest_bytes, digest_text, new_info
 from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
     ConnectionClosed,
     ConnectionLost,
+    DigestMismatch,
     OutcomeUnknown,
+    PutFailed,
     RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import ObjectInfo
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["WINDOW", "ObjectUpload"]
 

@@ -17,9 +17,9 @@ from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import shielded, whole
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
-from twinstream.core.base.check_arguments import check_kind, check_whole
-from twinstream.core.base.check_callbacks import check_told
-from twinstream.core.base.wrong_statement import NoContainer
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
+from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
     KEEP,
@@ -36,18 +36,19 @@ from twinstream.core.object_store.changes import (
 )
 from twinstream.core.object_store.chunks import ContentRange, ObjectProgress
 from twinstream.core.object_store.config import ObjectStoreStatus
-from twinstream.core.object_store.errors import (
-    BadObjectInfo,
-    LinkError,
-    ObjectChanged,
-    ObjectNotFound,
-)
 from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
 from twinstream.core.read.direct_get import last_request
-from twinstream.core.wire.headers import HeaderValues
-from twinstream.errors import MessageNotFound, TwinstreamError
+from twinstream.errors import (
+    BadObjectInfo,
+    LinkError,
+    MessageNotFound,
+    ObjectChanged,
+    ObjectNotFound,
+    TwinstreamError,
+)
 from twinstream.models import ObjectInfo, StreamInfo
+from twinstream.records.headers import HeaderValues
 
 if TYPE_CHECKING:
     from js_async.object_store.watch import ObjectWatch
@@ -162,7 +163,7 @@ class ObjectStore(NoContainer):
             timeout: See `put`.
             on_progress: See `put`.
         """
-        from twinstream.core.base.local_path import local_path
+        from twinstream.disk.local_path import local_path
         from twinstream.disk.safe_files import open_regular
 
         source = local_path(path)
@@ -299,7 +300,7 @@ class ObjectStore(NoContainer):
             TwinstreamError: Another error of `ObjectReader`.
         """
         from js_async.object_store.files import get_file
-        from twinstream.core.base.local_path import local_path
+        from twinstream.disk.local_path import local_path
 
         check_told(on_progress, "on_progress")
         place, info = await self._find(name, follow=True, deleted=False)

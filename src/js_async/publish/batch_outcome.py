@@ -9,7 +9,6 @@ from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.atomic_batch import BatchSheet, commit_seq, doubt_of_absence
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.pub_ack import read_pub_ack
 from twinstream.errors import (
     ConnectionLost,
@@ -24,6 +23,7 @@ from twinstream.models import (
     StreamMessageGetResponse,
     Timestamp,
 )
+from twinstream.records.headers import Headers
 
 __all__ = ["BatchTrace"]
 

@@ -8,8 +8,7 @@ from js_async.client.instrumentation import OnCall, tell
 from js_async.publish.inflight import Outcome, UnderWay
 from twinstream.core.api.instrumentation import Call
 from twinstream.core.deadline import monotonic
-from twinstream.core.publish.request import PublishFailure
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, PublishFailure
 
 __all__ = ["telling"]
 

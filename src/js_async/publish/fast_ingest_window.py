@@ -27,13 +27,7 @@ from twinstream.core.publish.fast_ingest import (
     interval_for,
 )
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.request import (
-    Publishable,
-    PublishFailure,
-    PublishRequest,
-    as_request,
-    publish_headers,
-)
+from twinstream.core.publish.request import as_request, publish_headers
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
@@ -42,10 +36,12 @@ from twinstream.errors import (
     NoResponders,
     OutcomeUnknown,
     PermissionDenied,
+    PublishFailure,
     RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import PubAck
+from twinstream.records.publish_request import Publishable, PublishRequest
 
 __all__ = ["Entry", "Ingest"]
 

@@ -14,16 +14,11 @@ from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
 from twinstream.core.deadline import Deadline
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.request import (
-    PublishFailure,
-    PublishRequest,
-    Rollup,
-    UnreadFailures,
-)
-from twinstream.core.publish.ttl import Ttl
-from twinstream.core.wire.headers import HeaderValues
-from twinstream.errors import ConnectionClosed
+from twinstream.errors import ConnectionClosed, PublishFailure
+from twinstream.errors.publish_failures import UnreadFailures
 from twinstream.models import PubAck
+from twinstream.records.headers import HeaderValues
+from twinstream.records.publish_request import PublishRequest, Rollup, Ttl
 
 __all__ = ["PublishHandle", "Publisher"]
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.read.direct_get import (
     EVERYTHING,
     described,
@@ -19,9 +18,15 @@ from twinstream.core.read.direct_get import (
     payload_of,
 )
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
+from twinstream.errors import (
+    BadAnswer,
+    MessageNotFound,
+    NoResponders,
+    NotPromised,
+)
 from twinstream.models import StreamMessageGetResponse
-from twinstream.models._numbers import HIDDEN_FROM
+from twinstream.models.numbers import HIDDEN_FROM
+from twinstream.records.guarantee_gap import Hole
 
 __all__ = ["check_not_hidden", "first_seq_at", "get_message", "next_seq", "seq_of"]
 

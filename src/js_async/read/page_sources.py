@@ -18,7 +18,6 @@ from js_async.api.api import Api
 from js_async.api.inbox import Inbox
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import shielded
-from twinstream.core.error_details.transient import FAILED_REQUEST, is_transient
 from twinstream.core.read.bulk_page import LEAST, BulkAnswer, DirectBulk, PullBulk
 from twinstream.core.read.direct_get import EVERYTHING, next_request
 from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
@@ -33,8 +32,9 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.transient import FAILED_REQUEST, is_transient
+from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
-from twinstream.models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 

@@ -13,7 +13,6 @@ from js_async.read.get_message import check_not_hidden, next_seq
 from js_async.read.page_sources import ConsumerPages, LeaderPages
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
-from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.range_read import (
     AskLeader,
@@ -29,8 +28,9 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.transient import LOST_RESPONSE, is_transient
 from twinstream.models import RetentionPolicy
-from twinstream.models._numbers import HIDDEN_FROM
+from twinstream.models.numbers import HIDDEN_FROM
 
 __all__ = ["PageSource", "RangeReader"]
 

@@ -21,8 +21,8 @@ from twinstream.core.read.read_request import ReadRequest, Via, choose
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import StreamNotFound, Unsupported
 from twinstream.models import StreamInfo, Timestamp
+from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import STREAM_NOT_FOUND
-from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

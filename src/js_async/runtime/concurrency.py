@@ -30,11 +30,11 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
-from twinstream.core.base.check_callbacks import check_takes_one, is_of_kind, is_of_program
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
-from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
+from twinstream.core.arguments.check_callbacks import check_takes_one, is_of_kind, is_of_program
+from twinstream.core.arguments.wrong_statement import AsyncBlock as BlockHint
+from twinstream.core.arguments.wrong_statement import AsyncLoop as LoopHint
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.errors import BadArgument, WrongHandler
 
 __all__ = [

@@ -19,9 +19,9 @@ from weakref import ref
 from js_async.runtime.concurrency import Forks, Signal
 from js_async.runtime.sockets import connected
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.connect.addresses import Shuffle
+from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.errors import WrongOwner
 
 if TYPE_CHECKING:

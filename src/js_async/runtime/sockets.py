@@ -11,7 +11,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
-from twinstream.core.connect.addresses import Shuffle, resolvable, spread
+from twinstream.core.client.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 
 __all__ = ["connected"]

@@ -8,7 +8,6 @@ from js_async.runtime.concurrency import Lock
 from js_async.workers.jobs import Job
 from js_async.workers.settings import WorkSettings
 from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.exactly_once.processing import Reject
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.header_text import visible
@@ -17,6 +16,7 @@ from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.errors import (
     TwinstreamError,
 )
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]

@@ -12,7 +12,12 @@ from js_sync.api import priority_groups
 from js_sync.api.api import Api
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
-from twinstream.errors import BadArgument, ConsumerDeleted, ConsumerNotFound, StreamNotFound
+from twinstream.errors import (
+    BadArgument,
+    ConsumerDeleted,
+    ConsumerNotFound,
+    StreamNotFound,
+)
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerInfo, ConsumerPauseResponse

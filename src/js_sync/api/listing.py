@@ -7,7 +7,7 @@ from collections import deque
 from typing import Generic, Self, TypeVar
 
 from js_sync.runtime.concurrency import LoopHint
-from twinstream.models.records import field, frozen
+from twinstream.models.codec.records import field, frozen
 
 __all__ = ["ListPage", "Listing"]
 

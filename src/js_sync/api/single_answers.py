@@ -9,7 +9,6 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.client.transport import Box
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.wire.single_answers import (
     PROBE_EXPIRES,
     PROBE_HEARTBEAT,
@@ -19,6 +18,7 @@ from twinstream.core.wire.single_answers import (
     Verdict,
 )
 from twinstream.core.wire.status import is_status, read_status
+from twinstream.errors.transient import FAILED_REQUEST
 
 __all__ = ["check_several"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from js_sync.api.api import Api
 from twinstream.core.deadline import Deadline
-from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.publish.request import publish_headers
 from twinstream.models import PubAck
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["write"]
 

@@ -16,13 +16,18 @@ from js_sync.api.api import Api
 from js_sync.backup.files import BackupWriter, read_backup
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import aside, whole
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.backup.backup import Backup, SnapshotChunks, TransferProgress
-from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
-from twinstream.errors import BadAnswer, BadArgument, ConnectionLost, RequestTimeout
-from twinstream.models.records import frozen
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    ConnectionLost,
+    RequestTimeout,
+)
+from twinstream.models.codec.records import frozen
 
 __all__ = ["BackupWish", "back_up"]
 

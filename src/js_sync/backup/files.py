@@ -22,10 +22,10 @@ from typing import IO, Any, BinaryIO, Final, cast
 
 from twinstream.core.backup.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from twinstream.core.backup.s2_frames import S2Frames
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.base.local_path import local_path
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
 from twinstream.disk.exchange import exchange_at_once
+from twinstream.disk.local_path import local_path
 from twinstream.disk.safe_files import (
     create_private,
     make_folders,
@@ -35,7 +35,7 @@ from twinstream.disk.safe_files import (
 )
 from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, StreamConfig, StreamState, decode
-from twinstream.models._bounded_read import bounded
+from twinstream.models.files.bounded_read import bounded
 
 __all__ = ["BackupWriter", "read_backup", "verify"]
 

@@ -15,11 +15,10 @@ from js_sync.api.api import Api
 from js_sync.backup.files import read_backup, verify
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import Handler, Signal, aside, sleep
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
 from twinstream.core.backup.s2_frames import S2Frames
-from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
-from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.log.events import Restored
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
@@ -36,6 +35,7 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from twinstream.errors.transient import LOST_RESPONSE
 from twinstream.models import (
     DecodeError,
     StreamConfig,
@@ -44,12 +44,12 @@ from twinstream.models import (
     decode,
     encode,
 )
+from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import (
     RESTORE_FAILED,
     STREAM_ASSIGNMENT,
     STREAM_NAME_EXISTS_RESTORE,
 )
-from twinstream.models.records import frozen
 
 __all__ = ["restore"]
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from js_sync.client.owned import Owned
 from js_sync.runtime.concurrency import BlockHint, Forks, LoopHint
-from twinstream.core.publish.request import UnreadFailures
 from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
+from twinstream.errors.publish_failures import UnreadFailures
 
 __all__ = [
     "Leaving",

@@ -8,9 +8,9 @@ from typing import Final, Self
 
 from js_sync.client.transport import Transport
 from js_sync.runtime.concurrency import LoopHint, Signal
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.connect.connection_events import Closed, ConnectionEvent
+from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.errors import ConnectionClosed, RequestTimeout
 
 __all__ = ["ConnectionEvents"]

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from twinstream.core.connect.auth import Credentials
-from twinstream.core.connect.handshake import url_credentials
-from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.connect.server_pool import ServerAddress
+from twinstream.core.client.auth import Credentials
+from twinstream.core.client.handshake import url_credentials
+from twinstream.core.client.options import ConnectOptions
+from twinstream.core.client.server_pool import ServerAddress
 from twinstream.errors import BadArgument
 
 __all__ = ["credentials_for"]
@@ -24,7 +24,7 @@ def credentials_for(options: ConnectOptions, address: ServerAddress) -> Credenti
 
 
 def _read(name: str) -> Credentials:
-    from twinstream.models._bounded_read import SMALL, read_small_text
+    from twinstream.models.files.bounded_read import SMALL, read_small_text
 
     try:
         return Credentials.parse(read_small_text(name, SMALL), name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.client.connection_events import MessagesDropped
 from twinstream.core.log.logger import Log
 
 __all__ = ["FailedMessages"]

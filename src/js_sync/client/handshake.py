@@ -9,17 +9,17 @@ from js_sync.client.keepalive import Pings
 from js_sync.client.tls import tls_context
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
-from twinstream.core.connect.addresses import Shuffle
-from twinstream.core.connect.auth import Credentials
-from twinstream.core.connect.handshake import (
+from twinstream.core.client.addresses import Shuffle
+from twinstream.core.client.auth import Credentials
+from twinstream.core.client.handshake import (
     NO_CREDENTIALS,
     ServerInfo,
     connect_fields,
     server_error,
 )
-from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.connect.server_pool import ServerAddress, certificate_name
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.client.options import ConnectOptions
+from twinstream.core.client.server_pool import ServerAddress, certificate_name
+from twinstream.core.client.tls import TlsOptions
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import PING, connect_command
 from twinstream.errors import AuthenticationFailed, ConnectionFailed

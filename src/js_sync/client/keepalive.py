@@ -9,7 +9,7 @@ from typing import Final
 
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
-from twinstream.core.connect.connection_events import Interrupted
+from twinstream.core.client.connection_events import Interrupted
 from twinstream.core.wire.protocol import PING
 from twinstream.errors import ConnectionLost
 

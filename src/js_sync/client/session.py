@@ -23,9 +23,8 @@ from js_sync.client.transport import Box
 from js_sync.client.upkeep import Upkeep, keep, shuffle
 from js_sync.runtime.concurrency import Signal, Task, before_exit, spawn
 from js_sync.runtime.socket_link import Link
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.connect.auth import Credentials
-from twinstream.core.connect.connection_events import (
+from twinstream.core.client.auth import Credentials
+from twinstream.core.client.connection_events import (
     Closed,
     Connected,
     ConnectionEvent,
@@ -35,10 +34,11 @@ from twinstream.core.connect.connection_events import (
     ServerReported,
     ServersDiscovered,
 )
-from twinstream.core.connect.handshake import Attempts, ServerInfo, read_denied, server_error
-from twinstream.core.connect.options import ConnectOptions
-from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool
+from twinstream.core.client.handshake import Attempts, ServerInfo, read_denied, server_error
+from twinstream.core.client.options import ConnectOptions
+from twinstream.core.client.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool
 from twinstream.core.deadline import NEVER, Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import check_size
 from twinstream.core.wire.control_line import ControlLines

@@ -11,9 +11,9 @@ from js_sync.client.core_message import CoreMessage
 from js_sync.client.owned import Owned
 from js_sync.client.transport import Box, Transport
 from js_sync.runtime.concurrency import BlockHint, LoopHint, Signal
-from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.base.nats_py_names import hint_attributes
-from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.client.connection_events import MessagesDropped
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.errors import IterationEnded, RequestTimeout

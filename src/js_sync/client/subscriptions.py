@@ -19,9 +19,9 @@ from js_sync.client.failed_messages import FailedMessages
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import Signal, here, soon
 from js_sync.runtime.socket_link import Link
-from twinstream.core.connect.connection_events import MessagesDropped
-from twinstream.core.connect.handshake import Denied
-from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.client.connection_events import MessagesDropped
+from twinstream.core.client.handshake import Denied
+from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import monotonic
 from twinstream.core.wire.control_line import ControlLines
 from twinstream.core.wire.protocol import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.client.tls import TlsOptions
 from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:

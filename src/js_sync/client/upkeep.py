@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
 from twinstream.core.deadline import Deadline
-from twinstream.errors import ConnectionClosed, ConnectionFailed, ConnectionLost, RequestTimeout
+from twinstream.errors import (
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    RequestTimeout,
+)
 
 if TYPE_CHECKING:
     from random import Random
 
-    from twinstream.core.connect.options import ConnectOptions
-    from twinstream.core.connect.server_pool import Rounds, ServerAddress
+    from twinstream.core.client.options import ConnectOptions
+    from twinstream.core.client.server_pool import Rounds, ServerAddress
 
 __all__ = ["EXIT_TIME", "Upkeep", "keep", "shuffle"]
 

@@ -13,7 +13,7 @@ from js_sync.client.owned import Owned
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
-from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 

@@ -13,8 +13,8 @@ from js_sync.consume.message import Message, messages_of
 from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.api.idempotent_calls import SPREADING, SPREADING_PAUSES
-from twinstream.core.base.check_arguments import check_kind
-from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
@@ -22,7 +22,7 @@ from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from js_sync.consume.fetch_messages import FetchMessages

@@ -19,16 +19,16 @@ from js_sync.consume.message import Message, messages_of
 from js_sync.consume.pull_driver import Decisions
 from js_sync.consume.pull_subscription import PullChannel
 from js_sync.runtime.concurrency import Forks, Lock, shielded
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.fetch import frame_size
 from twinstream.core.consume.pull_engine import PullEngine
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import NEVER, Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import RequestTimeout, TwinstreamError
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
 
 __all__ = ["Messages"]
 

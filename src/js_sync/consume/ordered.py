@@ -13,7 +13,7 @@ from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consume.ordered_consumer import OrderedConsumer
 from js_sync.runtime.concurrency import Signal
-from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import frame_size
 from twinstream.core.consume.metadata import Position, Positions
@@ -22,7 +22,6 @@ from twinstream.core.consume.probing import LIFE, Probing
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short, monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
@@ -38,8 +37,9 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, StreamInfo
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedMessages"]
 

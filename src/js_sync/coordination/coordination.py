@@ -17,7 +17,7 @@ from js_sync.coordination.slot import Place, Slots
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
@@ -29,7 +29,7 @@ from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
 from twinstream.errors import StreamExists, StreamNotFound
 from twinstream.models import StreamCreateResponse, StreamInfo
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Coordination", "Taken", "open_coordination"]
 

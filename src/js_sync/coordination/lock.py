@@ -10,7 +10,7 @@ from js_sync.coordination.acquire import Asking, NumberedAsking, SlotAsking
 from js_sync.coordination.lease import Lease, OnLost
 from js_sync.coordination.slot import Place, Slots
 from js_sync.runtime.opening import opening
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Deadline, Seconds

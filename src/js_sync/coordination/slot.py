@@ -18,10 +18,8 @@ from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.coordination.lease_engine import Action, Drop, LeaseEngine, Look, Phase, Put
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
 from twinstream.core.deadline import Deadline, unsleeping
-from twinstream.core.error_details.transient import is_transient
 from twinstream.core.log.events import WillRetry
 from twinstream.core.log.logger import Log
-from twinstream.core.publish.request import PublishRequest
 from twinstream.core.read.direct_get import from_leader
 from twinstream.errors import (
     BadAnswer,
@@ -34,8 +32,10 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
+from twinstream.errors.transient import is_transient
 from twinstream.models import StreamMessageDeleteResponse, StreamMessageGetResponse
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["Place", "Slot", "Slots", "may_pass"]
 

@@ -16,15 +16,21 @@ from js_sync.api.api import Api
 from js_sync.publish.limits import limits_of
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
-from twinstream.core.publish.request import PublishFailure, PublishRequest
-from twinstream.core.wire.header_names import MSG_ID
 from twinstream.core.wire.pub_ack import is_of
 from twinstream.core.wire.subject_match import matcher
-from twinstream.errors import BadArgument, RequestTimeout, SubjectTaken, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    PublishFailure,
+    RequestTimeout,
+    SubjectTaken,
+    TwinstreamError,
+)
 from twinstream.models import StreamConfig
+from twinstream.records.guarantee_gap import Hole
+from twinstream.records.header_names import MSG_ID
+from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from js_sync.exactly_once.conditional_writes import SubjectWrites

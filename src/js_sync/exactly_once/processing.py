@@ -16,10 +16,9 @@ from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By, OnceWriter, once_writer
 from js_sync.exactly_once.stored_results import KnownResults
 from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
-from twinstream.core.error_details.transient import NO_RESPONSE
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import (
     InputStream,
@@ -30,7 +29,6 @@ from twinstream.core.exactly_once.processing import (
     results_of,
 )
 from twinstream.core.log.reporter import Reporter
-from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
@@ -38,7 +36,9 @@ from twinstream.errors import (
     OutcomeUnknown,
     WrongHandler,
 )
+from twinstream.errors.transient import NO_RESPONSE
 from twinstream.models import ConsumerConfig
+from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from twinstream.core.consume.pull_request import Priority

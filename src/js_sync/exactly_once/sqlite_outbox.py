@@ -12,17 +12,14 @@ from contextlib import closing
 from typing import Final, cast
 
 from twinstream.core.exactly_once.outbox import OutboxEvent
-from twinstream.core.publish.request import (
-    PublishRequest,
-    check_condition,
-    check_data,
-    publish_headers,
-)
-from twinstream.core.wire.headers import Headers, HeaderValues, header_pairs
+from twinstream.core.publish.request import check_condition, check_data, publish_headers
+from twinstream.core.wire.headers import header_pairs
 from twinstream.core.wire.subjects import check_subject
 from twinstream.disk.safe_files import make_private
 from twinstream.errors import BadArgument
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
+from twinstream.records.headers import Headers, HeaderValues
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["SqliteOutbox"]
 

@@ -19,10 +19,10 @@ from js_sync.read.get_message import first_seq_at
 from js_sync.runtime.concurrency import Lock
 from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
-from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from js_sync.consume.message import Message

@@ -10,11 +10,11 @@ from js_sync.api.api import Api
 from js_sync.api.stream_lookup import holding
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import NoStream, NotPromised
 from twinstream.models import StreamConfig
+from twinstream.records.guarantee_gap import Hole
 
 __all__ = ["PromisedStreams"]
 

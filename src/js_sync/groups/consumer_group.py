@@ -18,7 +18,7 @@ from js_sync.groups.store import GroupStore
 from js_sync.runtime.concurrency import Handler
 from js_sync.stream import Stream
 from js_sync.workers.settings import WorkSettings
-from twinstream.core.base.check_arguments import check_kind, check_whole, takes_config
+from twinstream.core.arguments.check_arguments import check_kind, check_whole, takes_config
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.deadline import Deadline, Seconds
@@ -36,14 +36,13 @@ from twinstream.core.groups.elastic_stream import (
     only_copies,
     uses_whole_subject,
 )
-from twinstream.core.groups.errors import BadGroupConfig
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, check_template
 from twinstream.core.groups.names import GroupKind, GroupNames
 from twinstream.core.groups.partitions import filters_of, members_of
 from twinstream.core.groups.reports import GroupReport
 from twinstream.core.workers.retry import RETRY, Retry
-from twinstream.errors import BadArgument, StreamNotFound
+from twinstream.errors import BadArgument, BadGroupConfig, StreamNotFound
 from twinstream.models import ElasticGroupConfig, StaticGroupConfig
 
 if TYPE_CHECKING:

@@ -14,12 +14,19 @@ from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.groups.config import config_bytes, differences, read_config
-from twinstream.core.groups.errors import BadGroupConfig, GroupExists, GroupNotFound
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.names import BUCKETS, GroupKind, GroupNames, group_of_key
-from twinstream.core.kv.entry import Entry
-from twinstream.core.kv.errors import BucketExists, BucketNotFound, KeyExists, RevisionMismatch
+from twinstream.errors import (
+    BadGroupConfig,
+    BucketExists,
+    BucketNotFound,
+    GroupExists,
+    GroupNotFound,
+    KeyExists,
+    RevisionMismatch,
+)
 from twinstream.models import ElasticGroupConfig, KeyValueConfig, StaticGroupConfig, StorageType
+from twinstream.records.entry import Entry
 
 __all__ = ["GroupStore", "group_names"]
 

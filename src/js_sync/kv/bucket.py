@@ -10,17 +10,17 @@ from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped, opening
-from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
-from twinstream.core.base.wrong_statement import NoContainer
+from twinstream.core.arguments.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
-from twinstream.core.kv.entry import DELETED, PURGED, Entries, Entry
-from twinstream.core.kv.errors import KeyDeleted, KeyNotFound, raise_for_bucket
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.status import KeyValueStatus
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
-from twinstream.errors import BadArgument, TwinstreamError
+from twinstream.errors import BadArgument, KeyDeleted, KeyNotFound, TwinstreamError
+from twinstream.errors.kv import raise_for_bucket
+from twinstream.records.entry import DELETED, PURGED, Entries, Entry
 
 if TYPE_CHECKING:
     from js_sync.kv.cache import KeyValueCache
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import KeyCodec, ValueCodec
     from twinstream.core.kv.config import Edit
-    from twinstream.core.publish.ttl import Ttl
+    from twinstream.records.publish_request import Ttl
 
 __all__ = ["KeyValue", "handle"]
 

@@ -23,30 +23,31 @@ from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.exactly_once.attempts import Tries
 from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judge
 from twinstream.core.kv.entries import EntryMaker
-from twinstream.core.kv.entry import Entry, operation_of
-from twinstream.core.kv.errors import KeyExists, RevisionMismatch, raise_for_bucket
 from twinstream.core.kv.names import KeySubjects
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
-from twinstream.core.publish.request import PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
-from twinstream.core.publish.ttl import Ttl
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.header_names import TTL
-from twinstream.core.wire.headers import HeaderValues
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
     ConnectionLost,
+    KeyExists,
     MessageNotFound,
     NoResponders,
     OutcomeUnknown,
+    RevisionMismatch,
     StreamNotFound,
     TwinstreamError,
     Unsupported,
     WrongLastSequence,
 )
+from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import PubAck, StreamConfig
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
+from twinstream.records.entry import Entry, operation_of
+from twinstream.records.header_names import TTL
+from twinstream.records.headers import HeaderValues
+from twinstream.records.publish_request import PublishRequest, Rollup, Ttl
 
 __all__ = ["BucketWrites", "rollup_for"]
 

@@ -22,8 +22,8 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.object_store.reader import ObjectReader, chunk_index
 from js_sync.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
-from twinstream.core.object_store.errors import DigestMismatch
 from twinstream.disk.safe_files import create_private, open_regular, sync, temporary_stem
+from twinstream.errors import DigestMismatch
 from twinstream.models import ObjectInfo
 
 __all__ = ["get_file"]

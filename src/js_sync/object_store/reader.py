@@ -13,7 +13,6 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
 from js_sync.runtime.concurrency import BlockHint, LoopHint, whole
-from twinstream.core.base.digits import natural
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.object_store.chunks import (
     Content,
@@ -22,13 +21,19 @@ from twinstream.core.object_store.chunks import (
     StoredChunk,
     check_index,
 )
-from twinstream.core.object_store.errors import DigestMismatch, ObjectChanged, ObjectIncomplete
 from twinstream.core.object_store.info import is_link
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_request import choose
-from twinstream.core.wire.headers import appended
-from twinstream.errors import BadArgument, TwinstreamError
+from twinstream.errors import (
+    BadArgument,
+    DigestMismatch,
+    ObjectChanged,
+    ObjectIncomplete,
+    TwinstreamError,
+)
 from twinstream.models import ObjectInfo
+from twinstream.models.digits import natural
+from twinstream.records.headers import appended
 
 __all__ = ["ObjectReader", "chunk_index"]
 

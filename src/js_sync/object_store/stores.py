@@ -12,7 +12,6 @@ from js_sync.object_store.store import ObjectStore
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.error_details.config_diff import Difference, setting_differences
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
     changed_stream_config,
@@ -20,10 +19,10 @@ from twinstream.core.object_store.config import (
     store_config,
     store_stream_config,
 )
-from twinstream.core.object_store.errors import NotAnObjectStore, ObjectStoreNotFound
 from twinstream.core.object_store.names import bucket_of, stream_of
-from twinstream.errors import StreamExists, StreamNotFound
+from twinstream.errors import NotAnObjectStore, ObjectStoreNotFound, StreamExists, StreamNotFound
 from twinstream.models import ObjectStoreConfig, StreamInfo
+from twinstream.records.difference import Difference, setting_differences
 
 __all__ = ["Statuses", "create", "create_or_update", "delete", "get", "update"]
 

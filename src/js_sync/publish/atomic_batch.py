@@ -15,16 +15,11 @@ from js_sync.client.requests import Answer
 from js_sync.publish.batch_outcome import BatchTrace
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
-from twinstream.core.error_details.atomic_outcome import AtomicOutcome
-from twinstream.core.error_details.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     read_batch_ack,
     read_staged,
 )
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.publish.ttl import Ttl
-from twinstream.core.wire.headers import HeaderValues
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     AtomicBatchFailed,
@@ -38,9 +33,13 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.models import PubAck
+from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import BATCH_INCOMPLETE
-from twinstream.models.records import frozen
+from twinstream.records.atomic_outcome import AtomicOutcome
+from twinstream.records.headers import HeaderValues
+from twinstream.records.publish_request import PublishRequest, Ttl
 
 if TYPE_CHECKING:
     from js_sync.client.instrumentation import OpenCall

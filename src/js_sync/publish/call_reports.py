@@ -9,8 +9,7 @@ from js_sync.client.instrumentation import OnCall, tell
 from js_sync.publish.inflight import Outcome, UnderWay
 from twinstream.core.api.instrumentation import Call
 from twinstream.core.deadline import monotonic
-from twinstream.core.publish.request import PublishFailure
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, PublishFailure
 
 __all__ = ["telling"]
 

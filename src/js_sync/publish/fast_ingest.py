@@ -17,8 +17,11 @@ from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import portions
 from twinstream.core.publish.fast_ingest import Gaps, Ingested
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
+from twinstream.core.publish.request import several
+from twinstream.errors import PublishFailure
+from twinstream.errors.publish_failures import UnreadFailures
 from twinstream.models import PubAck
+from twinstream.records.publish_request import Publishable
 
 __all__ = ["FastIngest"]
 

@@ -23,8 +23,8 @@ from js_sync.publish.diagnose import Reasons
 from js_sync.publish.inflight import Outcome, UnderWay, new_engine, under_way
 from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import Lock, Signal
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.publish_engine import (
     Action,
@@ -35,21 +35,21 @@ from twinstream.core.publish.publish_engine import (
     PublishEngine,
     Send,
 )
-from twinstream.core.publish.request import (
-    PLAIN,
-    Publishable,
-    PublishFailure,
-    PublishRequest,
-    as_request,
-    publish_headers,
-)
+from twinstream.core.publish.request import as_request, publish_headers
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.pub_ack import AckReader
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import BadAnswer, NoResponders, OutcomeUnknown, TwinstreamError
+from twinstream.errors import (
+    BadAnswer,
+    NoResponders,
+    OutcomeUnknown,
+    PublishFailure,
+    TwinstreamError,
+)
 from twinstream.models import PubAck
+from twinstream.records.publish_request import PLAIN, Publishable, PublishRequest
 
 __all__ = ["Pipeline"]
 

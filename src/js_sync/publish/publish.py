@@ -21,17 +21,14 @@ from twinstream.core.publish.publish_engine import (
     PublishEngine,
     Send,
 )
-from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.publish.request import publish_headers
 from twinstream.core.publish.retry import RetryPolicy
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import doubtful_refusal, is_pub_ack
 from twinstream.core.wire.subjects import known_subject
-from twinstream.errors import (
-    BadAnswer,
-    NoStream,
-    TwinstreamError,
-)
+from twinstream.errors import BadAnswer, NoStream, TwinstreamError
 from twinstream.models import PubAck
+from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from js_sync.client.instrumentation import OpenCall

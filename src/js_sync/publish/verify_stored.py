@@ -9,20 +9,16 @@ import twinstream.models
 from js_sync.api.api import Api
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Backoff, Deadline, monotonic
-from twinstream.core.error_details.transient import is_transient
-from twinstream.core.error_details.wrong_sequence import SECOND_RESPONSE
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.wire.header_names import MSG_ID, ROLLUP
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import (
-    JetStreamError,
-    OutcomeUnknown,
-    TwinstreamError,
-)
+from twinstream.errors import JetStreamError, OutcomeUnknown, TwinstreamError
+from twinstream.errors.transient import is_transient
+from twinstream.errors.wrong_sequence import SECOND_RESPONSE
 from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
+from twinstream.records.header_names import MSG_ID, ROLLUP
+from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck

@@ -19,7 +19,6 @@ from js_sync.api.api import Api
 from js_sync.api.inbox import Inbox
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import shielded
-from twinstream.core.error_details.transient import FAILED_REQUEST, is_transient
 from twinstream.core.read.bulk_page import LEAST, BulkAnswer, DirectBulk, PullBulk
 from twinstream.core.read.direct_get import EVERYTHING, next_request
 from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
@@ -34,8 +33,9 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.transient import FAILED_REQUEST, is_transient
+from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
-from twinstream.models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 

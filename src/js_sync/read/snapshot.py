@@ -38,7 +38,6 @@ from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, is_cut_short
-from twinstream.core.error_details.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.core.read.direct_get import EVERYTHING, last_request
 from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
 from twinstream.core.read.page import PageEnd, StoredPage
@@ -52,8 +51,9 @@ from twinstream.core.read.range_read import (
 from twinstream.core.read.read_request import SnapshotRequest, Via, choose
 from twinstream.core.read.snapshot import LastSeqs, Latest, Snapshot
 from twinstream.errors import JetStreamError, PermissionDenied, RequestTimeout
+from twinstream.errors.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
-from twinstream.models._numbers import HIDDEN_FROM
+from twinstream.models.numbers import HIDDEN_FROM
 
 __all__ = ["collect", "collect_of_one", "take_snapshot"]
 

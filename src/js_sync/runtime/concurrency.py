@@ -21,16 +21,16 @@ from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from twinstream.core.base.check_callbacks import (
+from twinstream.core.arguments.check_callbacks import (
     NEEDS_LOOP,
     check_takes_one,
     is_of_kind,
     is_of_program,
 )
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
-from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
+from twinstream.core.arguments.wrong_statement import SyncBlock as BlockHint
+from twinstream.core.arguments.wrong_statement import SyncLoop as LoopHint
 from twinstream.core.deadline import Deadline
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.errors import BadArgument, ConnectionFailed, WrongHandler
 
 __all__ = [

@@ -17,8 +17,8 @@ from typing import Final
 from js_sync.runtime.concurrency import LONGEST, Gate, Signal, Waker, open_gate
 from js_sync.runtime.sender import CUT_SHORT, Sender
 from js_sync.runtime.sockets import Wire, has_bytes, keeping
-from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.hooks import HOOKS, reached
 
 __all__ = ["GLANCE", "Reader"]
 

@@ -12,7 +12,7 @@ from threading import RLock, get_ident
 from typing import Final
 
 from js_sync.runtime.sockets import Wire, send
-from twinstream.core.connect.connection_events import Interrupted
+from twinstream.core.client.connection_events import Interrupted
 from twinstream.core.deadline import monotonic
 from twinstream.core.wire.write_buffers import Piece, to_write
 

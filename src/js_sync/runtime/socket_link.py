@@ -34,7 +34,7 @@ from js_sync.runtime.concurrency import (
 from js_sync.runtime.polling import poll_for
 from js_sync.runtime.reader import GLANCE, Reader
 from js_sync.runtime.sockets import Wire, connected, has_ended, secured
-from twinstream.core.connect.addresses import Shuffle
+from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner
 

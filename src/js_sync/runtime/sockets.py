@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_sync.runtime.concurrency import LONGEST
 from js_sync.runtime.polling import poll_for
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.connect.addresses import Shuffle, resolvable, spread
+from twinstream.core.client.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.write_buffers import behind
 from twinstream.errors import BadArgument
 

@@ -28,13 +28,11 @@ from js_sync.runtime.concurrency import Lock, Task, spawn
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
-from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.error_details.transient import FAILED_REQUEST, LOST_RESPONSE
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
-from twinstream.core.publish.request import PublishRequest
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import visible
@@ -71,7 +69,9 @@ from twinstream.errors import (
     StreamNotFound,
     SubjectOverlap,
 )
+from twinstream.errors.transient import FAILED_REQUEST, LOST_RESPONSE
 from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["DeadLetters"]
 

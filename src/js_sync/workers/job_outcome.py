@@ -9,7 +9,6 @@ from js_sync.runtime.concurrency import Lock
 from js_sync.workers.jobs import Job
 from js_sync.workers.settings import WorkSettings
 from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.exactly_once.processing import Reject
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.header_text import visible
@@ -18,6 +17,7 @@ from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.errors import (
     TwinstreamError,
 )
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]

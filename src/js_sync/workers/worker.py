@@ -27,9 +27,8 @@ from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere, is_repeated
 from js_sync.workers.runnable import Runnable
 from js_sync.workers.settings import WorkSettings
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
-from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
 from twinstream.core.wire.subjects import check_name
 from twinstream.core.workers.work_queue import WorkQueue
@@ -40,6 +39,7 @@ from twinstream.errors import (
     RequestTimeout,
     WrongHandler,
 )
+from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import AckPolicy, ConsumerConfig
 
 __all__ = ["Take", "Worker"]

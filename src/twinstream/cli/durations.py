@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import click
 
 from twinstream.core.publish.ttl import NEVER
-from twinstream.models.go_duration import parse_go_duration
+from twinstream.models.times.go_duration import parse_go_duration
 
 __all__ = ["LAST_SEQUENCE", "SEQUENCE", "Finite", "Life", "length"]
 

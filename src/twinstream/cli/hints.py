@@ -10,7 +10,7 @@ import click
 
 from twinstream import errors
 from twinstream.cli.values import as_text
-from twinstream.core.connect.handshake import NO_CREDENTIALS
+from twinstream.core.client.handshake import NO_CREDENTIALS
 from twinstream.models import error_codes
 
 _OPTIONS: Final[Mapping[str, str]] = {

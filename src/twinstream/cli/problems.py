@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from twinstream.models.files import FileProblem
+from twinstream.models.files.config_files import FileProblem
 
 
 def print_problems(console: Console, problems: list[FileProblem], indent: str = "") -> None:

@@ -11,8 +11,8 @@ import click
 
 from twinstream.cli.durations import Finite
 from twinstream.cli.failures import JSON_ASKED, Failure
-from twinstream.models._bounded_read import SMALL, read_small_text
-from twinstream.models.records import evolve, field, frozen, members
+from twinstream.models.codec.records import evolve, field, frozen, members
+from twinstream.models.files.bounded_read import SMALL, read_small_text
 
 if TYPE_CHECKING:
     from js_sync import Connection, JetStream, TlsOptions

@@ -10,39 +10,40 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from twinstream.models._index import MODULES
+from twinstream.models.index import MODULES
 
 if TYPE_CHECKING:
-    from twinstream.models._evolve import (
-        evolve,
-    )
-    from twinstream.models._json import (
-        JsonObject,
-    )
-    from twinstream.models._model import (
-        Model,
-    )
-    from twinstream.models._open_enum import (
-        OpenEnum,
-    )
-    from twinstream.models.codec import (
+    from twinstream.models.codec.codec import (
         decode,
         decode_response,
         encode,
         encode_json,
     )
-    from twinstream.models.decode_error import (
+    from twinstream.models.codec.decode_error import (
         DecodeError,
     )
-    from twinstream.models.duration import (
-        Duration,
+    from twinstream.models.codec.evolve import (
+        evolve,
+    )
+    from twinstream.models.codec.json_object import (
+        JsonObject,
+    )
+    from twinstream.models.codec.json_schema import (
+        json_schema,
+        schema_names,
+    )
+    from twinstream.models.codec.model import (
+        Model,
+    )
+    from twinstream.models.codec.open_enum import (
+        OpenEnum,
     )
     from twinstream.models.effective import (
         ConfigError,
         effective_consumer,
         effective_stream,
     )
-    from twinstream.models.files import (
+    from twinstream.models.files.config_files import (
         FileConfig,
         FileConfigs,
         FileProblem,
@@ -234,13 +235,13 @@ if TYPE_CHECKING:
     from twinstream.models.generated.metric.consumer import (
         ConsumerAck,
     )
-    from twinstream.models.json_schema import (
-        json_schema,
-        schema_names,
-    )
     from twinstream.models.lint import (
         lint_consumer,
         lint_stream,
+    )
+    from twinstream.models.names.transforms import (
+        partition,
+        transform_subject,
     )
     from twinstream.models.plan import (
         Change,
@@ -255,12 +256,11 @@ if TYPE_CHECKING:
         headers_size,
         storage_size,
     )
-    from twinstream.models.timestamp import (
-        Timestamp,
+    from twinstream.models.times.duration import (
+        Duration,
     )
-    from twinstream.models.transforms import (
-        partition,
-        transform_subject,
+    from twinstream.models.times.timestamp import (
+        Timestamp,
     )
     from twinstream.models.updates import (
         validate_consumer_update,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinstream.models.codec import decode
+from twinstream.models.codec.codec import decode
 from twinstream.models.problem import Problem
 from twinstream.models.restorable import Restorable
 from twinstream.models.validation import Config, read, validate_consumer, validate_stream
 from twinstream.models.version import parse_version
 
 if TYPE_CHECKING:
-    from twinstream.models._json import JsonObject
-    from twinstream.models._settings import Settings
+    from twinstream.models.codec.json_object import JsonObject
+    from twinstream.models.files.settings import Settings
     from twinstream.models.generated.config.consumer import ConsumerConfig
     from twinstream.models.generated.config.stream import StreamConfig
     from twinstream.models.version import Version

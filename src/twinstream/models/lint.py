@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from twinstream.models._document import TextError
-from twinstream.models._reading import Reader
+from twinstream.models.files.document import TextError
+from twinstream.models.files.reading import Reader
 from twinstream.models.problem import Problem
 from twinstream.models.rules.rule import judge
 from twinstream.models.validation import Config, members_of

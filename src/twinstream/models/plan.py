@@ -10,15 +10,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 from attrs import Factory, frozen
 
-from twinstream.models._filters import covers, filters_of
-from twinstream.models._go_time import go_time
-from twinstream.models._json import JsonObject
-from twinstream.models._mirror_start import keep_start
-from twinstream.models.duration import Duration
+from twinstream.models.codec.json_object import JsonObject
 from twinstream.models.effective import stored_consumer_members, stored_stream_members
 from twinstream.models.error_codes import INVALID_JSON
+from twinstream.models.mirror_start import keep_start
+from twinstream.models.names.filters import covers, filters_of
 from twinstream.models.problem import Problem
 from twinstream.models.rules.stream_stored import SEALED
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.go_time import go_time
 from twinstream.models.updates import validate_consumer_update, validate_stream_update
 from twinstream.models.validation import Config, validate_consumer, validate_stream
 from twinstream.models.version import Version, parse_version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 
 @frozen

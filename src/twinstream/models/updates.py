@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from twinstream.models._settings import Settings
+from twinstream.models.files.settings import Settings
 from twinstream.models.problem import Problem
 from twinstream.models.rules.rule import judge
 from twinstream.models.validation import Config, read

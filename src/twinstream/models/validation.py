@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
-from twinstream.models._document import TextError
-from twinstream.models._model import Model
-from twinstream.models._reading import Reader, show
-from twinstream.models._settings import Settings
-from twinstream.models.codec import encode
+from twinstream.models.codec.codec import encode
+from twinstream.models.codec.model import Model
+from twinstream.models.files.document import TextError
+from twinstream.models.files.reading import Reader, show
+from twinstream.models.files.settings import Settings
 from twinstream.models.problem import Problem
 from twinstream.models.rules.rule import judge
 from twinstream.models.version import Version, parse_version
@@ -169,7 +169,7 @@ def members_of(config: Config, *, several: bool = True) -> Mapping[str, Any]:
     if isinstance(config, Model):
         return encode(config)
     if isinstance(config, (str, bytes)):
-        from twinstream.models._json_text import read_as_server
+        from twinstream.models.files.json_text import read_as_server
 
         return read_as_server(config, several=several)
     return config

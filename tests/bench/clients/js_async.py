@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 import js_async
 from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.client.tls import TlsOptions
 
 
 @asynccontextmanager

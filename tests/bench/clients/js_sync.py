@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import js_sync
 from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.client.tls import TlsOptions
 
 
 @contextmanager

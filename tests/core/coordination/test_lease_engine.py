@@ -9,7 +9,7 @@ from math import inf
 import pytest
 from attrs import evolve
 
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
@@ -27,9 +27,9 @@ from twinstream.core.coordination.lease_engine import (
 )
 from twinstream.core.coordination.lease_record import LeaseRecord, SlotRecord, read_slot
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers
 from twinstream.errors import BadArgument, NotPromised
 from twinstream.models import Timestamp
+from twinstream.records.headers import Headers
 
 TERMS = Terms(12, 3)  # believed for 9 s, renewed every 3 s
 TIME = Timestamp.parse("2026-01-01T00:00:00Z")

@@ -8,7 +8,6 @@ from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.exactly_once.attempts import Tries
 from twinstream.core.exactly_once.conditional_write import Refusal, is_mine, judge
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers
 from twinstream.errors import (
     BadArgument,
     ConnectionLost,
@@ -19,6 +18,7 @@ from twinstream.errors import (
     api_error,
 )
 from twinstream.models import Timestamp
+from twinstream.records.headers import Headers
 
 
 def answer(err_code: int, description: str = "no") -> TwinstreamError:

@@ -15,9 +15,9 @@ from twinstream.core.exactly_once.processing import (
     processing_holes,
     results_of,
 )
-from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import BadArgument
 from twinstream.models import ConsumerConfig, Timestamp
+from twinstream.records.publish_request import PublishRequest
 
 STREAM = InputStream("p", "IN", Timestamp.from_ns(62))
 GOOD = {"durable_name": "c", "ack_policy": "explicit"}

@@ -22,7 +22,6 @@ from twinstream.core.groups.config import (
     without_members,
 )
 from twinstream.core.groups.elastic_stream import destination, group_stream, uses_whole_subject
-from twinstream.core.groups.errors import BadGroupConfig, GroupChanged
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.member_consumer import (
     check_template,
@@ -43,7 +42,7 @@ from twinstream.core.groups.membership import (
 from twinstream.core.groups.names import GroupNames, group_of_key
 from twinstream.core.groups.partitions import filters_of, partitions_of
 from twinstream.core.groups.takeover import has_all, patience
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, BadGroupConfig, GroupChanged
 from twinstream.models import (
     ConsumerConfig,
     ConsumerInfo,

@@ -16,13 +16,16 @@ from twinstream.core.kv.codecs import (
     ValueCodecs,
 )
 from twinstream.core.kv.config import changed_stream, key_value_config, merged, stream_config
-from twinstream.core.kv.entry import Entry, KeyValueOperation, may_be_marker, operation_of, size_of
-from twinstream.core.kv.errors import InvalidKey, NotABucket, RevisionMismatch
 from twinstream.core.kv.names import KeySubjects, check_bucket, check_filter_of_keys, check_key
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
 from twinstream.core.kv.watch import WatchState
-from twinstream.core.wire.headers import Headers
-from twinstream.errors import BadArgument, WrongLastSequence
+from twinstream.errors import (
+    BadArgument,
+    InvalidKey,
+    NotABucket,
+    RevisionMismatch,
+    WrongLastSequence,
+)
 from twinstream.models import (
     Compression,
     ExternalStream,
@@ -34,6 +37,8 @@ from twinstream.models import (
     encode,
     evolve,
 )
+from twinstream.records.entry import Entry, KeyValueOperation, may_be_marker, operation_of, size_of
+from twinstream.records.headers import Headers
 
 # ---- names
 

@@ -18,7 +18,7 @@ import js_async
 import twinstream.core
 from tests.logged import texts
 from twinstream.core.api.instrumentation import Call
-from twinstream.core.connect.connection_events import (
+from twinstream.core.client.connection_events import (
     Closed,
     Connected,
     Disconnected,
@@ -50,7 +50,12 @@ from twinstream.core.log.logger import Log
 from twinstream.core.log.reporter import GuardedReporter, Reporter
 from twinstream.core.log.table import EXTRAS, ROWS, Row, row_of
 from twinstream.core.workers.retry import TryLater
-from twinstream.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
+from twinstream.errors import (
+    AuthenticationFailed,
+    BadArgument,
+    ConnectionFailed,
+    RequestTimeout,
+)
 from twinstream.spark.pipeline import happenings
 from twinstream.spark.pipeline.runner import _pass_on
 from twinstream.spark.pipeline.state.batch_log import BatchEntry

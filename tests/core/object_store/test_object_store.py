@@ -34,13 +34,6 @@ from twinstream.core.object_store.config import (
     store_config,
     store_stream_config,
 )
-from twinstream.core.object_store.errors import (
-    BadObjectInfo,
-    DigestMismatch,
-    NotAnObjectStore,
-    ObjectChanged,
-    ObjectIncomplete,
-)
 from twinstream.core.object_store.info import (
     ObjectMeta,
     digest_bytes,
@@ -60,8 +53,16 @@ from twinstream.core.object_store.names import (
 )
 from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers
-from twinstream.errors import BadArgument, ConnectionLost, RequestTimeout
+from twinstream.errors import (
+    BadArgument,
+    BadObjectInfo,
+    ConnectionLost,
+    DigestMismatch,
+    NotAnObjectStore,
+    ObjectChanged,
+    ObjectIncomplete,
+    RequestTimeout,
+)
 from twinstream.models import (
     ObjectInfo,
     ObjectStoreConfig,
@@ -70,6 +71,7 @@ from twinstream.models import (
     Timestamp,
     evolve,
 )
+from twinstream.records.headers import Headers
 
 NOW = Timestamp.parse("2026-05-01T10:00:00Z")
 SUBJECTS = ObjectSubjects("B")

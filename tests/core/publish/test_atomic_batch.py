@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from twinstream.core.error_details.atomic_outcome import AtomicOutcome
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     commit_seq,
@@ -15,8 +14,6 @@ from twinstream.core.publish.atomic_batch import (
     read_batch_ack,
     read_staged,
 )
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
     AtomicBatchFailed,
@@ -27,6 +24,9 @@ from twinstream.errors import (
     Unsupported,
 )
 from twinstream.models import StreamConfig, StreamInfo, StreamState, Timestamp
+from twinstream.records.atomic_outcome import AtomicOutcome
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 
 def request(subject: str = "s", **members: Any) -> PublishRequest:

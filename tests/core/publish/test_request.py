@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from tests.core.frames import block
-from twinstream.core.publish.request import (
-    LISTED,
-    PublishFailure,
-    PublishRequest,
-    UnreadFailures,
-    publish_headers,
-    several,
-)
-from twinstream.core.wire.headers import Headers
+from twinstream.core.publish.request import publish_headers, several
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import read_pub_ack
-from twinstream.errors import BadAnswer, BadArgument, NoStream, StoreRefused
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    NoStream,
+    PublishFailure,
+    StoreRefused,
+)
+from twinstream.errors.publish_failures import LISTED, UnreadFailures
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 
 def pairs(**members: Any) -> list[tuple[str, str]]:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.request import PublishFailure, PublishRequest
 from twinstream.core.publish.retry import (
     RetryPolicy,
     may_get_leader,
@@ -24,10 +23,12 @@ from twinstream.errors import (
     NoResponders,
     NoStream,
     PermissionDenied,
+    PublishFailure,
     PublishFailures,
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.records.publish_request import PublishRequest
 
 
 @pytest.mark.parametrize(

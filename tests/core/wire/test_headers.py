@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.wire.headers import Headers, appended, encode_headers, parse_status
+from twinstream.core.wire.headers import encode_headers, parse_status
 from twinstream.errors import BadArgument
+from twinstream.records.headers import Headers, appended
 
 NAMES = st.text(
     st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1

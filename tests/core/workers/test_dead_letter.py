@@ -10,7 +10,7 @@ from attrs import evolve as changed
 
 from twinstream.core.publish.request import publish_headers
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers, encode_headers
+from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.subjects import check_subject
 from twinstream.core.workers.dead_letter import (
     DeadLetter,
@@ -33,6 +33,7 @@ from twinstream.core.workers.dead_letter import (
 )
 from twinstream.errors import BadArgument, api_error
 from twinstream.models import Timestamp, evolve
+from twinstream.records.headers import Headers
 
 NAMES = Names.of("S", None, None, None, None)
 AT = Timestamp.parse("2026-01-02T03:04:05.123456789Z")

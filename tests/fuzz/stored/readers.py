@@ -27,7 +27,7 @@ from tests.fuzz.stored.samples import (
     original,
 )
 from tests.fuzz.wire import ALLOWED, Finding
-from twinstream.core.api.advisories import read_event
+from twinstream.core.consume.advisories import read_event
 from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import read_slot
@@ -45,7 +45,6 @@ from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import filters_of, members_of, partitions_of
 from twinstream.core.kv.codecs import PLAIN_CODECS, Base64Keys, Codecs, JsonValues, PathKeys
 from twinstream.core.kv.entries import EntryMaker
-from twinstream.core.kv.entry import marker_of, may_be_marker
 from twinstream.core.object_store.claims import claimed
 from twinstream.core.object_store.info import (
     digest_bytes,
@@ -55,10 +54,8 @@ from twinstream.core.object_store.info import (
     read_info,
 )
 from twinstream.core.object_store.names import ObjectSubjects
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.publish.schedules import finish_headers, is_schedule, stored_schedule
-from twinstream.core.wire.header_names import MSG_ID
-from twinstream.core.wire.headers import Headers
+from twinstream.core.publish.request import publish_headers
+from twinstream.core.schedules.schedules import finish_headers, is_schedule, stored_schedule
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.wire.subjects import check_subject
 from twinstream.core.workers.dead_letter import (
@@ -83,6 +80,10 @@ from twinstream.models import (
     StreamSource,
     SubjectTransform,
 )
+from twinstream.records.entry import marker_of, may_be_marker
+from twinstream.records.header_names import MSG_ID
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["LONGEST", "READERS", "broken_by", "judged", "run_readers"]
 

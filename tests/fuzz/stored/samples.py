@@ -19,12 +19,10 @@ from tests.fuzz.grammar import NUMBERS, VALUES, Grammar
 from tests.odd_messages import ODD_MESSAGES
 from twinstream.core.coordination.lease_record import LeaseRecord
 from twinstream.core.groups.config import config_bytes
-from twinstream.core.kv.entry import DELETED, PURGED
 from twinstream.core.object_store.info import ObjectMeta, info_bytes, new_info
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.publish.schedules import Schedule, schedule_headers
+from twinstream.core.publish.request import publish_headers
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers
+from twinstream.core.schedules.schedules import Schedule, schedule_headers
 from twinstream.core.workers.dead_letter import Failure, Names, letter_of_failure
 from twinstream.models import (
     ElasticGroupConfig,
@@ -37,7 +35,10 @@ from twinstream.models import (
     Timestamp,
 )
 from twinstream.models import evolve as evolve_model
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
+from twinstream.records.entry import DELETED, PURGED
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
     "BODY",

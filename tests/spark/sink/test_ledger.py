@@ -13,11 +13,7 @@ import pytest
 
 import js_sync
 from js_sync import Connection, Stream
-from twinstream.errors import (
-    NoResponders,
-    RequestTimeout,
-    WrongLastSequence,
-)
+from twinstream.errors import NoResponders, RequestTimeout, WrongLastSequence
 from twinstream.spark.errors import LedgerError, SchemaError
 from twinstream.spark.sink.ledger import CHUNK, LedgerWriter
 from twinstream.spark.sink.ledger_tasks import refuse_other_tasks

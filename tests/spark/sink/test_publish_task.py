@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from twinstream.core.publish.request import PublishFailure, PublishRequest
 from twinstream.errors import (
     MessageIdInProcess,
     OutcomeUnknown,
+    PublishFailure,
     TwinstreamError,
     WrongLastSequence,
 )
 from twinstream.models import PubAck
+from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.publish_task import publish_rows
 from twinstream.spark.sink.rows import OutMessage

@@ -19,7 +19,7 @@ from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.problems import print_warnings
 from twinstream.cli.screen import notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import JetStream

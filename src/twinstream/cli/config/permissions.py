@@ -10,7 +10,7 @@ import click
 from twinstream.cli.screen import print_json, print_text
 
 if TYPE_CHECKING:
-    from twinstream.core.connect.operation import Operation
+    from twinstream.core.client.operation import Operation
     from twinstream.permissions import Permissions
 
 _NEXT: Final = "+"

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from twinstream.models import FileConfigs, FileProblem
-from twinstream.models.files import STDIN_NAME
+from twinstream.models.files.config_files import STDIN_NAME
 
 Object = dict[str, object]
 

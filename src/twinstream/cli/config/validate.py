@@ -13,8 +13,8 @@ from twinstream.cli.deploy.folder import configs_below
 from twinstream.cli.problems import print_problems, print_warnings, problem_as_json
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import json_option
-from twinstream.models._bounded_read import bounded
-from twinstream.models.files import STDIN_NAME, FileConfigs, Kind, load_configs
+from twinstream.models.files.bounded_read import bounded
+from twinstream.models.files.config_files import STDIN_NAME, FileConfigs, Kind, load_configs
 from twinstream.models.version import parse_version
 
 

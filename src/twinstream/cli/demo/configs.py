@@ -10,7 +10,7 @@ from twinstream.cli.demo.scene import CONSUMER, EVENTS, STREAM, Scene
 from twinstream.cli.failures import Failure
 from twinstream.cli.problems import print_problems
 from twinstream.models import ConsumerConfig, StreamConfig, decode
-from twinstream.models.files import FileConfig, FileConfigs, load_configs
+from twinstream.models.files.config_files import FileConfig, FileConfigs, load_configs
 
 GOOD: Final = ("advisories.yaml", "stream.yaml", "consumer.yaml")
 BROKEN: Final = "broken.yaml"

@@ -13,7 +13,7 @@ from js_sync import JetStream
 from twinstream.cli.demo import advisories, configs, consuming, landing, page, publishing, sums
 from twinstream.cli.demo.scene import Scene, Settings
 from twinstream.cli.demo.sums import Check
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.testing import NatsServer
 
 Step = tuple[str, str, Callable[[Scene, JetStream], None]]

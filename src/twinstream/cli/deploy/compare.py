@@ -36,7 +36,7 @@ from twinstream.models import (
     plan_consumer,
     plan_stream,
 )
-from twinstream.models._mirror_start import keep_start
+from twinstream.models.mirror_start import keep_start
 
 if TYPE_CHECKING:
     from js_sync import JetStream

@@ -12,7 +12,7 @@ from attrs import frozen
 from twinstream.cli.deploy.typed import other_spellings
 from twinstream.cli.failures import Failure
 from twinstream.models import FileConfig, FileProblem, Problem, load_configs
-from twinstream.models.files import SEALED, stream_behind
+from twinstream.models.files.config_files import SEALED, stream_behind
 from twinstream.models.lint import DROPPED
 
 SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})

@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from twinstream.cli.deploy.typed import untyped
 from twinstream.models import FileConfig, Plan
-from twinstream.models.files import Kind
+from twinstream.models.files.config_files import Kind
 
 TITLES: Final[dict[Kind, str]] = {
     "stream": "stream",

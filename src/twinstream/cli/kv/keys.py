@@ -16,7 +16,7 @@ from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
 from twinstream.cli.screen import counted, print_json, print_text, to_terminal, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.publish.ttl import Ttl
+from twinstream.records.publish_request import Ttl
 
 if TYPE_CHECKING:
     from js_sync import KeyValue
@@ -34,7 +34,7 @@ def _opened(target: Target, bucket: str) -> Generator[KeyValue[bytes]]:
 
 @contextmanager
 def _key_missing() -> Generator[None]:
-    from twinstream.core.kv.errors import KeyNotFound
+    from twinstream.errors import KeyNotFound
 
     try:
         yield

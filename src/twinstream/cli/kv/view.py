@@ -11,8 +11,8 @@ from twinstream.cli.values import as_text, in_bytes
 from twinstream.models import encode
 
 if TYPE_CHECKING:
-    from twinstream.core.kv.entry import Entry
     from twinstream.core.kv.status import KeyValueStatus
+    from twinstream.records.entry import Entry
 
 __all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show_entries"]
 

@@ -15,7 +15,7 @@ from twinstream.cli.screen import notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
-    from twinstream.core.kv.entry import Entry
+    from twinstream.records.entry import Entry
 
 _TURN: Final = 0.25
 """The maximum seconds of a wait for an entry, so that Ctrl-C takes effect soon."""

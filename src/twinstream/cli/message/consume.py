@@ -23,7 +23,7 @@ from twinstream.cli.message.start_position import moment
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_time
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -136,7 +136,7 @@ class Durable:
 
     def give_back(self) -> None:
         """Return the buffered messages to the server with naks, unless the connection is lost."""
-        from twinstream.core.error_details.transient import LOST_RESPONSE
+        from twinstream.errors.transient import LOST_RESPONSE
 
         with suppress(*LOST_RESPONSE):
             while self._ready:
@@ -148,7 +148,7 @@ class Durable:
 
     def done(self, message: Message) -> None:
         """Remove a printed message from the buffer, and acknowledge it if `acknowledge` is set."""
-        from twinstream.core.error_details.transient import LOST_RESPONSE
+        from twinstream.errors.transient import LOST_RESPONSE
 
         self._ready.popleft()
         if not self.acknowledge:

@@ -16,7 +16,8 @@ from twinstream.cli.message.payloads import Draft, Separator, at_rate, parse_hea
 from twinstream.cli.message.pub_tally import Tally
 from twinstream.cli.screen import notes, print_json, progress, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.publish.ttl import Ttl, ttl_header
+from twinstream.core.publish.ttl import ttl_header
+from twinstream.records.publish_request import Ttl
 
 if TYPE_CHECKING:
     from js_sync import PublishFailure, PublishRequest

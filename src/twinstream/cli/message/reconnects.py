@@ -9,7 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from twinstream.cli.screen import notes
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import Connection, TwinstreamError
@@ -67,7 +67,7 @@ class Patience:
         The error is raised if requests have failed for more than `_LEADERLESS` seconds while the
         connection was up. Other errors are raised unchanged.
         """
-        from twinstream.core.error_details.transient import NO_RESPONSE
+        from twinstream.errors.transient import NO_RESPONSE
 
         try:
             yield

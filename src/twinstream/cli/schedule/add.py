@@ -13,10 +13,11 @@ from twinstream.cli.message.payloads import argument, parse_headers
 from twinstream.cli.schedule.view import as_json_object, in_words
 from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.publish.ttl import NEVER, Ttl
+from twinstream.core.publish.ttl import NEVER
+from twinstream.records.publish_request import Ttl
 
 if TYPE_CHECKING:
-    from twinstream.core.publish.schedules import Schedule
+    from twinstream.core.schedules.schedules import Schedule
 
 
 @click.command(short_help="Store a schedule in a stream.")
@@ -117,7 +118,7 @@ def chosen(
     at: str | None, delay: str | None, every: str | None, cron: str | None, time_zone: str | None
 ) -> Schedule:
     """Return the schedule that the options describe. Raises a usage error for wrong options."""
-    from twinstream.core.publish.schedules import Schedule
+    from twinstream.core.schedules.schedules import Schedule
 
     if sum(each is not None for each in (at, delay, every, cron)) != 1:
         raise click.UsageError("give one of --at, --in, --every and --cron")
@@ -151,7 +152,7 @@ def moment(text: str, option: str) -> datetime:
 def duration(text: str, option: str) -> timedelta:
     """Parse a duration such as 1h30m or 0s. The usage error for other text names ``option``."""
     from twinstream.models import Duration
-    from twinstream.models.go_duration import parse_go_duration
+    from twinstream.models.times.go_duration import parse_go_duration
 
     ns = parse_go_duration(text)
     if ns is None or ns < 0:

@@ -37,7 +37,7 @@ def next_times(
     \b
     twinstream schedule next '0 30 9 * * mon-fri' --time-zone Europe/Berlin
     """  # noqa: D301  # click needs the backspace character
-    from twinstream.core.publish.schedules import Schedule
+    from twinstream.core.schedules.schedules import Schedule
 
     begin = moment(after, "--after") if after else datetime.now(UTC)
     with arguments_judged():

@@ -10,7 +10,7 @@ from twinstream.cli.values import in_time
 from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
-    from twinstream.core.publish.schedules import StoredSchedule
+    from twinstream.core.schedules.schedules import StoredSchedule
     from twinstream.models import Timestamp
 
 

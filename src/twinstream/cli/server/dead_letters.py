@@ -27,9 +27,9 @@ from twinstream.cli.screen import (
     write_bytes,
 )
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.base.hooks import HOOKS, reached
-from twinstream.core.error_details.transient import is_transient
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.subjects import check_subject
+from twinstream.errors.transient import is_transient
 
 if TYPE_CHECKING:
     from js_sync import Connection, DeadLetter, DeadLetters
@@ -344,7 +344,12 @@ def _each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool)
     ``dead`` has reported each letter that it refused. After an error that may concern all letters,
     or Ctrl-C, raise a `Failure` with the number of processed letters.
     """
-    from twinstream.errors import BadArgument, JetStreamError, StreamNotFound, TwinstreamError
+    from twinstream.errors import (
+        BadArgument,
+        JetStreamError,
+        StreamNotFound,
+        TwinstreamError,
+    )
 
     refused = 0
     stopping = asked_to_stop("finishing the current dead letter")

@@ -24,7 +24,7 @@ from twinstream.cli.screen import counted, notes, plain_table, print_json, resul
 from twinstream.cli.server.event_view import as_json as event_as_json
 from twinstream.cli.server.event_view import describe
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.header_text import valid
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from twinstream.cli.failures import Failure, reported
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.screen import counted, plain_table, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import Health

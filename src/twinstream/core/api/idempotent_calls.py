@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.core.deadline import Backoff
-from twinstream.core.error_details.transient import is_transient
 from twinstream.errors import JetStreamError
+from twinstream.errors.transient import is_transient
 
 __all__ = [
     "ASK_AGAIN",

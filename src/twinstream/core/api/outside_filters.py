@@ -22,8 +22,8 @@ def outside_filters(stream: StreamConfig, consumer: ConsumerConfig) -> list[str]
     if all(each in stream.subjects for each in filters):
         return []
     # Few programs need the comparison, which is a large module.
-    from twinstream.models._overlaps import first_related
-    from twinstream.models._subjects import can_meet
+    from twinstream.models.names.overlaps import first_related
+    from twinstream.models.names.subjects import can_meet
 
     met = first_related(filters, stream.subjects, can_meet)
     return [each for index, each in enumerate(filters) if index not in met]

@@ -14,7 +14,7 @@ from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import BadAnswer, JetStreamError
 from twinstream.models import StreamConfig, StreamState
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["DATA_FILE", "META_FILE", "SUMS_FILE", "Backup", "SnapshotChunks", "TransferProgress"]
 

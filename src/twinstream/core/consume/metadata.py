@@ -14,8 +14,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from twinstream.core.base.nats_py_names import hint_attributes
-from twinstream.models.records import frozen
+from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Metadata", "Position", "Positions", "parse_ack_reply"]
 

@@ -40,10 +40,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from twinstream.core.base.check_arguments import check_kind
-from twinstream.core.base.timestamps import comparable
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.metadata import Metadata
 from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.wire.request_times import comparable
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subject_match import widest
 from twinstream.core.wire.subjects import check_filter
@@ -59,7 +59,7 @@ from twinstream.models import (
     StreamInfo,
     Timestamp,
 )
-from twinstream.models.records import evolve
+from twinstream.models.codec.records import evolve
 
 __all__ = ["Mark", "OrderedRead", "ordered_config"]
 

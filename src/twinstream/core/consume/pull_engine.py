@@ -58,7 +58,7 @@ from twinstream.core.deadline import Backoff
 from twinstream.core.wire.single_answers import QUIET, LoneAnswer, Verdict
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import TwinstreamError
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Action", "DropPin", "Finish", "Probed", "PullEngine", "SendProbe", "SendPull"]
 

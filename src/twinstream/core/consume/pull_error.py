@@ -6,7 +6,6 @@ import math
 import re
 from typing import Final
 
-from twinstream.core.base.digits import natural
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import (
@@ -18,6 +17,7 @@ from twinstream.errors import (
     PullRefused,
     TwinstreamError,
 )
+from twinstream.models.digits import natural
 
 __all__ = ["of_consumer", "pull_error", "refused_limit"]
 

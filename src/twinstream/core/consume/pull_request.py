@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
 from twinstream.errors import BadArgument
-from twinstream.models.records import evolve, field, frozen
+from twinstream.models.codec.records import evolve, field, frozen
 
 __all__ = [
     "DEFAULT_MESSAGES",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinstream.core.wire.status import Status
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = [
     "HandlerFailed",

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.base.digits import natural
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.wire.subjects import check_name, check_subject
 from twinstream.errors import BadArgument, NotPromised
 from twinstream.models import StreamConfig
-from twinstream.models.records import field, frozen
+from twinstream.models.codec.records import field, frozen
+from twinstream.models.digits import natural
+from twinstream.records.guarantee_gap import Hole
 
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 

@@ -40,7 +40,7 @@ from typing import Final
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Backoff, Seconds, finite_seconds
 from twinstream.errors import BadArgument
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "Terms"]
 

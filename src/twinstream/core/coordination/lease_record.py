@@ -11,13 +11,13 @@ import json
 from datetime import datetime
 from typing import Any, Final, cast
 
-from twinstream.core.base.digits import natural
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.header_names import TTL
 from twinstream.core.wire.header_text import valid
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_json
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.models.digits import natural
+from twinstream.records.header_names import TTL
+from twinstream.records.headers import Headers
 
 __all__ = ["HELD", "LeaseRecord", "SlotRecord", "read_slot"]
 

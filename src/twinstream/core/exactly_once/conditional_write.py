@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.header_names import MSG_ID
 from twinstream.errors import (
     MessageExists,
     MessageIdInProcess,
     TwinstreamError,
     WrongLastSequence,
 )
-from twinstream.models.records import frozen
+from twinstream.errors.transient import LOST_RESPONSE, is_transient
+from twinstream.models.codec.records import frozen
+from twinstream.records.header_names import MSG_ID
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 

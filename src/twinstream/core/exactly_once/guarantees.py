@@ -10,8 +10,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.models import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from twinstream.records.guarantee_gap import Hole
 
 __all__ = [
     "identity_holes",

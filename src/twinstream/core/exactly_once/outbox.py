@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from twinstream.core.publish.request import PublishRequest
-from twinstream.core.wire.headers import Headers
 from twinstream.errors import (
     BadArgument,
     JetStreamError,
@@ -15,6 +13,7 @@ from twinstream.errors import (
     SubjectTaken,
     TwinstreamError,
 )
+from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import (
     BATCH_DISABLED,
     BATCH_HEADER_UNSUPPORTED,
@@ -42,7 +41,8 @@ from twinstream.models.error_codes import (
     TTL_DISABLED,
     TTL_INVALID,
 )
-from twinstream.models.records import frozen
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
     "Lanes",

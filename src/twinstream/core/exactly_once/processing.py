@@ -11,13 +11,13 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
 from twinstream.core.deadline import Seconds, seconds
-from twinstream.core.error_details.guarantee_gap import Hole
-from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.subjects import check_name
 from twinstream.core.wire.tokens import base62
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, Timestamp
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.records.guarantee_gap import Hole
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
     "InputStream",

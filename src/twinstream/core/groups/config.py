@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from twinstream.core.base.check_arguments import check_kind, check_whole
-from twinstream.core.groups.errors import BadGroupConfig
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, members_of, subjects_of
 from twinstream.core.wire.response import write_json
 from twinstream.core.wire.subjects import check_filter, check_name
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, BadGroupConfig
 from twinstream.models import (
     DecodeError,
     ElasticGroupConfig,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import NotPromised
 from twinstream.models import (
@@ -16,6 +15,7 @@ from twinstream.models import (
     StreamSource,
     SubjectTransform,
 )
+from twinstream.records.guarantee_gap import Hole
 
 __all__ = [
     "WHOLE_SUBJECT_SINCE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, ConsumerInfo, PriorityPolicy, evolve

@@ -34,10 +34,10 @@ from typing import Final
 
 from twinstream.core.deadline import Backoff
 from twinstream.core.groups.config import differences
-from twinstream.core.groups.errors import BadGroupConfig, GroupChanged
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, filters_of, partitions_of
-from twinstream.models.records import frozen
+from twinstream.errors import BadGroupConfig, GroupChanged
+from twinstream.models.codec.records import frozen
 
 __all__ = [
     "DELETION",

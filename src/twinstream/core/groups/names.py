@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from twinstream.core.kv.names import check_key
 from twinstream.core.wire.subjects import check_name
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = ["BUCKETS", "GroupKind", "GroupNames", "group_of_key"]
 

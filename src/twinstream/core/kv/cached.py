@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from twinstream.core.deadline import monotonic
-from twinstream.core.kv.entry import Entry
+from twinstream.records.entry import Entry
 
 __all__ = ["CachedEntries", "ServerClock"]
 

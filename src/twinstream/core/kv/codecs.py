@@ -10,7 +10,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
 
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.kv.names import check_filter_of_keys, check_key, check_stored_key
 from twinstream.errors import BadArgument, BadPayload
 

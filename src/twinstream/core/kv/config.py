@@ -11,11 +11,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from twinstream.core.base.check_arguments import check_config
-from twinstream.core.kv.errors import NotABucket
+from twinstream.core.arguments.check_arguments import check_config
 from twinstream.core.kv.names import PREFIX, bucket_of, check_bucket
 from twinstream.core.read.mirrored import is_read_only_copy
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, NotABucket
 from twinstream.models import (
     Compression,
     KeyValueConfig,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Final, Generic, TypeVar, cast
 
 from twinstream.core.kv.codecs import Codecs, named_error
-from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
 from twinstream.core.read.direct_get import from_plain, plain_start
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
+from twinstream.records.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
+from twinstream.records.headers import Headers
 
 __all__ = ["EntryMaker"]
 

@@ -12,7 +12,6 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.core.kv.errors import InvalidKey, NotABucket
 from twinstream.core.read.mirrored import (
     destinations,
     first_tokens,
@@ -20,7 +19,7 @@ from twinstream.core.read.mirrored import (
     origin_subject,
 )
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, InvalidKey, NotABucket
 from twinstream.models import StreamConfig, StreamSource
 from twinstream.models.buckets.streams import KEY_VALUE_PREFIX
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any, cast
 
-from twinstream.core.publish.request import PublishFailure
-from twinstream.errors import BadArgument
-from twinstream.models.records import frozen
+from twinstream.errors import BadArgument, PublishFailure
+from twinstream.models.codec.records import frozen
 
 __all__ = ["KeyPutFailure", "item_of", "items_of"]
 

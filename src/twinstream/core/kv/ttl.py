@@ -9,9 +9,10 @@ from __future__ import annotations
 from math import ceil
 
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.core.publish.ttl import NEVER, Ttl
+from twinstream.core.publish.ttl import NEVER
 from twinstream.errors import BadArgument
 from twinstream.models import StreamConfig
+from twinstream.records.publish_request import Ttl
 
 __all__ = ["check_key_ttl", "whole_ttl"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
-from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.log.logger import Log
 
 __all__ = ["GuardedReporter", "Reporter"]

@@ -8,12 +8,12 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.core.object_store.errors import BadObjectInfo, LinkError, ObjectExists
 from twinstream.core.object_store.info import ObjectMeta, is_link, read_info
 from twinstream.core.object_store.names import ObjectSubjects
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import HeaderValues
+from twinstream.errors import BadObjectInfo, LinkError, ObjectExists
 from twinstream.models import ObjectInfo, ObjectLink, ObjectOptions, evolve
+from twinstream.records.headers import HeaderValues
 
 __all__ = [
     "KEEP",

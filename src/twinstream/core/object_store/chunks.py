@@ -9,14 +9,14 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.core.object_store.errors import (
+from twinstream.core.object_store.info import CHUNK_SIZE, digest_bytes, digest_text
+from twinstream.errors import (
+    BadArgument,
     BadObjectInfo,
     DigestMismatch,
     ObjectChanged,
     ObjectIncomplete,
 )
-from twinstream.core.object_store.info import CHUNK_SIZE, digest_bytes, digest_text
-from twinstream.errors import BadArgument
 from twinstream.models import ObjectInfo
 
 __all__ = [

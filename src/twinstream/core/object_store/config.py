@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from twinstream.core.base.check_arguments import check_config
-from twinstream.core.object_store.errors import NotAnObjectStore
+from twinstream.core.arguments.check_arguments import check_config
 from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket
 from twinstream.core.read.mirrored import destinations, first_tokens, is_read_only_copy
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, NotAnObjectStore
 from twinstream.models import (
     Compression,
     Duration,

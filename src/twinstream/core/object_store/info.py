@@ -17,8 +17,7 @@ from typing import Any, Final, cast
 
 from attrs import field, frozen
 
-from twinstream.core.base.check_arguments import check_kind, check_whole
-from twinstream.core.object_store.errors import BadObjectInfo
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.object_store.names import (
     check_nuid,
     check_object_name,
@@ -26,9 +25,9 @@ from twinstream.core.object_store.names import (
     object_name_of,
 )
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import HeaderValues, check_mapping, encode_headers, header_pairs
+from twinstream.core.wire.headers import check_mapping, encode_headers, header_pairs
 from twinstream.core.wire.response import read_json, write_json
-from twinstream.errors import BadArgument
+from twinstream.errors import BadArgument, BadObjectInfo
 from twinstream.models import (
     DecodeError,
     ObjectInfo,
@@ -38,6 +37,7 @@ from twinstream.models import (
     encode,
     evolve,
 )
+from twinstream.records.headers import HeaderValues
 
 __all__ = [
     "CHUNK_SIZE",

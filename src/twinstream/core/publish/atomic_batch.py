@@ -13,11 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from twinstream.core.base.check_arguments import check_kind, check_whole
-from twinstream.core.base.digits import natural
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.publish.limits import BATCH_MESSAGES
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.wire.header_names import (
+from twinstream.core.publish.request import publish_headers
+from twinstream.core.wire.headers import encode_headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import read_pub_ack
+from twinstream.errors import BadAnswer, BadArgument, Unsupported
+from twinstream.models.digits import natural
+from twinstream.records.header_names import (
     EXPECTED_LAST_MSG_ID,
     EXPECTED_LAST_SEQ,
     EXPECTED_LAST_SUBJECT_SEQ,
@@ -27,10 +31,8 @@ from twinstream.core.wire.header_names import (
     ROLLUP,
     SCHEDULE,
 )
-from twinstream.core.wire.headers import Headers, encode_headers
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import read_pub_ack
-from twinstream.errors import BadAnswer, BadArgument, Unsupported
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck, StreamInfo, Timestamp

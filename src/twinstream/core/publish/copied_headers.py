@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.wire.header_names import INCREMENT, MSG_ID
-from twinstream.core.wire.headers import Headers
+from twinstream.records.header_names import INCREMENT, MSG_ID
+from twinstream.records.headers import Headers
 
 __all__ = ["copied_headers", "is_copied"]
 

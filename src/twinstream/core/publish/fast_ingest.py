@@ -23,8 +23,6 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import twinstream.models
-from twinstream.core.base.digits import natural
-from twinstream.core.error_details.transient import is_transient
 from twinstream.core.publish.limits import INGEST_INTERVAL, INGEST_INTERVALS
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_object
@@ -37,7 +35,9 @@ from twinstream.errors import (
     TwinstreamError,
     api_error,
 )
-from twinstream.models.records import frozen
+from twinstream.errors.transient import is_transient
+from twinstream.models.codec.records import frozen
+from twinstream.models.digits import natural
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck, StreamConfig

@@ -6,7 +6,7 @@ from typing import Final
 
 from twinstream.core.publish.retry import RetryPolicy
 from twinstream.errors import BadArgument
-from twinstream.models.records import field, frozen
+from twinstream.models.codec.records import field, frozen
 
 __all__ = [
     "BATCH_MESSAGES",

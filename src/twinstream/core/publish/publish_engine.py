@@ -21,8 +21,6 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
-from twinstream.core.error_details.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
 from twinstream.errors import (
     BadAnswer,
@@ -35,7 +33,9 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.models.records import frozen
+from twinstream.errors.transient import LOST_RESPONSE, is_transient
+from twinstream.errors.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
+from twinstream.models.codec.records import frozen
 
 __all__ = ["Action", "Explain", "Fail", "Listen", "Prove", "PublishEngine", "Send"]
 

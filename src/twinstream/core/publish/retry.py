@@ -27,7 +27,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.models.records import evolve, field, frozen
+from twinstream.models.codec.records import evolve, field, frozen
 
 __all__ = [
     "RetryPolicy",

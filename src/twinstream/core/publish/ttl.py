@@ -5,15 +5,14 @@ Source: ADR-43; servers 2.11 to 2.15.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.deadline import finite_seconds
 from twinstream.errors import BadArgument
+from twinstream.records.publish_request import Ttl
 
-__all__ = ["NEVER", "Ttl", "ttl_header"]
+__all__ = ["NEVER", "ttl_header"]
 
-Ttl: TypeAlias = Seconds | Literal["never"]
-"""Whole seconds from 1, or `never`, which exempts the message from the stream's `max_age`."""
 
 NEVER: Final = "never"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.page import StoredPage
-from twinstream.core.wire.headers import Headers
 from twinstream.errors import Unsupported
+from twinstream.records.headers import Headers
 
 if TYPE_CHECKING:
     import pyarrow as pa

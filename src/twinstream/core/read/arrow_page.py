@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from twinstream.errors import BadAnswer
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

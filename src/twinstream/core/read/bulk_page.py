@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.base.digits import natural
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.read.arrow_cut import cut_direct, cut_pull
 from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.models.digits import natural
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 

@@ -10,11 +10,11 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
-from twinstream.core.base.timestamps import comparable
 from twinstream.core.read.page import answering, direct_tail, stored_headers, time_of, utc_ns
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.request_times import comparable
 from twinstream.core.wire.response import write_json
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import (
@@ -26,6 +26,7 @@ from twinstream.errors import (
 )
 from twinstream.models import StoredMessage
 from twinstream.models.error_codes import NO_MESSAGE
+from twinstream.records.headers import Headers
 
 __all__ = [
     "EVERYTHING",

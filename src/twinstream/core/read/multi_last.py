@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from twinstream.core.base.digits import natural
 from twinstream.core.read.page import (
     MIRROR_ANSWERED,
     StoredPage,
@@ -18,11 +17,13 @@ from twinstream.core.read.page import (
     is_from,
     stored_headers,
 )
-from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import write_json
 from twinstream.errors import BadAnswer
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.models.digits import natural
+from twinstream.records.headers import Headers
 
 __all__ = ["LARGEST", "MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 

@@ -16,12 +16,13 @@ from twinstream.core.consume.metadata import parse_ack_reply
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import BadAnswer
 from twinstream.models import Timestamp
-from twinstream.models.records import field, frozen
+from twinstream.models.codec.records import field, frozen
+from twinstream.records.headers import Headers
 
 __all__ = [
     "MIRROR_ANSWERED",

@@ -17,11 +17,11 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final, Protocol
 
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_object
 from twinstream.core.wire.write_buffers import LONG
 from twinstream.errors import ProtocolError
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
 
 __all__ = [
     "PING",

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from twinstream.core.error_details.wrong_sequence import is_doubtful
 from twinstream.core.wire.header_text import go_unquoted
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer, TwinstreamError
+from twinstream.errors.wrong_sequence import is_doubtful
 from twinstream.models import PubAck
 from twinstream.models.error_codes import WRONG_LAST_SEQUENCE, WRONG_LAST_SEQUENCE_CONSTANT
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from twinstream.core.base.digits import natural
-from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.models.digits import natural
+from twinstream.records.headers import Headers
 
 __all__ = ["Kind", "Status", "is_status", "is_unserved", "read_status"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from twinstream.core.wire.subjects import check_filter
-from twinstream.models._overlaps import first_related
-from twinstream.models._subjects import can_meet, is_contained
+from twinstream.models.names.overlaps import first_related
+from twinstream.models.names.subjects import can_meet, is_contained
 
 __all__ = ["covers", "crossing", "matcher", "pattern_of", "widest"]
 

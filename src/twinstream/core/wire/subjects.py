@@ -9,10 +9,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from twinstream.core.base.check_arguments import check_kind
-from twinstream.core.error_details.api_target import api_names
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.errors import BadArgument
-from twinstream.models.records import field, frozen
+from twinstream.errors.api_target import api_names
+from twinstream.models.codec.records import field, frozen
 
 __all__ = [
     "BLANKS",

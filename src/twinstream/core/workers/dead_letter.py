@@ -14,12 +14,9 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, Literal, cast
 
-from twinstream.core.api.advisories import contradiction, subject_of
-from twinstream.core.base.digits import natural
-from twinstream.core.publish.request import PublishRequest
+from twinstream.core.consume.advisories import contradiction, subject_of
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import one_line, valid
-from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_json
 from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.errors import BadArgument, JetStreamError, TwinstreamError
@@ -32,8 +29,11 @@ from twinstream.models import (
     Timestamp,
     decode,
 )
+from twinstream.models.codec.records import frozen
+from twinstream.models.digits import natural
 from twinstream.models.error_codes import HEADERS_TOO_LARGE, MESSAGE_TOO_LARGE
-from twinstream.models.records import frozen
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
     "Cause",

@@ -14,8 +14,8 @@ from typing import Final
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.workers.undo_transform import before_transform, transformed
 from twinstream.models import StreamConfig, StreamSource
-from twinstream.models._subjects import is_literal_subject
-from twinstream.models.records import frozen
+from twinstream.models.codec.records import frozen
+from twinstream.models.names.subjects import is_literal_subject
 
 __all__ = ["Place", "PlaceSearch", "copied_from", "is_reserved", "published_as"]
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from twinstream.core.deadline import Backoff, Seconds, finite_seconds
 from twinstream.errors import BadArgument, TwinstreamError
-from twinstream.models.records import field, frozen
+from twinstream.models.codec.records import field, frozen
 
 __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.models import SubjectTransform
-from twinstream.models._transforms import TokenFunction, token_function
-from twinstream.models.transforms import transform_subject
+from twinstream.models.names.transform_rules import TokenFunction, token_function
+from twinstream.models.names.transforms import transform_subject
 
 __all__ = ["before_transform", "transformed"]
 

@@ -12,20 +12,20 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import evolve, frozen
 
-from twinstream.models._document import member
-from twinstream.models._json import JsonObject
-from twinstream.models._reading import Reader
-from twinstream.models._shapes import SHAPES
 from twinstream.models.buckets.streams import key_value_stream, object_store_stream
-from twinstream.models.codec import decode, encode
-from twinstream.models.decode_error import DecodeError
+from twinstream.models.codec.codec import decode, encode
+from twinstream.models.codec.decode_error import DecodeError
+from twinstream.models.codec.json_object import JsonObject
+from twinstream.models.files.document import member
+from twinstream.models.files.reading import Reader
+from twinstream.models.files.shapes import SHAPES
 from twinstream.models.generated.config.stream import (
     KeyValueConfig,
     ObjectStoreConfig,
     StreamConfig,
 )
 from twinstream.models.lint import lint_stream
-from twinstream.models.near_names import near_name
+from twinstream.models.names.near_names import near_name
 from twinstream.models.plan import Change, Plan
 from twinstream.models.problem import Problem
 from twinstream.models.validation import validate_stream

@@ -5,11 +5,11 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models.duration import Duration
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.timestamp import Timestamp
 
 
 @frozen(kw_only=True, repr=False)
@@ -44,7 +44,7 @@ class Placement(Model):
     cluster: str | None = None
     """Name of the cluster."""
 
-    tags: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    tags: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Tags that a server must carry, all of them."""
 
     preferred: str | None = None
@@ -67,7 +67,7 @@ class PeerInfo(Model):
     offline: bool | None = None
     """Whether the leader counts it as gone."""
 
-    active: Duration | None = field(default=None, converter=_convert.optional_duration)
+    active: Duration | None = field(default=None, converter=converters.optional_duration)
     """Time since it was last heard."""
 
     lag: int | None = None
@@ -115,7 +115,7 @@ class MigrationStatus(Model):
 class ClientInfo(Model):
     """The connection behind an event."""
 
-    start: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    start: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When it connected."""
 
     host: str | None = None
@@ -142,7 +142,7 @@ class ClientInfo(Model):
     ver: str | None = None
     """Version of its library."""
 
-    rtt: Duration | None = field(default=None, converter=_convert.optional_duration)
+    rtt: Duration | None = field(default=None, converter=converters.optional_duration)
     """Last measured round trip."""
 
     server: str | None = None
@@ -151,10 +151,10 @@ class ClientInfo(Model):
     cluster: str | None = None
     """Cluster of that server."""
 
-    alts: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    alts: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Other clusters that hold the service."""
 
-    stop: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    stop: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When it disconnected."""
 
     jwt: str | None = None
@@ -166,7 +166,7 @@ class ClientInfo(Model):
     name_tag: str | None = None
     """Name in the user token."""
 
-    tags: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    tags: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Tags in the user token."""
 
     kind: str | None = None
@@ -192,7 +192,7 @@ class UnknownEvent(Model):
     id: str | None = None
     """Unique text of the event."""
 
-    timestamp: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    timestamp: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When it happened."""
 
 
@@ -200,7 +200,7 @@ class UnknownEvent(Model):
 class MigrationTarget(Model):
     """The target of a stream or consumer that is on the move."""
 
-    created: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    created: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When the move was asked for."""
 
     name: str | None = None
@@ -229,7 +229,7 @@ class ClusterInfo(Model):
     leader: str | None = None
     """Server that leads now, absent while nobody does."""
 
-    leader_since: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    leader_since: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When the leader took over. Since server 2.11.9."""
 
     system_account: bool | None = None

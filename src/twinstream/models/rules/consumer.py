@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twinstream.models._subjects import NAME_MAX_BYTES, name_fault
 from twinstream.models.error_codes import (
     ACK_FLOW_CONTROL_REQUIRES_FLOW_CONTROL,
     ACK_FLOW_CONTROL_REQUIRES_MAX_ACK_PENDING,
@@ -34,6 +33,7 @@ from twinstream.models.error_codes import (
     WORKQUEUE_REQUIRES_DELIVER_ALL,
     WORKQUEUE_REQUIRES_EXPLICIT_ACK,
 )
+from twinstream.models.names.subjects import NAME_MAX_BYTES, name_fault
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.consumer_defaults import ACK_WAIT, NEVER_NEGATIVE
 from twinstream.models.rules.consumer_delivery import DELIVERY_RULES

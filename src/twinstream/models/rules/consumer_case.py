@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from twinstream.models._settings import Settings
+from twinstream.models.files.settings import Settings
 from twinstream.models.rules.consumer_defaults import as_prepared, with_defaults
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinstream.models._settings import Settings
+from twinstream.models.files.settings import Settings
 from twinstream.models.version import Version
 
 SECOND = 1_000_000_000

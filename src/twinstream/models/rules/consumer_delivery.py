@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from twinstream.models._subjects import is_contained, is_literal, is_subject
 from twinstream.models.error_codes import (
     DELIVER_CYCLE,
     DELIVER_SUBJECT_INVALID,
@@ -22,6 +21,7 @@ from twinstream.models.error_codes import (
     PULL_REQUIRES_ACK,
     PUSH_MAX_WAITING,
 )
+from twinstream.models.names.subjects import is_contained, is_literal, is_subject
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import Found, Rule
 

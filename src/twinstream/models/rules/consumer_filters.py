@@ -6,10 +6,6 @@ import re
 
 from attrs import frozen
 
-from twinstream.models._numbers import whole_number
-from twinstream.models._overlaps import first_related
-from twinstream.models._settings import Settings
-from twinstream.models._subjects import can_meet, is_contained, is_subject
 from twinstream.models.error_codes import (
     DELIVER_POLICY_INVALID,
     EMPTY_FILTER,
@@ -19,6 +15,10 @@ from twinstream.models.error_codes import (
     SAMPLE_FREQ_INVALID,
     STREAM_INVALID_CONFIG,
 )
+from twinstream.models.files.settings import Settings
+from twinstream.models.names.overlaps import first_related
+from twinstream.models.names.subjects import can_meet, is_contained, is_subject
+from twinstream.models.numbers import whole_number
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import ForEach, Found, Hit, Rule
 from twinstream.models.version import Version

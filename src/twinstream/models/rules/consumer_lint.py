@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from twinstream.models._numbers import whole_number
-from twinstream.models._overlaps import first_related
-from twinstream.models._subjects import can_meet
+from twinstream.models.names.overlaps import first_related
+from twinstream.models.names.subjects import can_meet
+from twinstream.models.numbers import whole_number
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import Found, Hit, Rule
 

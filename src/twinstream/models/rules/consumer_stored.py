@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from twinstream.models._go_time import GO_ZERO, go_time
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.consumer_defaults import EPHEMERAL_INACTIVE
 from twinstream.models.rules.stored import put, stored_metadata
+from twinstream.models.times.go_time import GO_ZERO, go_time
 
 _WHERE_SET = (
     "description",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from twinstream.models._go_time import go_time
 from twinstream.models.error_codes import (
     CONSUMER_CREATE,
     CONSUMER_NAME_EXISTS,
@@ -14,6 +13,7 @@ from twinstream.models.error_codes import (
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.consumer_stored import stored_consumer
 from twinstream.models.rules.rule import Found, Hit, Rule
+from twinstream.models.times.go_time import go_time
 from twinstream.models.version import Version
 
 _ALWAYS: Version = (0, 0, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from twinstream.models._overlaps import Relation, first_related
-from twinstream.models._settings import Settings
+from twinstream.models.files.settings import Settings
+from twinstream.models.names.overlaps import Relation, first_related
 from twinstream.models.rules.rule import Hit
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from twinstream.models._json import JsonObject
-from twinstream.models._numbers import whole_number
-from twinstream.models._settings import Settings
+from twinstream.models.codec.json_object import JsonObject
+from twinstream.models.files.settings import Settings
+from twinstream.models.numbers import whole_number
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.version import Version

@@ -7,8 +7,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import field, frozen
 
-from twinstream.models._reading import show
-from twinstream.models._settings import Settings
+from twinstream.models.files.reading import show
+from twinstream.models.files.settings import Settings
 from twinstream.models.problem import Problem
 from twinstream.models.version import ALWAYS, NEVER, Firsts, Version, firsts, is_from
 

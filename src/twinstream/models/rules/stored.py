@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from twinstream.models._go_time import go_time_text
-from twinstream.models._settings import Settings
+from twinstream.models.files.settings import Settings
+from twinstream.models.times.go_time import go_time_text
 from twinstream.models.version import Version
 
 LEVELS: tuple[tuple[Version, int], ...] = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twinstream.models._subjects import NAME_MAX_BYTES, name_fault
 from twinstream.models.error_codes import (
     PEDANTIC,
     REPLICAS_NEGATIVE,
@@ -17,6 +16,7 @@ from twinstream.models.error_codes import (
     STREAM_MISMATCH,
     STREAM_NAME_PATH_SEPARATOR,
 )
+from twinstream.models.names.subjects import NAME_MAX_BYTES, name_fault
 from twinstream.models.rules.rule import Found, Hit, Judge, Rule
 from twinstream.models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 from twinstream.models.rules.stream_case import StreamCase

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from twinstream.models._overlaps import first_related
-from twinstream.models._settings import Settings
-from twinstream.models._subjects import can_meet, is_contained
-from twinstream.models._transforms import target_pattern
+from twinstream.models.files.settings import Settings
+from twinstream.models.names.overlaps import first_related
+from twinstream.models.names.subjects import can_meet, is_contained
+from twinstream.models.names.transform_rules import target_pattern
 from twinstream.models.version import Version
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from twinstream.models._go_time import has_zero_offset
-from twinstream.models._numbers import HIDDEN_FROM
-from twinstream.models._overlaps import first_related
-from twinstream.models._subjects import can_meet
-from twinstream.models._transforms import token_function
+from twinstream.models.names.overlaps import first_related
+from twinstream.models.names.subjects import can_meet
+from twinstream.models.names.transform_rules import token_function
+from twinstream.models.numbers import HIDDEN_FROM
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase
+from twinstream.models.times.go_time import has_zero_offset
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
 """The longest `duplicate_window` without a warning: 15 minutes, in nanoseconds.

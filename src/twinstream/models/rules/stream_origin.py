@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twinstream.models._settings import Settings
-from twinstream.models._subjects import (
-    can_meet,
-    is_contained,
-    is_literal_subject,
-    is_subject,
-    name_fault,
-)
-from twinstream.models._transforms import transform_fault
 from twinstream.models.error_codes import (
     EXTERNAL_API_OVERLAP,
     EXTERNAL_DELIVER_INVALID,
@@ -42,6 +33,15 @@ from twinstream.models.error_codes import (
     STREAM_CREATE,
     STREAM_INVALID_CONFIG,
 )
+from twinstream.models.files.settings import Settings
+from twinstream.models.names.subjects import (
+    can_meet,
+    is_contained,
+    is_literal_subject,
+    is_subject,
+    name_fault,
+)
+from twinstream.models.names.transform_rules import transform_fault
 from twinstream.models.rules.origin_case import (
     OriginCase,
     TransformCase,

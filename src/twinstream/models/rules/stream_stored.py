@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from twinstream.models._settings import Settings
+from twinstream.models.files.settings import Settings
 from twinstream.models.rules.stored import put, stored_metadata
 from twinstream.models.rules.stream import SOURCES_WITHOUT_WINDOW_SINCE
 from twinstream.models.rules.stream_case import StreamCase

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from twinstream.models._settings import Settings
-from twinstream.models._subjects import can_meet, is_contained, is_subject
-from twinstream.models._transforms import transform_fault
 from twinstream.models.error_codes import (
     PEDANTIC,
     STREAM_INVALID_CONFIG,
     TRANSFORM_DESTINATION_INVALID,
     TRANSFORM_SOURCE_INVALID,
 )
+from twinstream.models.files.settings import Settings
+from twinstream.models.names.subjects import can_meet, is_contained, is_subject
+from twinstream.models.names.transform_rules import transform_fault
 from twinstream.models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Firsts, Version, is_from

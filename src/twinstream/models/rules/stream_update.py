@@ -10,8 +10,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from twinstream.models._settings import Settings
-from twinstream.models._transforms import transform_fault
 from twinstream.models.error_codes import (
     MIRROR_NOT_UPDATABLE,
     MOVE_AND_SCALE,
@@ -19,6 +17,8 @@ from twinstream.models.error_codes import (
     STREAM_MISMATCH,
     STREAM_UPDATE,
 )
+from twinstream.models.files.settings import Settings
+from twinstream.models.names.transform_rules import transform_fault
 from twinstream.models.rules.origin_case import origins
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from twinstream.core.deadline import Backoff, Deadline
-from twinstream.core.error_details.transient import is_transient
 from twinstream.errors import JetStreamOff, TwinstreamError
+from twinstream.errors.transient import is_transient
 
 __all__ = ["Patience", "through"]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import field, frozen
 
-from twinstream.core.connect.auth import Credentials
-from twinstream.core.connect.server_pool import parse_servers
-from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.client.auth import Credentials
+from twinstream.core.client.server_pool import parse_servers
+from twinstream.core.client.tls import TlsOptions
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import BadArgument
 from twinstream.spark.client.allow_list import CREDENTIALS, PEM, check_file, check_variable

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from pyspark.sql.types import DataType, DecimalType, StructField, StructType
 
 from twinstream.core.wire.response import read_json
-from twinstream.models._bounded_read import read_small_text
+from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.schema_parts import (
     Parts,

@@ -14,9 +14,9 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from twinstream.core.kv.entry import KeyValueOperation, marker_of, may_be_marker, operation_of
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.core.wire.headers import Headers
+from twinstream.records.entry import KeyValueOperation, marker_of, may_be_marker, operation_of
+from twinstream.records.headers import Headers
 
 __all__ = ["key_markers_in", "markers_in"]
 

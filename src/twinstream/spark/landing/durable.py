@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from twinstream.core.wire import response
 from twinstream.disk.safe_files import make_folders, sync
-from twinstream.models._bounded_read import read_small_text
+from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.errors import JournalError
 
 __all__ = ["read_json", "synced_below", "write_json"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.landing.report import LandReport, TableReport

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.disk.safe_files import make_folders, remove_tree, sync
 
 __all__ = ["STAGING", "Staging", "Written", "files_in"]

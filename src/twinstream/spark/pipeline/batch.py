@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from twinstream.core.base.local_path import local_path
+from twinstream.disk.local_path import local_path
 from twinstream.errors import BadArgument
 from twinstream.spark.errors import OptionError
 from twinstream.spark.landing.landing import Landing

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.wire.headers import Headers
+from twinstream.core.publish.request import publish_headers
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer
+from twinstream.records.headers import Headers
+from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.sink.ledger_entry import Entry
 from twinstream.spark.sink.rows import OutMessage
 

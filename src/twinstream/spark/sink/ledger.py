@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
-from twinstream.core.error_details.transient import is_transient
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
+from twinstream.errors.transient import is_transient
 from twinstream.models.error_codes import BATCH_DISABLED
 from twinstream.spark.client.retry import Patience, through
 from twinstream.spark.errors import LedgerError, SchemaError

@@ -7,9 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from twinstream.core.error_details.wrong_sequence import last_sequence
-from twinstream.core.publish.request import PublishFailure, PublishRequest
-from twinstream.errors import MessageExists, MessageIdInProcess, OutcomeUnknown, WrongLastSequence
+from twinstream.errors import (
+    MessageExists,
+    MessageIdInProcess,
+    OutcomeUnknown,
+    PublishFailure,
+    WrongLastSequence,
+)
+from twinstream.errors.wrong_sequence import last_sequence
+from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.sink.options import SinkOptions

@@ -9,9 +9,10 @@ from attrs import frozen
 from pyspark.sql.types import DataType, StructType
 
 from twinstream.core.publish.copied_headers import is_copied
-from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.wire.header_names import INCREMENT, TTL
+from twinstream.core.publish.request import publish_headers
 from twinstream.errors import BadArgument
+from twinstream.records.header_names import INCREMENT, TTL
+from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.sink.options import SinkOptions
 

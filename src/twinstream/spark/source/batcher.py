@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from attrs import evolve, frozen
 from pyspark.sql.types import StructType
 
-from twinstream.core.kv.entry import KeyValueOperation
 from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.records.entry import KeyValueOperation
 from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.markers import key_markers_in, markers_in
 from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder

@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from twinstream.core.error_details.transient import is_transient
 from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.core.read.snapshot import LastSeqs, Latest
 from twinstream.errors import MessageNotFound, TwinstreamError
+from twinstream.errors.transient import is_transient
 from twinstream.spark.client.retry import through
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState, stored_at, stream_state

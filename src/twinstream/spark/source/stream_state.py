@@ -9,9 +9,8 @@ from attrs import field, frozen
 
 from js_sync.read.origins import origins_of
 from twinstream.core.kv.config import check_is_bucket
-from twinstream.core.kv.errors import NotABucket
 from twinstream.core.kv.names import KeySubjects
-from twinstream.errors import MessageNotFound, StreamNotFound
+from twinstream.errors import MessageNotFound, NotABucket, StreamNotFound
 from twinstream.models import RetentionPolicy
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bucket_options import BucketOptions

@@ -5,11 +5,11 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import ClientInfo
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.timestamp import Timestamp
 
 
 @frozen(kw_only=True, repr=False)
@@ -22,7 +22,7 @@ class ApiAudit(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     server: str
@@ -54,7 +54,7 @@ class ApiLimitReached(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     server: str

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models._open_enum import OpenEnum
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.open_enum import OpenEnum
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import PeerInfo
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.timestamp import Timestamp
 
 
 class ConsumerActionKind(OpenEnum):
@@ -83,7 +83,7 @@ class ConsumerAction(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -109,7 +109,7 @@ class ConsumerPause(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -121,7 +121,7 @@ class ConsumerPause(Model):
     paused: bool
     """Whether it is paused."""
 
-    pause_until: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    pause_until: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """End of the pause."""
 
     domain: str | None = None
@@ -138,7 +138,7 @@ class MaxDeliver(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -167,7 +167,7 @@ class Nak(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -199,7 +199,7 @@ class Terminated(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -234,7 +234,7 @@ class ConsumerGroupPinned(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -266,7 +266,7 @@ class ConsumerGroupUnpinned(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -298,7 +298,7 @@ class ConsumerLeaderElected(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -330,7 +330,7 @@ class ConsumerQuorumLost(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str

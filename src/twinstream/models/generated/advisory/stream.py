@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models._open_enum import OpenEnum
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.open_enum import OpenEnum
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.api.stream import StreamState
 from twinstream.models.generated.common import ClientInfo, PeerInfo
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.timestamp import Timestamp
 
 
 class StreamActionKind(OpenEnum):
@@ -92,7 +92,7 @@ class StreamAction(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -118,7 +118,7 @@ class StreamLeaderElected(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -147,7 +147,7 @@ class StreamQuorumLost(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -173,16 +173,16 @@ class SnapshotComplete(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
     """Name of the stream."""
 
-    start: Timestamp = field(converter=_convert.timestamp)
+    start: Timestamp = field(converter=converters.timestamp)
     """When it began."""
 
-    end: Timestamp = field(converter=_convert.timestamp)
+    end: Timestamp = field(converter=converters.timestamp)
     """When it ended."""
 
     client: ClientInfo | None = None
@@ -205,7 +205,7 @@ class RestoreCreate(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -228,16 +228,16 @@ class RestoreComplete(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
     """Name of the stream."""
 
-    start: Timestamp = field(converter=_convert.timestamp)
+    start: Timestamp = field(converter=converters.timestamp)
     """When it began."""
 
-    end: Timestamp = field(converter=_convert.timestamp)
+    end: Timestamp = field(converter=converters.timestamp)
     """When it ended."""
 
     bytes: int | None = None
@@ -260,7 +260,7 @@ class StreamBatchAbandoned(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -289,7 +289,7 @@ class SnapshotCreate(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models._open_enum import OpenEnum
-from twinstream.models.duration import Duration
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.open_enum import OpenEnum
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import ClusterInfo, Placement
 from twinstream.models.generated.config.consumer import ConsumerConfig
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.timestamp import Timestamp
 
 
 class ConsumerCreateAction(OpenEnum):
@@ -54,7 +54,7 @@ class SequenceInfo(Model):
     stream_seq: int
     """Sequence in the stream."""
 
-    last_active: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    last_active: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When it was reached. Since server 2.2.3."""
 
 
@@ -68,7 +68,7 @@ class PriorityGroupState(Model):
     pinned_client_id: str | None = None
     """Pin of the client that is served."""
 
-    pinned_ts: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    pinned_ts: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When it was pinned."""
 
 
@@ -107,7 +107,7 @@ class ConsumerNamesResponse(Model):
     limit: int | None = None
     """Largest number in a page."""
 
-    consumers: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    consumers: list[str] | None = field(default=None, converter=converters.optional_strings)
     """The names."""
 
 
@@ -123,7 +123,7 @@ class ConsumerListRequest(Model):
 class ConsumerPauseRequest(Model):
     """Asks to pause a consumer, or to go on."""
 
-    pause_until: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    pause_until: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """End of the pause; absent or past means go on."""
 
 
@@ -137,10 +137,10 @@ class ConsumerPauseResponse(Model):
     paused: bool | None = None
     """Whether delivery is paused."""
 
-    pause_until: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    pause_until: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """End of the pause."""
 
-    pause_remaining: Duration | None = field(default=None, converter=_convert.optional_duration)
+    pause_remaining: Duration | None = field(default=None, converter=converters.optional_duration)
     """How long it still lasts."""
 
 
@@ -194,7 +194,7 @@ class PullRequest(Model):
     batch: int | None = None
     """Largest number of messages, 1 when absent or 0."""
 
-    expires: Duration | None = field(default=None, converter=_convert.optional_duration)
+    expires: Duration | None = field(default=None, converter=converters.optional_duration)
     """Life of the request, endless when absent."""
 
     no_wait: bool | None = None
@@ -203,7 +203,7 @@ class PullRequest(Model):
     max_bytes: int | None = None
     """Largest size of all messages in bytes. Since server 2.8.3."""
 
-    idle_heartbeat: Duration | None = field(default=None, converter=_convert.optional_duration)
+    idle_heartbeat: Duration | None = field(default=None, converter=converters.optional_duration)
     """Interval of signs of life, at most half of expires. Since server 2.7.3."""
 
     group: str | None = None
@@ -229,7 +229,7 @@ class PullRequest(Model):
 class NakOptions(Model):
     """What may follow a negative acknowledgement."""
 
-    delay: Duration | None = field(default=None, converter=_convert.optional_duration)
+    delay: Duration | None = field(default=None, converter=converters.optional_duration)
     """Time until the message is delivered again."""
 
 
@@ -260,7 +260,7 @@ class ConsumerInfo(Model):
     name: str
     """Name of the consumer."""
 
-    created: Timestamp = field(converter=_convert.timestamp)
+    created: Timestamp = field(converter=converters.timestamp)
     """When the consumer was made."""
 
     config: ConsumerConfig | None = None
@@ -293,10 +293,10 @@ class ConsumerInfo(Model):
     paused: bool | None = None
     """Whether delivery is paused. Since server 2.11.0."""
 
-    pause_remaining: Duration | None = field(default=None, converter=_convert.optional_duration)
+    pause_remaining: Duration | None = field(default=None, converter=converters.optional_duration)
     """How long the pause still lasts. Since server 2.11.0."""
 
-    ts: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    ts: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When this answer was made. Since server 2.10.0."""
 
     priority_groups: list[PriorityGroupState] | None = None
@@ -338,7 +338,7 @@ class ConsumerListResponse(Model):
     consumers: list[ConsumerInfo] | None = None
     """The consumers."""
 
-    missing: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    missing: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Consumers that did not answer in time. Since server 2.7.0."""
 
     offline: dict[str, str] | None = None

@@ -5,9 +5,9 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models.records import field, frozen
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
 
 
 @frozen(kw_only=True, repr=False)
@@ -42,10 +42,10 @@ class StaticGroupConfig(Model):
     max_members: int
     """Number of partitions, and so the largest number of members with work."""
 
-    filters: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    filters: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Subject filters behind the partition token, all subjects when absent."""
 
-    members: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    members: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Names of the members, among whom the partitions are divided evenly."""
 
     member_mappings: list[MemberMapping] | None = None
@@ -71,7 +71,7 @@ class ElasticGroupConfig(Model):
     max_buffered_bytes: int | None = None
     """Largest size of the stream of the group in bytes, no limit when absent."""
 
-    members: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    members: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Names of the members, among whom the partitions are divided evenly."""
 
     member_mappings: list[MemberMapping] | None = None

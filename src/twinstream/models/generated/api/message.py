@@ -5,11 +5,11 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import ApiError
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.timestamp import Timestamp
 
 
 @frozen(kw_only=True, repr=False)
@@ -25,7 +25,7 @@ class StreamMessageGetRequest(Model):
     next_by_subj: str | None = None
     """The next message on this subject. Since server 2.9.0."""
 
-    start_time: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    start_time: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """The first message at or after this time. Since server 2.11.0."""
 
     no_hdr: bool | None = None
@@ -42,7 +42,7 @@ class StoredMessage(Model):
     seq: int
     """Its sequence."""
 
-    time: Timestamp = field(converter=_convert.timestamp)
+    time: Timestamp = field(converter=converters.timestamp)
     """When it was stored."""
 
     hdrs: bytes | None = None
@@ -98,7 +98,7 @@ class DirectGetRequest(Model):
     next_by_subj: str | None = None
     """The next message on this subject."""
 
-    start_time: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    start_time: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """The first message at or after this time. Since server 2.11.0."""
 
     batch: int | None = None
@@ -107,13 +107,13 @@ class DirectGetRequest(Model):
     max_bytes: int | None = None
     """Largest size of all messages in bytes. Since server 2.11.0."""
 
-    multi_last: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    multi_last: list[str] | None = field(default=None, converter=converters.optional_strings)
     """The last message on each of these subjects. Since server 2.11.0."""
 
     up_to_seq: int | None = None
     """Nothing after this sequence. Since server 2.11.0."""
 
-    up_to_time: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    up_to_time: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """Nothing after this time. Since server 2.11.0."""
 
     no_hdr: bool | None = None

@@ -5,10 +5,10 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import Placement
-from twinstream.models.records import field, frozen
 
 
 @frozen(kw_only=True, repr=False)
@@ -112,7 +112,7 @@ class StreamMoveRequest(Model):
     domain: str | None = None
     """JetStream domain."""
 
-    tags: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    tags: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Tags that the target servers must carry."""
 
 

@@ -5,10 +5,10 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
+from twinstream.models.times.timestamp import Timestamp
 
 
 @frozen(kw_only=True, repr=False)
@@ -70,7 +70,7 @@ class ObjectInfo(Model):
     deleted: bool | None = None
     """Whether the object was deleted; its content is gone then."""
 
-    mtime: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    mtime: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When the server stored this description of the object."""
 
     revision: int | None = None

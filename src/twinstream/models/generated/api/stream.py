@@ -5,9 +5,9 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models.duration import Duration
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import ApiError, ClusterInfo, Placement
 from twinstream.models.generated.config.stream import (
     ExternalStream,
@@ -15,8 +15,8 @@ from twinstream.models.generated.config.stream import (
     StreamConfig,
     SubjectTransform,
 )
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.timestamp import Timestamp
 
 
 @frozen(kw_only=True, repr=False)
@@ -43,7 +43,7 @@ class StreamSourceInfo(Model):
     lag: int | None = None
     """Messages still to come."""
 
-    active: Duration | None = field(default=None, converter=_convert.optional_duration)
+    active: Duration | None = field(default=None, converter=converters.optional_duration)
     """Time since the origin was last heard, -1 for never."""
 
     error: ApiError | None = None
@@ -128,7 +128,7 @@ class StreamNamesResponse(Model):
     limit: int | None = None
     """Largest number in a page."""
 
-    streams: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    streams: list[str] | None = field(default=None, converter=converters.optional_strings)
     """The names, null when there are none."""
 
 
@@ -278,10 +278,10 @@ class StreamState(Model):
     consumer_count: int
     """Number of consumers."""
 
-    first_ts: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    first_ts: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When the first message was stored, the zero time in an empty stream."""
 
-    last_ts: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    last_ts: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When the last message was stored, the zero time in a new stream."""
 
     num_subjects: int | None = None
@@ -307,7 +307,7 @@ class StreamInfo(Model):
     config: StreamConfig
     """Settings with all defaults filled in."""
 
-    created: Timestamp = field(converter=_convert.timestamp)
+    created: Timestamp = field(converter=converters.timestamp)
     """When the stream was made."""
 
     state: StreamState
@@ -328,7 +328,7 @@ class StreamInfo(Model):
     alternates: list[StreamAlternate] | None = None
     """The stream and its mirrors, nearest first. Since server 2.8.0."""
 
-    ts: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    ts: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """When this answer was made. Since server 2.10.0."""
 
 
@@ -403,7 +403,7 @@ class StreamListResponse(Model):
     streams: list[StreamInfo] | None = None
     """The streams."""
 
-    missing: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    missing: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Streams that did not answer in time. Since server 2.7.0."""
 
     offline: dict[str, str] | None = None

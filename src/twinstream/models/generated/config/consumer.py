@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models._open_enum import OpenEnum
-from twinstream.models.duration import Duration
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.open_enum import OpenEnum
+from twinstream.models.codec.records import field, frozen
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.timestamp import Timestamp
 
 
 class DeliverPolicy(OpenEnum):
@@ -174,13 +174,13 @@ class ConsumerConfig(Model):
     opt_start_seq: int | None = None
     """First sequence, with deliver policy by_start_sequence."""
 
-    opt_start_time: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    opt_start_time: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """Time of the first message, with deliver policy by_start_time."""
 
     ack_policy: AckPolicy | None = field(default=None, converter=ack_policy)
     """Which acknowledgements are expected, none when absent."""
 
-    ack_wait: Duration | None = field(default=None, converter=_convert.optional_duration)
+    ack_wait: Duration | None = field(default=None, converter=converters.optional_duration)
     """
     Time after which an unacknowledged message is delivered again, replaced by the first
     backoff.
@@ -189,13 +189,13 @@ class ConsumerConfig(Model):
     max_deliver: int | None = None
     """Largest number of deliveries of one message, -1 for no limit."""
 
-    backoff: list[Duration] | None = field(default=None, converter=_convert.optional_durations)
+    backoff: list[Duration] | None = field(default=None, converter=converters.optional_durations)
     """Waits between deliveries, the last one repeats. Since server 2.7.1."""
 
     filter_subject: str | None = None
     """Only messages on this subject are delivered."""
 
-    filter_subjects: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    filter_subjects: list[str] | None = field(default=None, converter=converters.optional_strings)
     """
     Only messages on these subjects are delivered, excludes filter_subject. Since server
     2.10.0.
@@ -219,7 +219,7 @@ class ConsumerConfig(Model):
     flow_control: bool | None = None
     """Whether the server paces delivery, push only, needs idle_heartbeat."""
 
-    idle_heartbeat: Duration | None = field(default=None, converter=_convert.optional_duration)
+    idle_heartbeat: Duration | None = field(default=None, converter=converters.optional_duration)
     """Interval of signs of life while idle, push only, at least 100 milliseconds."""
 
     headers_only: bool | None = None
@@ -228,7 +228,7 @@ class ConsumerConfig(Model):
     max_batch: int | None = None
     """Largest batch of one pull request, 0 for no limit. Since server 2.7.0."""
 
-    max_expires: Duration | None = field(default=None, converter=_convert.optional_duration)
+    max_expires: Duration | None = field(default=None, converter=converters.optional_duration)
     """
     Longest life of one pull request, at least one millisecond, 0 for no limit. Since server
     2.7.0.
@@ -243,7 +243,9 @@ class ConsumerConfig(Model):
     deliver_group: str | None = None
     """Queue group of the subscribers, push only. Since server 2.4.0."""
 
-    inactive_threshold: Duration | None = field(default=None, converter=_convert.optional_duration)
+    inactive_threshold: Duration | None = field(
+        default=None, converter=converters.optional_duration
+    )
     """
     Time without activity after which the consumer is removed, five seconds for those without
     durable_name. Since server 2.7.0.
@@ -267,16 +269,16 @@ class ConsumerConfig(Model):
     metadata: dict[str, str] | None = None
     """Free key and value texts of together at most 128 KiB. Since server 2.10.0."""
 
-    pause_until: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    pause_until: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """Until when nothing is delivered, only honoured at creation. Since server 2.11.0."""
 
-    priority_groups: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    priority_groups: list[str] | None = field(default=None, converter=converters.optional_strings)
     """Names of the groups of pull requests, 1 to 16 letters each. Since server 2.11.0."""
 
     priority_policy: PriorityPolicy | None = field(default=None, converter=priority_policy)
     """How groups of pull requests are served. Since server 2.11.0."""
 
-    priority_timeout: Duration | None = field(default=None, converter=_convert.optional_duration)
+    priority_timeout: Duration | None = field(default=None, converter=converters.optional_duration)
     """
     Time without pull after which a pinned client loses its place, two minutes when absent.
     Since server 2.11.0.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models._open_enum import OpenEnum
-from twinstream.models.duration import Duration
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.open_enum import OpenEnum
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import Placement
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.timestamp import Timestamp
 
 
 class RetentionPolicy(OpenEnum):
@@ -206,7 +206,9 @@ class Republish(Model):
 class ConsumerLimits(Model):
     """Defaults and upper bounds that a stream sets for its consumers."""
 
-    inactive_threshold: Duration | None = field(default=None, converter=_convert.optional_duration)
+    inactive_threshold: Duration | None = field(
+        default=None, converter=converters.optional_duration
+    )
     """Longest time without activity after which a consumer is removed, 0 for no limit."""
 
     max_ack_pending: int | None = None
@@ -223,7 +225,7 @@ class StreamSource(Model):
     opt_start_seq: int | None = None
     """First sequence to copy."""
 
-    opt_start_time: Timestamp | None = field(default=None, converter=_convert.optional_timestamp)
+    opt_start_time: Timestamp | None = field(default=None, converter=converters.optional_timestamp)
     """Time of the first message to copy."""
 
     filter_subject: str | None = None
@@ -252,10 +254,10 @@ class KeyValueConfig(Model):
     history: int | None = None
     """Number of revisions that are kept of each key, 1 to 64."""
 
-    ttl: Duration | None = field(default=None, converter=_convert.optional_duration)
+    ttl: Duration | None = field(default=None, converter=converters.optional_duration)
     """Age at which each revision is removed, at least 100 milliseconds, 0 for never."""
 
-    limit_marker_ttl: Duration | None = field(default=None, converter=_convert.optional_duration)
+    limit_marker_ttl: Duration | None = field(default=None, converter=converters.optional_duration)
     """
     How long the marker of an expired key stays, at least one second; it also allows a TTL for
     each key, which cannot be turned off. Since server 2.11.0.
@@ -302,7 +304,7 @@ class ObjectStoreConfig(Model):
     description: str | None = None
     """Free text of at most 4096 bytes."""
 
-    ttl: Duration | None = field(default=None, converter=_convert.optional_duration)
+    ttl: Duration | None = field(default=None, converter=converters.optional_duration)
     """Age at which objects are removed, at least 100 milliseconds, 0 for never."""
 
     max_bytes: int | None = None
@@ -337,7 +339,7 @@ class StreamConfig(Model):
     description: str | None = None
     """Free text of at most 4096 bytes. Since server 2.3.3."""
 
-    subjects: list[str] | None = field(default=None, converter=_convert.optional_strings)
+    subjects: list[str] | None = field(default=None, converter=converters.optional_strings)
     """
     Subjects that the stream captures, its own name when absent and there is neither mirror
     nor sources.
@@ -355,7 +357,7 @@ class StreamConfig(Model):
     max_bytes: int | None = None
     """Largest size of the stream in bytes, -1 for no limit."""
 
-    max_age: Duration | None = field(default=None, converter=_convert.optional_duration)
+    max_age: Duration | None = field(default=None, converter=converters.optional_duration)
     """Largest age of a message, at least 100 milliseconds, 0 for no limit."""
 
     max_msgs_per_subject: int | None = None
@@ -376,7 +378,7 @@ class StreamConfig(Model):
     no_ack: bool | None = None
     """Whether publishers get no answer."""
 
-    duplicate_window: Duration | None = field(default=None, converter=_convert.optional_duration)
+    duplicate_window: Duration | None = field(default=None, converter=converters.optional_duration)
     """How long message ids are remembered, the smaller of two minutes and max_age when absent."""
 
     placement: Placement | None = None
@@ -440,7 +442,7 @@ class StreamConfig(Model):
     """
 
     subject_delete_marker_ttl: Duration | None = field(
-        default=None, converter=_convert.optional_duration
+        default=None, converter=converters.optional_duration
     )
     """
     How long a marker stays after the last message of a subject aged out, at least one second,

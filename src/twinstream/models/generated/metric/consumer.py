@@ -5,11 +5,11 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
-from twinstream.models import _convert
-from twinstream.models._model import Model
-from twinstream.models.duration import Duration
-from twinstream.models.records import field, frozen
-from twinstream.models.timestamp import Timestamp
+from twinstream.models.codec import converters
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import field, frozen
+from twinstream.models.times.duration import Duration
+from twinstream.models.times.timestamp import Timestamp
 
 
 @frozen(kw_only=True, repr=False)
@@ -22,7 +22,7 @@ class ConsumerAck(Model):
     id: str
     """Unique text of this event."""
 
-    timestamp: Timestamp = field(converter=_convert.timestamp)
+    timestamp: Timestamp = field(converter=converters.timestamp)
     """When it happened."""
 
     stream: str
@@ -37,7 +37,7 @@ class ConsumerAck(Model):
     stream_seq: int
     """Sequence of the message in the stream."""
 
-    ack_time: Duration = field(converter=_convert.duration)
+    ack_time: Duration = field(converter=converters.duration)
     """Time between delivery and acknowledgement."""
 
     deliveries: int

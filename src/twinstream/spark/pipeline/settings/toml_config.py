@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
-from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.subjects import check_name
+from twinstream.disk.local_path import local_path
 from twinstream.errors import BadArgument
-from twinstream.models._bounded_read import read_small_text
+from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.events import EVENT_COLUMNS

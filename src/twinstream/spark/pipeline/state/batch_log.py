@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
-from twinstream.core.base.hooks import HOOKS, reached
+from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
 from twinstream.disk.safe_files import make_folders, sync
 from twinstream.spark.errors import JournalError

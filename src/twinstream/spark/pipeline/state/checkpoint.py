@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from twinstream.core.wire.response import read_json
-from twinstream.models._bounded_read import read_small_text
+from twinstream.models.files.bounded_read import read_small_text
 from twinstream.spark.errors import CheckpointError
 from twinstream.spark.source.offsets import Offset, Position
 

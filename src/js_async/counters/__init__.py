@@ -1,0 +1,1 @@
+"""Counters: numbers that the server adds up."""

@@ -1,0 +1,248 @@
+"""Counters: integers of any size to which several clients may add concurrently (ADR-49)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from js_async.api import pager
+from js_async.api.api import Api
+from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import sleep
+from js_async.runtime.opening import looped
+from js_async.stream import Stream
+from twinstream.core.counters.counters import (
+    Counter,
+    check_counters,
+    counter_of,
+    from_decimal,
+    to_decimal,
+)
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.publish.request import publish_headers
+from twinstream.core.wire.pub_ack import read_pub_ack
+from twinstream.core.wire.subject_match import matcher
+from twinstream.core.wire.subjects import check_subject
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    MessageIdInProcess,
+    MessageNotFound,
+    NoResponders,
+    OutcomeUnknown,
+    TwinstreamError,
+)
+from twinstream.errors.transient import LOST_RESPONSE
+from twinstream.models import PubAck
+from twinstream.records.header_names import INCREMENT
+from twinstream.records.publish_request import PublishRequest
+
+if TYPE_CHECKING:
+    from js_async.client.instrumentation import OpenCall
+
+__all__ = ["Counters"]
+
+_SINCE: Final = (2, 12, 0)
+# In seconds: the timeout of one attempt, the minimum time that must remain for the response to
+# another attempt, and the pause between two attempts.
+_ATTEMPT: Final = 2.0
+_ANSWER: Final = 0.25
+_PAUSE: Final = 0.1
+
+
+class Counters:
+    """The counters of a stream, one per subject. `JetStream.counters` creates it."""
+
+    def __init__(self, api: Api, stream: Stream) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        window = stream.config.duplicate_window
+        self._window: Final = window.total_seconds() if window is not None else 0.0
+        self._matches = matcher(stream.config.subjects or [stream.name])
+
+    @classmethod
+    async def _open(cls, api: Api, name: str) -> Counters:
+        """Return the counters of a stream, after a check that the stream allows counters.
+
+        Raises `Unsupported` if the server is older than 2.12, and `BadArgument` if the stream does
+        not allow counters.
+        """
+        await api.transport.ready(api.deadline())
+        api.require(_SINCE, "counters")
+        info = await api.stream_info(name)
+        check_counters(info.config)
+        return cls(api, Stream(api, name, info))
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream."""
+        return self._stream.name
+
+    def __repr__(self) -> str:
+        return f"<Counters of {self.stream}>"
+
+    async def add(
+        self,
+        subject: str,
+        delta: int = 1,
+        *,
+        msg_id: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Add to a counter and return its new value. A new counter starts at 0.
+
+        Each addition has a message id. If a response is lost, the call repeats the addition with
+        the same id, and the server counts it once. If an earlier attempt was counted, the call
+        reads the value from the message that this attempt stored. If the stream no longer has this
+        message, the call returns the current value of the counter.
+
+        Args:
+            subject: Subject of the counter.
+            delta: Amount to add; may be negative.
+            msg_id: Message id, by default a random one. If you choose the id, you can repeat the
+                call later, within the stream's duplicate window.
+            timeout: Seconds; the default is that of the API.
+
+        Raises:
+            OutcomeUnknown: It is unknown whether the addition was counted.
+            NoResponders: No stream has the subject.
+            BadArgument: An argument is invalid.
+            JetStreamError: The server refused the addition.
+        """
+        deadline = self._api.deadline(timeout)
+        await self._check_subject(subject, deadline)
+        request = PublishRequest(
+            subject=subject,
+            headers={INCREMENT: to_decimal(delta)},
+            msg_id=self._api.transport.tokens.name() if msg_id is None else msg_id,
+        )
+        ack = await self._publish(request, deadline)
+        if ack.stream != self.stream:
+            raise BadAnswer(f"{subject} is no counter of {self.stream}: {ack.stream} stored it")
+        if ack.val is not None:
+            return from_decimal(ack.val)
+        if not ack.duplicate:
+            raise BadAnswer(f"{subject}: {ack.stream} stored it and did not count")
+        return (await self._stored(subject, ack)).value
+
+    async def _check_subject(self, subject: str, deadline: Deadline) -> None:
+        """Raise `BadArgument` if another stream has the subject and would store the message."""
+        literal = check_subject(subject)
+        if self._matches is None or self._matches(literal):
+            return
+        async for name in pager.StreamNames(self._api, subject, deadline.remaining()):
+            if name != self.stream:
+                raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
+            # The subject was added to the stream after the last check.
+            config = (await self._stream.info(timeout=deadline.remaining())).config
+            self._matches = matcher(config.subjects or [self.stream])
+
+    async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
+        """Publish the message, and repeat that until the server acknowledges it.
+
+        Repetitions end at the deadline or with the duplicate window: later, the server may have
+        forgotten the message id, and would count the addition again.
+        """
+        headers = publish_headers(request)
+        with self._api.told("publish", request.subject, len(headers), self.stream) as call:
+            return await self._insist(request, headers, deadline, call)
+
+    async def _insist(
+        self, request: PublishRequest, headers: bytes, deadline: Deadline, call: OpenCall | None
+    ) -> PubAck:
+        transport = self._api.transport
+        last_repeat = Deadline.after(self._window)
+        problem: TwinstreamError | None = None
+        may_be_stored = False
+        while True:
+            attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
+            try:
+                await transport.ready(deadline)
+                # Nothing is sent after the deadline, for example if the program was held up.
+                is_sent = not attempt.expired()
+                frame = await transport.ask(request.subject, headers, b"", attempt)
+                return read_pub_ack(frame, request.subject)
+            except LOST_RESPONSE as error:
+                if is_sent or problem is None:
+                    problem = error
+                may_be_stored |= is_sent
+            except NoResponders as error:
+                problem = error
+            except MessageIdInProcess as error:
+                # The server is storing a message with this id, probably of an earlier attempt.
+                problem = error
+                may_be_stored = True
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
+            # Do not begin an attempt whose response could not arrive before the deadline, or that
+            # could arrive at the server after the duplicate window.
+            if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
+                if may_be_stored:
+                    raise _unknown(request) from problem
+                raise problem
+            await sleep(_PAUSE)
+            if call is not None:
+                call.attempts += 1
+
+    async def _stored(self, subject: str, ack: PubAck) -> Counter:
+        """Return the counter as stored by an earlier attempt.
+
+        If the message of this attempt was removed, the current counter is returned.
+        """
+        if ack.seq:
+            try:
+                return counter_of(await self._stream.get_message(ack.seq))
+            except MessageNotFound:
+                pass  # The message was removed, for example when a later addition replaced it.
+        return await self.get(subject)
+
+    async def get(self, subject: str) -> Counter:
+        """Return a counter as stored by the leader of the stream.
+
+        Raises `MessageNotFound` if the counter does not exist, and `BadArgument` for a wildcard.
+        """
+        check_subject(subject)
+        return counter_of(await self._stream.get_last_message(subject))
+
+    @looped
+    async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
+        """Iterate over all counters whose subjects match any of the filters, as of one moment.
+
+        The counters include every addition that was acknowledged before the call. All counters are
+        read with `Stream.snapshot` before the first counter is returned. Raises `StreamNotFound`,
+        `JetStreamError` or `RequestTimeout`.
+
+        Args:
+            subjects: One filter or several. The default matches all counters of the stream.
+        """
+        for message in (await self._stream.snapshot(subjects)).values():
+            yield counter_of(message)
+
+    async def reset(
+        self, subject: str, *, drop_history: bool = False, timeout: Seconds | None = None
+    ) -> int:
+        """Reset a counter to 0 by adding the negative of its value; return the new value.
+
+        No addition is lost: the new value is not 0 if another client added meanwhile. Streams that
+        source this stream subtract the same amount. Raises `MessageNotFound` if the counter does
+        not exist, and `OutcomeUnknown` or another error as `add` does.
+
+        Args:
+            subject: Subject of the counter.
+            drop_history: Also remove the older messages of the subject.
+            timeout: Seconds for the addition; the default is that of the API.
+        """
+        counter = await self.get(subject)
+        value = await self.add(subject, -counter.value, timeout=timeout)
+        if drop_history:
+            await self._stream.purge(subject=subject, keep=1)
+        return value
+
+
+def _unknown(request: PublishRequest) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{request.subject}: it is unknown whether the addition was counted; within the stream's"
+        f" duplicate window it may be repeated with msg_id {request.msg_id!r}"
+    )

@@ -1,1 +1,0 @@
-"""Features on top of streams and consumers: counters, schedules, health checks."""

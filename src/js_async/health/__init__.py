@@ -1,0 +1,1 @@
+"""A check of streams and consumers for trouble."""

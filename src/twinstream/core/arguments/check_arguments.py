@@ -1,0 +1,77 @@
+"""Checks of arguments, which raise an error in the call that passes the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, Final, TypeVar
+
+import twinstream.models
+from twinstream.core.arguments.nats_py_names import explain_keywords
+from twinstream.errors import BadArgument
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import members
+
+__all__ = ["check_config", "check_kind", "check_whole", "takes_config"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NAMES: Final = ("durable_name", "name", "bucket")
+"""The settings that name an object, of which each configuration has at most one."""
+
+
+def takes_config(kind: str) -> Callable[[F], F]:
+    """Return a decorator for a function with a configuration as an argument.
+
+    `kind` is the name of a class of `twinstream.models`, which is not imported before it is used. A
+    setting that is passed to the function itself raises a `TypeError` that shows the call with a
+    configuration.
+    """
+
+    def decorated(function: F) -> F:
+        def hint(unknown: list[str]) -> str:
+            from twinstream.models.names.near_names import near_name
+
+            fields = members(getattr(twinstream.models, kind))
+            near = [near_name(name, fields) for name in unknown]
+            found = ", ".join(f"{each}=" for each in near if each)
+            call = f"{function.__name__}({kind}({found}))"
+            return f"settings are passed in a configuration: {call}" if found else ""
+
+        return explain_keywords(function, hint)
+
+    return decorated
+
+
+def check_config(config: object, kind: type[Model]) -> None:
+    """Raise `BadArgument` if `config`, for example a dictionary, is not an instance of `kind`.
+
+    Raises `TypeError` if one of its fields contains another value instead of a record.
+    """
+    if isinstance(config, kind):
+        twinstream.models.encode(config)
+        return
+    name, got = kind.__name__, type(config)
+    # nats-py has classes of the same names. For such a class, the error names the module.
+    which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
+    article = "an" if name[0] in "AEIO" else "a"
+    own = next((each for each in _NAMES if each in members(kind)), None)
+    if isinstance(config, str) and own is not None:
+        raise BadArgument(f"{article} {name} is expected, got str: pass {name}({own}={config!r})")
+    raise BadArgument(
+        f"{article} {name} is expected, got {which}; for a dictionary as the server writes it, or"
+        f" as nats-py's as_dict() returns it, use twinstream.models.decode(given, {name})"
+    )
+
+
+def check_kind(value: object, kind: type | UnionType, name: str, instead: str) -> None:
+    """Raise `BadArgument` unless `value` is of type `kind`; `instead` describes this type."""
+    if not isinstance(value, kind):
+        raise BadArgument(f"{name} must be {instead}, got {value!r}")
+
+
+def check_whole(value: object, name: str, least: int = 1) -> int:
+    """Return `value`; raises `BadArgument` unless it is an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadArgument(f"{name} must be a whole number from {least} up, got {value!r}")
+    return value

@@ -1,1 +1,0 @@
-"""Helpers for all other folders: argument checks, timestamps, lazy imports and test hooks."""

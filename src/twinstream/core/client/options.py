@@ -1,0 +1,97 @@
+"""The options of a connection. They are validated on creation and picklable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from twinstream.core.client.auth import Credentials
+from twinstream.core.client.server_pool import ReconnectPolicy, ServerAddress, parse_servers
+from twinstream.core.client.tls import TlsOptions
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.wire.subjects import check_prefix
+from twinstream.core.wire.tokens import INBOX
+from twinstream.errors import BadArgument
+from twinstream.models.codec.records import field, frozen
+
+__all__ = ["ConnectOptions"]
+
+
+# Seconds. The limit detects values in the wrong unit, which would keep a processor busy.
+_MAX_BUSY_POLL: Final = 0.1
+
+
+def _connect_timeout(value: Seconds) -> float:
+    return seconds(value, "connect_timeout")
+
+
+def _request_timeout(value: Seconds) -> float:
+    return seconds(value, "request_timeout")
+
+
+def _ping_interval(value: Seconds) -> float:
+    return seconds(value, "ping_interval")
+
+
+def _busy_poll(value: Seconds) -> float:
+    return seconds(value, "busy_poll")
+
+
+def _inbox_prefix(value: str) -> str:
+    try:
+        return check_prefix(value)
+    except BadArgument as error:
+        raise BadArgument(f"inbox_prefix: {error}") from error
+
+
+@frozen(kw_only=True)
+class ConnectOptions:
+    """The options of a connection. `connect` documents each of them.
+
+    The repr does not contain secrets. Raises `BadArgument` for invalid values and for contradictory
+    options.
+    """
+
+    servers: tuple[ServerAddress, ...] = field(converter=parse_servers)
+    name: str | None = None
+    credentials: Credentials | Callable[[], Credentials] = field(factory=Credentials, repr=False)
+    credentials_file: str | None = None
+    tls: TlsOptions | None = None
+    connect_timeout: float = field(default=5.0, converter=_connect_timeout)
+    request_timeout: float = field(default=5.0, converter=_request_timeout)
+    ping_interval: float = field(default=30.0, converter=_ping_interval)
+    busy_poll: float = field(default=0.0, converter=_busy_poll)
+    reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
+    shuffle: bool = True
+    inbox_prefix: str = field(default=INBOX, converter=_inbox_prefix)
+
+    def __attrs_post_init__(self) -> None:
+        self._check_kinds()
+        given = callable(self.credentials) or not self.credentials.is_empty
+        if given and self.credentials_file is not None:
+            raise BadArgument("pass credentials or a credentials_file, not both")
+        if self.ping_interval == 0 or self.connect_timeout == 0:
+            raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
+        if self.busy_poll > _MAX_BUSY_POLL:
+            raise BadArgument(
+                f"busy_poll must be at most {_MAX_BUSY_POLL:g} seconds, got {self.busy_poll:g}:"
+                " each wait keeps a processor busy that long; use 0.0003 for a nearby server"
+            )
+
+    def _check_kinds(self) -> None:
+        # Without this check, a wrong type would cause an error only during the TLS handshake or
+        # after the connection was lost.
+        kinds = {"reconnect": ReconnectPolicy, "tls": TlsOptions, "name": str}
+        for what, kind in kinds.items():
+            value = getattr(self, what)
+            if value is not None and not isinstance(value, kind):
+                named = "text" if kind is str else f"a {kind.__name__}"
+                raise BadArgument(f"{what} must be {named} or None, got {value!r}")
+        if not isinstance(self.credentials, Credentials) and not callable(self.credentials):
+            # The value is not shown, as it may be a secret.
+            kind = type(self.credentials).__name__
+            raise BadArgument(f"credentials must be a function that returns them, got {kind}")
+        file = self.credentials_file
+        if file is not None and not (isinstance(file, str) or hasattr(file, "__fspath__")):
+            # `open` would take a number for the descriptor of an open file or socket.
+            raise BadArgument(f"credentials_file must be a path or None, got {file!r}")

@@ -1,0 +1,1 @@
+"""Counters: the values of a stream with `allow_msg_counter`."""

@@ -1,0 +1,1 @@
+"""Messages that the server publishes later or repeatedly."""

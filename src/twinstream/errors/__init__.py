@@ -1,0 +1,249 @@
+"""The exceptions of Twinstream. `js_async` and `js_sync` use the same classes.
+
+::
+
+    TwinstreamError
+    ├── BadArgument (ValueError)         an argument is invalid; nothing was sent
+    │   └── WrongHandler                 a coroutine function instead of a plain one, or the reverse
+    ├── BadPayload (ValueError)          a payload is not UTF-8, or not JSON
+    ├── IterationEnded                   `next` after the end of an iteration
+    ├── NotStarted                       `stop` of an object that was never started
+    ├── Unsupported                      the connected server lacks the feature
+    ├── ConnectionFailed (OSError)       no server of the pool could be reached
+    │   └── AuthenticationFailed         the server refused the credentials
+    ├── ConnectionLost (OSError)         the connection was lost before the response arrived
+    ├── ConnectionClosed                 the connection is closed, or every reconnect failed
+    ├── WrongOwner                       used after fork, or on a second event loop
+    ├── ProtocolError                    the peer does not speak the NATS protocol
+    ├── ServerError                      the server sent -ERR
+    │   └── PermissionDenied             … because the user may not use a subject
+    ├── RequestTimeout (TimeoutError)    the deadline passed without a response
+    ├── OutcomeUnknown                   it is unknown whether the message was stored
+    ├── SubjectTaken                     the subject already has another message
+    ├── NotPromised                      the stream's settings do not give the required guarantee
+    ├── NoResponders                     no client or server responds on the subject
+    │   ├── NoStream                     … because no stream captures the subject
+    │   ├── NoLeader                     … because its stream has no leader at the moment
+    │   └── JetStreamOff                 … because JetStream is not available
+    ├── PublishFailures                  failed messages whose error the caller did not read
+    ├── BadAnswer                        a response that JetStream does not send
+    ├── JetStreamError                   the JetStream API returned an error (err_code)
+    │   ├── JetStreamNotEnabled          also a JetStreamOff
+    │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
+    │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
+    │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
+    │   └── MessageIdInProcess           the stream is storing a message with this id
+    ├── PullError                        a pull ended with an error that a retry does not fix
+    │   ├── PullRefused                  the pull request exceeds a limit of the consumer
+    │   ├── ConsumerDeleted, ConsumerIsPush
+    │   └── BadPull                      the server rejects the request as invalid
+    ├── LeaseLost                        the client lost a lock, a semaphore slot or the leadership
+    ├── AtomicBatchFailed                an atomic batch is closed, or its commit was not confirmed
+    │   └── AtomicBatchUnknown           … and may be stored or not (also an OutcomeUnknown)
+    └── AcknowledgementError             a message cannot be acknowledged as requested
+        ├── AlreadyAcknowledged          … because it was acknowledged before
+        └── NotAcknowledgeable           … because no consumer expects an acknowledgement of it
+
+The docstrings of `errors.kv`, `errors.object_store` and `errors.groups` draw those of buckets,
+object stores and consumer groups.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from twinstream.errors.api import (
+    BadAnswer,
+    ConsumerExists,
+    MessageExists,
+    MessageIdInProcess,
+    StreamExists,
+    api_error,
+)
+from twinstream.errors.base import (
+    JetStreamError,
+    JetStreamOff,
+    NoResponders,
+    TwinstreamError,
+)
+from twinstream.errors.connection import (
+    AuthenticationFailed,
+    ConnectionClosed,
+    ConnectionFailed,
+    ConnectionLost,
+    PermissionDenied,
+    ProtocolError,
+    RequestTimeout,
+    ServerError,
+    WrongOwner,
+)
+from twinstream.errors.consume import (
+    AcknowledgementError,
+    AlreadyAcknowledged,
+    BadPull,
+    ConsumerDeleted,
+    ConsumerIsPush,
+    NotAcknowledgeable,
+    PullError,
+    PullRefused,
+)
+from twinstream.errors.coordination import (
+    LeaseLost,
+)
+from twinstream.errors.publish import (
+    AtomicBatchFailed,
+    AtomicBatchUnknown,
+    NoLeader,
+    NoStream,
+    NotPromised,
+    OutcomeUnknown,
+    SubjectTaken,
+)
+from twinstream.errors.publish_failures import (
+    PublishFailure,
+    PublishFailures,
+)
+from twinstream.errors.server_errors import (
+    ConsumerNotFound,
+    InvalidConfig,
+    JetStreamNotEnabled,
+    MessageNotFound,
+    StoreRefused,
+    StreamNotFound,
+    SubjectOverlap,
+    WrongLastMessageId,
+    WrongLastSequence,
+    WrongStream,
+)
+from twinstream.errors.usage import (
+    BadArgument,
+    BadPayload,
+    IterationEnded,
+    NotStarted,
+    Unsupported,
+    WrongHandler,
+)
+
+if TYPE_CHECKING:
+    from twinstream.errors.groups import (
+        BadGroupConfig,
+        GroupChanged,
+        GroupExists,
+        GroupNotFound,
+    )
+    from twinstream.errors.kv import (
+        BucketExists,
+        BucketNotFound,
+        InvalidKey,
+        KeyDeleted,
+        KeyExists,
+        KeyNotFound,
+        NotABucket,
+        RevisionMismatch,
+        ValueTooLarge,
+    )
+    from twinstream.errors.object_store import (
+        BadObjectInfo,
+        DigestMismatch,
+        LinkError,
+        NotAnObjectStore,
+        ObjectChanged,
+        ObjectDeleted,
+        ObjectExists,
+        ObjectIncomplete,
+        ObjectNotFound,
+        ObjectStoreNotFound,
+        PutFailed,
+    )
+
+__all__ = [
+    "AcknowledgementError",
+    "AlreadyAcknowledged",
+    "AtomicBatchFailed",
+    "AtomicBatchUnknown",
+    "AuthenticationFailed",
+    "BadAnswer",
+    "BadArgument",
+    "BadGroupConfig",
+    "BadObjectInfo",
+    "BadPayload",
+    "BadPull",
+    "BucketExists",
+    "BucketNotFound",
+    "ConnectionClosed",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "ConsumerDeleted",
+    "ConsumerExists",
+    "ConsumerIsPush",
+    "ConsumerNotFound",
+    "DigestMismatch",
+    "GroupChanged",
+    "GroupExists",
+    "GroupNotFound",
+    "InvalidConfig",
+    "InvalidKey",
+    "IterationEnded",
+    "JetStreamError",
+    "JetStreamNotEnabled",
+    "JetStreamOff",
+    "KeyDeleted",
+    "KeyExists",
+    "KeyNotFound",
+    "LeaseLost",
+    "LinkError",
+    "MessageExists",
+    "MessageIdInProcess",
+    "MessageNotFound",
+    "NoLeader",
+    "NoResponders",
+    "NoStream",
+    "NotABucket",
+    "NotAcknowledgeable",
+    "NotAnObjectStore",
+    "NotPromised",
+    "NotStarted",
+    "ObjectChanged",
+    "ObjectDeleted",
+    "ObjectExists",
+    "ObjectIncomplete",
+    "ObjectNotFound",
+    "ObjectStoreNotFound",
+    "OutcomeUnknown",
+    "PermissionDenied",
+    "ProtocolError",
+    "PublishFailure",
+    "PublishFailures",
+    "PullError",
+    "PullRefused",
+    "PutFailed",
+    "RequestTimeout",
+    "RevisionMismatch",
+    "ServerError",
+    "StoreRefused",
+    "StreamExists",
+    "StreamNotFound",
+    "SubjectOverlap",
+    "SubjectTaken",
+    "TwinstreamError",
+    "Unsupported",
+    "ValueTooLarge",
+    "WrongHandler",
+    "WrongLastMessageId",
+    "WrongLastSequence",
+    "WrongOwner",
+    "WrongStream",
+    "api_error",
+]
+
+# Many programs use neither buckets nor groups, so these modules are imported on first use.
+_LATER = ("kv", "object_store", "groups")
+
+
+def __getattr__(name: str) -> object:
+    for module in _LATER if name in __all__ else ():
+        found = vars(import_module(f"{__name__}.{module}")).get(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

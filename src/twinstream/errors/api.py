@@ -1,0 +1,125 @@
+"""Errors that the JetStream API returns, beside the generated ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
+
+from twinstream.errors import server_errors
+from twinstream.errors.base import JetStreamError, TwinstreamError
+from twinstream.errors.server_errors import StoreRefused
+from twinstream.models.error_codes import ADVICE, CLASSES, STREAM_NAME_EXISTS_RESTORE
+
+if TYPE_CHECKING:
+    from twinstream.records.difference import Difference
+
+__all__ = [
+    "BadAnswer",
+    "ConsumerExists",
+    "MessageExists",
+    "MessageIdInProcess",
+    "StreamExists",
+    "api_error",
+]
+
+
+class BadAnswer(TwinstreamError):
+    """The response is not in a form that JetStream sends. Usually another client sent it.
+
+    Also raised if only the first of several responses arrives, because the account that exports the
+    JetStream API does so without `response_type: stream`.
+    """
+
+
+_RESTORED: Final = "delete it first: a restored stream keeps its name"
+
+
+class _Exists(JetStreamError):
+    # What the caller can do; an object that consists of streams names its own calls.
+    _next = ""
+    # The server's description, without the differences.
+    _reason = ""
+    differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        next_ = _RESTORED if self.err_code == STREAM_NAME_EXISTS_RESTORE else self._next
+        return f"{super().__str__()}; {next_}" if next_ else super().__str__()
+
+    def with_differences(self, found: tuple[Difference, ...]) -> Self:
+        """Return a copy of the error with `differences` and with them in the message."""
+        because = "; ".join(str(each) for each in found) or "no requested field differs"
+        reason = self._reason or self.description
+        error = type(self)(
+            f"{reason}: {because}",
+            code=self.code,
+            err_code=self.err_code,
+            subject=self.subject,
+        )
+        error.differences = found
+        error._reason = reason
+        return error
+
+
+class StreamExists(_Exists):
+    """A stream with this name exists (10130), or exists with another configuration (10058).
+
+    `differences` lists the fields that differ. It is empty if the existing configuration was not
+    looked up.
+    """
+
+    _next = (
+        "get_stream returns it as it is, create_or_update_stream changes it (settings that are not"
+        " given return to their defaults), and delete_stream deletes it"
+    )
+
+
+class ConsumerExists(_Exists):
+    """A consumer with this name exists with another configuration (10013, 10105, 10148).
+
+    `differences` lists the fields that differ. It is empty if the existing configuration was not
+    looked up.
+    """
+
+    _next = (
+        "get_consumer (of a push consumer bind_push) returns it as it is, create_or_update_consumer"
+        " changes it (settings that are not given return to their defaults), and delete_consumer"
+        " deletes it"
+    )
+
+
+class MessageExists(StoreRefused):
+    """The subject already has the maximum number of messages (10077, per subject)."""
+
+
+class MessageIdInProcess(JetStreamError):
+    """The leader of the stream is storing a message with this id (10158).
+
+    Usually the error ends after a moment, or when another server becomes the leader. But a server
+    that lost the leadership and regained it (seen with 2.15.1) may return the error for a message
+    that it never stored. Then the error ends after the duplicate window of the stream, or when
+    another server becomes the leader.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}; publish it again with the same id: after a change of leaders"
+            " that may only help after the stream's duplicate_window"
+        )
+
+
+def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
+    """Return the exception for the `error` member of a JetStream response."""
+    description = str(error.get("description") or "JetStream gave no reason")
+    code = _integer(error.get("code"))
+    err_code = _integer(error.get("err_code"))
+    name = CLASSES.get(err_code, "JetStreamError")
+    cls: type[JetStreamError] = vars(server_errors).get(name) or globals()[name]
+    if cls is StoreRefused and "per subject" in description:
+        cls = MessageExists
+    raised = cls(description, code=code, err_code=err_code, subject=subject)
+    if err_code in ADVICE:
+        raised.add_note(ADVICE[err_code])
+    return raised
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) else 0

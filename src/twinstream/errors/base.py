@@ -1,0 +1,47 @@
+"""The base classes of all errors. Applications import them from `twinstream.errors`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinstream.errors.api_target import api_target
+from twinstream.models.restorable import Restorable
+
+__all__ = ["JetStreamError", "JetStreamOff", "NoResponders", "TwinstreamError"]
+
+_PACKAGE: Final = "twinstream.errors"
+
+
+class TwinstreamError(Restorable):
+    """The base class of all errors of this package."""
+
+    __module__ = _PACKAGE
+
+    def __init_subclass__(cls) -> None:
+        # Tracebacks and pickles name the module from which applications import the classes.
+        if cls.__module__.startswith(f"{_PACKAGE}."):
+            cls.__module__ = _PACKAGE
+
+
+class NoResponders(TwinstreamError):
+    """There are no responders: the stream or consumer does not exist, or it has no leader."""
+
+
+class JetStreamOff(NoResponders):
+    """JetStream is not available: it is disabled, or the domain or API prefix is wrong."""
+
+
+class JetStreamError(TwinstreamError):
+    """The JetStream API returned an error.
+
+    `err_code` is the server's code for this error, which is stable. `code` is its HTTP-like status,
+    `description` its text. `subject` is the subject of the request, empty if it is unknown.
+    """
+
+    def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
+        self.description = description
+        self.code = code
+        self.err_code = err_code
+        self.subject = subject
+        where = f" [{api_target(subject)}]" if subject else ""
+        super().__init__(f"{description} (err_code {err_code}){where}")

@@ -1,0 +1,69 @@
+"""Errors of pulls and of acknowledgements."""
+
+from __future__ import annotations
+
+from twinstream.errors.base import TwinstreamError
+
+__all__ = [
+    "AcknowledgementError",
+    "AlreadyAcknowledged",
+    "BadPull",
+    "ConsumerDeleted",
+    "ConsumerIsPush",
+    "NotAcknowledgeable",
+    "PullError",
+    "PullRefused",
+]
+
+
+class PullError(TwinstreamError):
+    """A pull ended with an error that a retry does not fix."""
+
+
+class PullRefused(PullError):
+    """The pull request exceeds a limit of the consumer.
+
+    `limit` is the name of the limit in the configuration of the consumer. `asked` is the requested
+    value and `allowed` the value of the limit: in messages (`max_batch`), bytes (`max_bytes`),
+    seconds (`max_expires`) or open requests (`max_waiting`). A value that is not known is None.
+    `text` is the status that the server sent.
+    """
+
+    def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:
+        self.limit = limit
+        self.asked = asked
+        self.allowed = allowed
+        self.text = text
+        unit = " s" if limit == "max_expires" else ""
+        wanted = "one more request" if asked is None else f"{asked:.15g}{unit}"
+        most = "less" if allowed is None else f"{allowed:.15g}{unit}"
+        super().__init__(
+            f"the pull asked for {wanted}, the consumer's {limit} allows {most} (server: {text})"
+        )
+
+
+class ConsumerDeleted(PullError):
+    """The consumer or its stream was deleted."""
+
+
+class ConsumerIsPush(PullError):
+    """The consumer is a push consumer, so the server refuses pull requests."""
+
+
+class BadPull(PullError):
+    """The server refused the pull request as invalid (status 400 or 412)."""
+
+
+class AcknowledgementError(TwinstreamError):
+    """A message cannot be acknowledged as requested."""
+
+
+class AlreadyAcknowledged(AcknowledgementError):
+    """The delivery of the message was acknowledged before.
+
+    The client does not send a second acknowledgement, which would have no effect or a harmful one.
+    """
+
+
+class NotAcknowledgeable(AcknowledgementError):
+    """The message cannot be acknowledged: no JetStream consumer with acknowledgements sent it."""

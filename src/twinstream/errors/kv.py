@@ -1,0 +1,195 @@
+"""Errors of key-value buckets.
+
+::
+
+        StreamNotFound ── BucketNotFound      no bucket of that name exists
+        StreamExists ──── BucketExists        a bucket of that name has other settings
+        TwinstreamError
+        ├── NotABucket                        the stream does not have the layout of a bucket
+        └── KeyNotFound (LookupError)         the key has no value
+            └── KeyDeleted                    the value was deleted, purged, or expired
+        BadArgument ───── InvalidKey          a key, filter or bucket name is invalid
+        WrongLastSequence ─ RevisionMismatch  another client wrote the key first
+                          └── KeyExists       the key to create already has a value
+        JetStreamError ── ValueTooLarge       the value is larger than the bucket's limit
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from twinstream.errors.api import StreamExists
+from twinstream.errors.base import JetStreamError, TwinstreamError
+from twinstream.errors.publish import NoStream
+from twinstream.errors.server_errors import StreamNotFound, WrongLastSequence
+from twinstream.errors.usage import BadArgument
+from twinstream.errors.wrong_sequence import last_sequence
+from twinstream.models.error_codes import (
+    MESSAGE_TOO_LARGE,
+    STORE_REFUSED,
+    STREAM_NOT_FOUND,
+    TTL_DISABLED,
+    WRONG_LAST_SEQUENCE,
+)
+
+if TYPE_CHECKING:
+    from twinstream.records.entry import Entry
+
+__all__ = [
+    "BucketExists",
+    "BucketNotFound",
+    "InvalidKey",
+    "KeyDeleted",
+    "KeyExists",
+    "KeyNotFound",
+    "NotABucket",
+    "RevisionMismatch",
+    "ValueTooLarge",
+    "bucket_error",
+    "raise_for_bucket",
+]
+
+
+class BucketNotFound(StreamNotFound):
+    """No bucket of that name exists (10059)."""
+
+
+class BucketExists(StreamExists):
+    """A bucket of that name exists with other settings (10058).
+
+    `differences` has the expected and the actual value of each field that differs. It is empty if
+    the actual settings were not requested from the server.
+    """
+
+    _next = ""  # The text names the call.
+
+
+class NotABucket(TwinstreamError):
+    """The stream exists, but does not have the layout of a key-value bucket."""
+
+
+class InvalidKey(BadArgument):
+    """A key, a filter of keys or the name of a bucket contains invalid characters."""
+
+
+class KeyNotFound(TwinstreamError, LookupError):
+    """The key has no value, or does not have the requested revision."""
+
+    def __init__(self, bucket: str, key: str, reason: str = "") -> None:
+        self.bucket = bucket
+        self.key = key
+        super().__init__(f"bucket {bucket} has no key {key!r}{reason}")
+
+
+class KeyDeleted(KeyNotFound):
+    """The value of the key was deleted or purged, or has expired; `entry` is the marker."""
+
+    def __init__(self, entry: Entry[Any]) -> None:
+        self.entry = entry
+        marker = f" now: revision {entry.revision} is a marker ({entry.operation.value})"
+        super().__init__(entry.bucket, entry.key, marker)
+
+
+class RevisionMismatch(WrongLastSequence):
+    """The key is at another revision than expected (10071, 10164).
+
+    `expected` and `actual` are revisions; 0 means that the key has no revision. `actual` is None if
+    the server does not report it. Then another write of the key is in flight, which may still fail
+    (10164, in replicated buckets).
+    """
+
+    expected: int
+    actual: int | None
+
+    @classmethod
+    def of(
+        cls, error: WrongLastSequence, key: str, expected: int, attempts: int = 0
+    ) -> RevisionMismatch:
+        """Return the error for a write of `key` that required the revision `expected`.
+
+        `attempts` is the number of attempts that writes of other clients made fail, until the
+        timeout.
+        """
+        actual = last_sequence(error)
+        what = "another write is in flight" if actual is None else f"it is at {actual}"
+        text = (
+            f"key {key!r} is not at revision {expected}, {what}; get it again before the next try"
+        )
+        if attempts:
+            text = (
+                f"key {key!r} was not created before the timeout: writes of other clients made"
+                f" {attempts} attempts fail, at the last one {what}; get it before the next try"
+            )
+        mismatch = cls(
+            text,
+            code=error.code,
+            err_code=error.err_code,
+            subject=error.subject,
+        )
+        mismatch.expected, mismatch.actual = expected, actual
+        return mismatch
+
+
+class KeyExists(RevisionMismatch):
+    """The key to create already has a value, which is in `entry`."""
+
+    entry: Entry[Any]
+
+    @classmethod
+    def at(cls, entry: Entry[Any]) -> KeyExists:
+        """Return the error for a key whose value is in `entry`."""
+        error = cls(
+            f"key {entry.key!r} of bucket {entry.bucket} exists, at revision {entry.revision};"
+            " use update to replace it conditionally, or put to replace it always",
+            code=400,
+            err_code=WRONG_LAST_SEQUENCE,
+        )
+        error.expected, error.actual, error.entry = 0, entry.revision, entry
+        return error
+
+
+class ValueTooLarge(JetStreamError):
+    """The value with its headers is larger than the bucket's `max_value_size` (10054)."""
+
+
+def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
+    """Return the error of the bucket for an error of its stream.
+
+    If `error` has no counterpart for buckets, it is returned itself, possibly with a note.
+    """
+    if isinstance(error, NoStream):
+        return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)
+    if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
+        return BucketNotFound(_missing(bucket), code=error.code, err_code=error.err_code)
+    if isinstance(error, JetStreamError):
+        if error.err_code == MESSAGE_TOO_LARGE:
+            return ValueTooLarge(
+                f"bucket {bucket}: the value with its headers is larger than max_value_size;"
+                " conditional writes add about 150 bytes of headers",
+                code=error.code,
+                err_code=error.err_code,
+                subject=error.subject,
+            )
+        if error.err_code == TTL_DISABLED:
+            error.add_note(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
+        if error.err_code == STORE_REFUSED:
+            error.add_note(
+                f"bucket {bucket} has reached max_bytes; servers before 2.14 then also refuse to"
+                " overwrite a key. The markers of delete and purge need room, too. To make room,"
+                " remove old markers and revisions with purge_deletes(older_than=0), remove a key"
+                " without a marker, so that watchers do not hear of it, with"
+                " stream.purge(subject=...), or raise max_bytes with update_key_value"
+            )
+    return error
+
+
+def _missing(bucket: str) -> str:
+    return f"bucket {bucket} does not exist: create it with create_key_value"
+
+
+def raise_for_bucket(bucket: str, error: TwinstreamError) -> NoReturn:
+    """Raise the error of the bucket for an error of its stream (see `bucket_error`)."""
+    meant = bucket_error(bucket, error)
+    if meant is error:
+        raise error
+    raise meant from error

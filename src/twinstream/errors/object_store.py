@@ -1,0 +1,101 @@
+"""Errors of object stores.
+
+::
+
+    TwinstreamError
+        ├── ObjectNotFound (LookupError)     the store has no object of that name
+        │   └── ObjectDeleted                the object was deleted
+        ├── ObjectExists                     the new name of an object is in use
+        ├── ObjectChanged                    the object was replaced or deleted while it was read
+        ├── ObjectIncomplete                 chunks of the object are missing
+        ├── DigestMismatch                   the content does not match its digest
+        ├── BadObjectInfo                    the stored metadata of an object cannot be read
+        ├── LinkError                        a link cannot be created or followed
+        ├── PutFailed                        an object was not stored
+        ├── NotAnObjectStore                 the stream of that name is not an object store
+        └── JetStreamError
+            └── StreamNotFound
+                └── ObjectStoreNotFound      no store of that name exists
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinstream.errors.base import TwinstreamError
+from twinstream.errors.server_errors import StreamNotFound
+
+if TYPE_CHECKING:
+    from twinstream.models import ObjectInfo
+
+__all__ = [
+    "BadObjectInfo",
+    "DigestMismatch",
+    "LinkError",
+    "NotAnObjectStore",
+    "ObjectChanged",
+    "ObjectDeleted",
+    "ObjectExists",
+    "ObjectIncomplete",
+    "ObjectNotFound",
+    "ObjectStoreNotFound",
+    "PutFailed",
+]
+
+
+class ObjectNotFound(TwinstreamError, LookupError):
+    """The store has no object of that name."""
+
+
+class ObjectDeleted(ObjectNotFound):
+    """The object was deleted; `info` is its metadata after the deletion."""
+
+    info: ObjectInfo | None = None
+
+
+class ObjectExists(TwinstreamError):
+    """The new name of an object or a link is already the name of another object."""
+
+
+class ObjectChanged(TwinstreamError):
+    """The object was replaced, deleted or renamed while it was read or changed."""
+
+
+class ObjectIncomplete(TwinstreamError):
+    """Some chunks of the object's content are missing from the stream."""
+
+
+class DigestMismatch(TwinstreamError):
+    """The content does not match its digest."""
+
+
+class BadObjectInfo(TwinstreamError):
+    """The stored metadata of an object cannot be read."""
+
+
+class LinkError(TwinstreamError):
+    """A link cannot be created or followed.
+
+    `bucket` and `name` identify the target of the link. `name` is None if the target is a store.
+    """
+
+    bucket: str | None = None
+    name: str | None = None
+
+
+class PutFailed(TwinstreamError):
+    """An object was not stored, and the previous object is unchanged.
+
+    The `__cause__` of this error is the reason. `cleaned` is true if the chunks of the failed
+    upload were removed. Otherwise `ObjectStore.sweep` can remove them later.
+    """
+
+    cleaned: bool = False
+
+
+class NotAnObjectStore(TwinstreamError):
+    """The stream has the name of an object store, but not the subjects of an object store."""
+
+
+class ObjectStoreNotFound(StreamNotFound):
+    """No object store of that name exists."""

@@ -1,0 +1,62 @@
+"""The classes of server errors that need no code of their own.
+
+Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Applications
+import the classes from `twinstream.errors`.
+"""
+
+from __future__ import annotations
+
+from twinstream.errors.base import JetStreamError, JetStreamOff
+
+__all__ = [
+    "ConsumerNotFound",
+    "InvalidConfig",
+    "JetStreamNotEnabled",
+    "MessageNotFound",
+    "StoreRefused",
+    "StreamNotFound",
+    "SubjectOverlap",
+    "WrongLastMessageId",
+    "WrongLastSequence",
+    "WrongStream",
+]
+
+
+class JetStreamNotEnabled(JetStreamError, JetStreamOff):
+    """JetStream is off on this server or for this account, as the server reports (10039, 10076)."""
+
+
+class StreamNotFound(JetStreamError):
+    """No such stream (10059)."""
+
+
+class ConsumerNotFound(JetStreamError):
+    """No such consumer (10014, 10149)."""
+
+
+class MessageNotFound(JetStreamError):
+    """No message with this sequence or subject (10037, 10043, 10057)."""
+
+
+class SubjectOverlap(JetStreamError):
+    """Another stream already captures one of the subjects (10065)."""
+
+
+class InvalidConfig(JetStreamError):
+    """The server refuses the configuration (10012, 10025, 10052)."""
+
+
+class WrongLastSequence(JetStreamError):
+    """An expected last sequence did not match (10071, 10164)."""
+
+
+class WrongLastMessageId(JetStreamError):
+    """The expected last message id did not match (10070)."""
+
+
+class WrongStream(JetStreamError):
+    """The message reached another stream than expected (10060)."""
+
+
+class StoreRefused(JetStreamError):
+    """The stream is full and discards new messages (10077)."""

@@ -1,0 +1,41 @@
+"""Errors of calls: invalid arguments, and calls that are not possible at the moment."""
+
+from __future__ import annotations
+
+from twinstream.errors.base import TwinstreamError
+
+__all__ = [
+    "BadArgument",
+    "BadPayload",
+    "IterationEnded",
+    "NotStarted",
+    "Unsupported",
+    "WrongHandler",
+]
+
+
+class BadArgument(TwinstreamError, ValueError):
+    """An argument is invalid; nothing was sent to the server."""
+
+
+class IterationEnded(TwinstreamError):
+    """`next` was called after the end of an iteration.
+
+    Check `is_ended` of the iteration before the call.
+    """
+
+
+class BadPayload(TwinstreamError, ValueError):
+    """A payload cannot be decoded as the caller requested: as UTF-8 text or as JSON."""
+
+
+class NotStarted(TwinstreamError):
+    """The caller stopped an object that was never started."""
+
+
+class WrongHandler(BadArgument):
+    """A callback is a coroutine function but must be a plain function, or the reverse."""
+
+
+class Unsupported(TwinstreamError):
+    """The connected server is too old for the requested feature."""

@@ -1,0 +1,1 @@
+"""Conversion between JSON and models: records, their fields, decoder and encoder."""

@@ -1,0 +1,48 @@
+"""Find fields that must contain a record but contain another value.
+
+Used only after encoding failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from twinstream.models.codec.kinds import is_record, kind_of
+from twinstream.models.codec.model import Model
+from twinstream.models.codec.records import members
+
+__all__ = ["misplaced"]
+
+
+def misplaced(model: Model) -> str:
+    """Return a message that lists the fields that must contain a record but do not."""
+    return "; ".join(_look(model, type(model).__name__))
+
+
+def _look(model: Model, path: str) -> Iterator[str]:
+    for name, member in members(type(model)).items():
+        value = getattr(model, name)
+        if name == "unknown" or value is None:
+            continue
+        kind = kind_of(type(model), name, member)
+        if not is_record(kind.cls):
+            continue
+        several = isinstance(value, list | tuple)
+        items = cast("Iterable[Any]", value) if several else [value]
+        for number, item in enumerate(items):
+            place = f"{path}.{name}" + (f"[{number}]" if several else "")
+            if isinstance(item, Model):
+                yield from _look(item, place)
+            else:
+                yield _described(place, kind.cls, item)
+
+
+def _described(place: str, wanted: type[Model], value: object) -> str:
+    name = wanted.__name__
+    text = f"{place}: expected a {name}, got {value!r}"
+    if isinstance(value, dict):
+        return f"{text}; write decode({value!r}, {name})"
+    if isinstance(value, str) and "name" in members(wanted):
+        return f"{text}; write {name}(name={value!r})"
+    return text

@@ -1,0 +1,1 @@
+"""Configs in files, read as the server reads requests."""

@@ -1,0 +1,1 @@
+"""Names and subjects: validation, comparison, transforms and near names."""

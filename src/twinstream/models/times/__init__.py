@@ -1,0 +1,1 @@
+"""Durations and times with nanosecond precision, and their notations."""

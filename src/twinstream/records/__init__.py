@@ -1,0 +1,1 @@
+"""Values that exceptions carry, and that need no exception themselves."""

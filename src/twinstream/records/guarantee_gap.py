@@ -1,0 +1,20 @@
+"""A setting of a stream or consumer that breaks a guarantee."""
+
+from __future__ import annotations
+
+from twinstream.models.codec.records import frozen
+
+__all__ = ["Hole"]
+
+
+@frozen
+class Hole:
+    """A setting that breaks a guarantee, the consequence (`because`), and what to do `instead`."""
+
+    setting: str
+    value: object
+    because: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.setting} is {self.value}, so {self.because}: {self.instead}"
