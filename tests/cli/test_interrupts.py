@@ -85,9 +85,12 @@ def state() -> tuple[object, ...]:
 @pytest.fixture(autouse=True)
 def unchanged() -> Generator[None]:
     """Each test leaves no thread, descriptor, handler or wake-up descriptor."""
+    # Spark sets a handler of SIGINT in its process, which the blocks would call.
+    others = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = state()
     yield
     assert state() == before
+    signal.signal(signal.SIGINT, others)
 
 
 def test_ctrl_c_ends_a_wait() -> None:

@@ -393,6 +393,8 @@ def test_rows_of_an_attempt_count_after_their_messages_were_removed(
 class Dying:
     """A session whose Java ends when it has started a query: each other call returns itself."""
 
+    defaultParallelism = 2  # noqa: N815  # the name of PySpark
+
     def __init__(self, started: Callable[[], object]) -> None:
         self.started = started
 
