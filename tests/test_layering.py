@@ -52,6 +52,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"hooks", "lazy_imports", "arguments"},
         {"deadline"},
         {"wire"},
+        {"server_faults"},
         {"consume", "client", "api", "backup"},
         {"read", "health"},
         {"publish", "coordination"},

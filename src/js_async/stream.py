@@ -221,8 +221,8 @@ class Stream(StreamConsumers):
         if subject is not None:
             check_filter(subject)
         if before_seq == 1:
-            # No message is below sequence 1, but servers before 2.14 would remove all messages.
-            # Instead, send a request that keeps all messages.
+            # No message is below sequence 1, but the server may remove all messages. Instead, send
+            # a request that keeps all messages.
             before_seq, keep = None, _ALL
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
-from js_sync.consume.consumer_recovery import DELETION
 from js_sync.consume.pull_subscription import PullChannel
 from tests._sync.flow import eventually, together
 from tests.fake.answers import CONSUMER
@@ -18,6 +17,7 @@ from tests.inside import held_of
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.server_faults.delays import DELETION
 from twinstream.testing import FakePeer, FakeServer
 
 CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")

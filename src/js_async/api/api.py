@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import twinstream.models
 from js_async.client.transport import Transport
 from js_async.runtime.concurrency import Handler, sleep
-from twinstream.core.api.idempotent_calls import (
-    SPREADING,
-    SPREADING_PAUSES,
-    is_repeatable,
-    pause_before_repeat,
-)
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.logger import Log
+from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES
+from twinstream.core.server_faults.repeats import is_repeatable, pause_before_repeat
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import AckReader
@@ -310,8 +306,8 @@ class Api:
     ) -> Frame:
         """Send a request as `Transport.ask` does; repeat it while there are no responders.
 
-        The responder may be new, see `idempotent_calls`. The repeats end after `spreading` seconds,
-        and the call then raises `NoResponders`. `call` counts the repeats.
+        The repeats end after `spreading` seconds, and the call then raises `NoResponders`. `call`
+        counts the repeats.
         """
         repeats = Deadline.after(spreading)
         for pause in SPREADING_PAUSES:

@@ -162,11 +162,7 @@ async def reset(
     api.require((2, 14, 0), "resetting a consumer")
     subject = api.subjects.consumer("RESET", stream, name)
     body = {"seq": seq} if seq is not None else None
-    # The consumer's leader subscribes to this subject. A server that does not know the subscription
-    # yet drops the request without a reply (2.15.1: 9 of 40 times right after the creation), so the
-    # request is sent again after a second. A repeat resets the consumer to the same sequence.
-    kind = twinstream.models.ConsumerResetResponse
-    return await api.call(subject, body, kind, deadline, repeatable=True)
+    return await api.call(subject, body, twinstream.models.ConsumerResetResponse, deadline)
 
 
 async def unpin(api: Api, stream: str, name: str, group: str, deadline: Deadline) -> None:

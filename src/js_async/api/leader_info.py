@@ -1,7 +1,4 @@
-"""The stream info as reported by the stream's leader.
-
-During an election, another replica may respond, which may lack acknowledged messages.
-"""
+"""The stream info as reported by the stream's leader. See `server_faults.final_reply`."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
-from twinstream.core.api.leadership import doubt_of_leader
 from twinstream.core.deadline import Backoff, Deadline
+from twinstream.core.server_faults.final_reply import doubt_of_leader
 from twinstream.errors import RequestTimeout
 
 if TYPE_CHECKING:

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import twinstream.models
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.server_faults.delays import SPREADING_NAMES
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument, StreamNotFound
 from twinstream.models.error_codes import STREAM_NOT_FOUND
 
 __all__ = ["holding", "name_by_subject"]
 
-# The pause before the lookup is repeated if it found no stream (seconds). The leader of a new
-# stream confirms the creation of the stream, but the leader of the cluster responds to the lookup.
-# Sometimes the leader of the cluster learns of the stream some milliseconds after the confirmation
-# (seen with servers 2.12 and 2.14).
-_HEARS_IN: Final = 0.25
-
 
 async def holding(api: Api, subject: str, deadline: Deadline | None = None) -> list[str]:
     """Return the names of the streams with a subject that matches `subject`, one page at most.
 
-    If there is none, the lookup is repeated once after `_HEARS_IN` seconds.
+    If there is none, the lookup is repeated once after `SPREADING_NAMES` seconds.
     """
     target = api.subjects.streams("NAMES")
     body = {"subject": subject}
     answer = await api.call(target, body, twinstream.models.StreamNamesResponse, deadline)
     if not answer.streams:
-        await sleep(_HEARS_IN)
+        await sleep(SPREADING_NAMES)
         answer = await api.call(target, body, twinstream.models.StreamNamesResponse, deadline)
     return answer.streams or []
 

@@ -20,6 +20,9 @@ from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.events import Restored
 from twinstream.core.log.logger import Log
+from twinstream.core.server_faults.delays import SPREADING_LONGEST
+from twinstream.core.server_faults.repeats import LATE_FAILURE, is_late_failure
+from twinstream.core.server_faults.table import PARTIAL_RESTORE
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer, read_api_answer
 from twinstream.core.wire.subjects import check_subject
@@ -44,11 +47,7 @@ from twinstream.models import (
     encode,
 )
 from twinstream.models.codec.records import frozen
-from twinstream.models.error_codes import (
-    RESTORE_FAILED,
-    STREAM_ASSIGNMENT,
-    STREAM_NAME_EXISTS_RESTORE,
-)
+from twinstream.models.error_codes import STREAM_NAME_EXISTS_RESTORE
 
 __all__ = ["restore"]
 
@@ -58,20 +57,8 @@ _LOG: Final = Log()
 #: send at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: How long the first chunk, or the end of a transfer without a chunk, is sent again while there are
-#: no responders, and how long a request is sent again that got the failure of an earlier restore;
-#: the pause between these requests (seconds).
-_PATIENCE: Final = 2.0
+#: The pause between requests for a restore (seconds).
 _PAUSE: Final = 0.05
-
-#: The failures of a restore that has begun. As the response to a request, they are of another one.
-_FAILURES: Final = (STREAM_ASSIGNMENT, RESTORE_FAILED)
-
-#: The refusals that pass once the server has removed what it began.
-_PASSING: Final = (*_FAILURES, STREAM_NAME_EXISTS_RESTORE)
-
-#: The first server that creates the stream at the start of a restore.
-_CREATES_FIRST: Final = (2, 15, 0)
 
 #: What to do if the outcome is unknown, as the end of a message.
 _UNKNOWN: Final = "the stream's info tells whether the server completed it"
@@ -143,12 +130,10 @@ async def _begin(
     If the call is interrupted, `undo` deletes the incomplete stream. `undo` is only called after a
     response, which proves that the stream did not exist before.
 
-    In a cluster, the failure of an earlier restore can arrive late. The server then responds with
-    it to the next restore of that name and removes what that one has begun (seen once on 2.15.1,
-    on a busy machine). The request is therefore repeated.
+    The request is repeated if the response is the failure of an earlier restore.
     """
     subject = api.subjects.stream("RESTORE", stream)
-    patience, late = Deadline.after(_PATIENCE), False
+    patience, late = Deadline.after(LATE_FAILURE), False
     while True:
         try:
             return await api.call_through(subject, request, undo)
@@ -159,8 +144,9 @@ async def _begin(
             )
             raise
         except JetStreamError as error:
-            late = late or error.err_code in _FAILURES
-            if not late or error.err_code not in _PASSING or patience.expired():
+            passes = is_late_failure(error, again=late)
+            late = late or passes
+            if not passes or patience.expired():
                 if late:
                     error.add_note(
                         f"an earlier restore failed late; {stream} may be reserved for it"
@@ -234,8 +220,8 @@ class _Sending:
     async def give_up(self, error: BaseException) -> bool:
         """End the transfer, and delete the incomplete stream. Return whether nothing is left.
 
-        Servers from 2.15 create the stream at the start of a restore. A stream of another client
-        is not deleted. If something may be left, a note is added to `error`.
+        A stream of another client is not deleted. If something may be left, a note is added to
+        `error`.
         """
         api, stream = self._api, self._backup.stream
         try:
@@ -246,14 +232,14 @@ class _Sending:
             if refusal is not None and refusal.err_code == STREAM_NAME_EXISTS_RESTORE:
                 # Another client created the stream before the server did.
                 return True
-            is_old = api.transport.server_info.version_numbers < _CREATES_FIRST
-            if await self._is_foreign(is_old, refusal):
+            is_partial = PARTIAL_RESTORE.affects(api.transport.server_info.version_numbers)
+            if await self._is_foreign(is_partial, refusal):
                 error.add_note(
                     f"a stream {stream} exists that may belong to another client, or contains"
                     " messages that are not of the backup; it is not deleted"
                 )
                 return False
-            if not (is_old and refusal):
+            if is_partial or not refusal:
                 await api.call(api.subjects.stream("DELETE", stream), None, StreamDeleteResponse)
         except StreamNotFound:
             return True
@@ -271,7 +257,7 @@ class _Sending:
         # After a refusal, or after other chunks, the server has ended the transfer if it no longer
         # listens. Before the first chunk, it may not listen yet.
         is_known = self._sent > 0 or isinstance(error, (JetStreamError, NoResponders))
-        patience = 0.0 if is_known else _PATIENCE
+        patience = 0.0 if is_known else SPREADING_LONGEST
         try:
             response = _payload(await self._ask(b"", self._api.timeout, patience))
             if response:
@@ -282,7 +268,7 @@ class _Sending:
             return refusal
         return None
 
-    async def _is_foreign(self, is_old: bool, refusal: JetStreamError | None) -> bool:
+    async def _is_foreign(self, is_partial: bool, refusal: JetStreamError | None) -> bool:
         """Return whether a stream of this name exists that must not be deleted.
 
         Messages keep their times in a restore. So all messages of the incomplete stream are stored
@@ -291,10 +277,10 @@ class _Sending:
         try:
             state = (await self._api.stream_info(self._backup.stream)).state
         except (StreamNotFound, RequestTimeout):
-            # A cluster of 2.15 keeps the name for the restore until DELETE.
+            # A cluster keeps the name for the restore until DELETE.
             return False
-        if is_old and (refusal is not None or not state.messages):
-            # These servers create the stream at the end, and leave nothing after an error.
+        if not is_partial and (refusal is not None or not state.messages):
+            # The server creates the stream at the end, and leaves nothing after an error.
             return True
         last, limit = state.last_ts, self._backup.state.last_ts
         return state.messages > 0 and (last is None or limit is None or last > limit)
@@ -314,7 +300,7 @@ class _Sending:
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
         for chunk in await aside(lambda: self._read(file, 1)):
-            frame = await self._ask(chunk, self._wish.timeout, _PATIENCE)
+            frame = await self._ask(chunk, self._wish.timeout, SPREADING_LONGEST)
             self._count_chunk(_payload(frame), chunk)
         while True:
             # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
@@ -333,9 +319,6 @@ class _Sending:
         """Send a chunk and return the response. Repeat it while there are no responders.
 
         The repeats end after `patience` seconds.
-
-        In a cluster, the client may learn the subject for the chunks before all servers know the
-        subscription to it (2.15.1: up to 8 of 60 times for a restore in a cluster on one machine).
         """
         deadline = self._api.deadline(timeout)
         return await self._api.ask(self._subject, b"", chunk, deadline, spreading=patience)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from js_async.client.channel import Box, Channel
 from js_async.client.inbox_pool import IdleInboxes
 from js_async.runtime.concurrency import Lock, Signal
-from twinstream.core.api.idempotent_calls import ASK_AGAIN
 from twinstream.core.client.handshake import Denied
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.server_faults.repeats import ASK_AGAIN
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import check_filter

@@ -14,22 +14,13 @@ from twinstream.models.codec.records import evolve
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo
 
-__all__ = ["DELETION", "Missing", "OnDeleted"]
-
-DELETION: Final = 0.25
-"""Seconds to wait after the server reported a consumer's deletion, before it is re-created.
-
-The server (2.15.1) first notifies waiting pulls and then removes the consumer's folder. A busy
-server needs up to 20 ms between these steps. In a test, 600 consumers were re-created within that
-time. 113 of them had no folder: they worked, but disappeared when the server restarted. 13
-continued with the delivery state of the old consumer.
-"""
+__all__ = ["Missing", "OnDeleted"]
 
 OnDeleted = Literal["raise", "wait", "recreate"]
 """The reaction to the deletion of the consumer or its stream.
 
 "raise" raises an error; "wait" waits until the consumer exists again; "recreate" re-creates the
-consumer 0.25 s later, when the server has removed the old one completely.
+consumer 0.3 s later, when the server has removed the old one completely.
 """
 
 

@@ -11,7 +11,6 @@ from js_async.consume.delivery import Delivery, ack_wait_of, pull_bounds
 from js_async.consume.message import Message, messages_of
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import sleep
-from twinstream.core.api.idempotent_calls import SPREADING, SPREADING_PAUSES
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.batch import Batch, BatchEnd
@@ -20,6 +19,7 @@ from twinstream.core.consume.pin import pin_of
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
 from twinstream.core.deadline import Deadline, Seconds, seconds
+from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES, SPREADING_SURELY
 from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
 from twinstream.models.codec.records import evolve
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchCalls"]
 
-# The time in which every server of a cluster learns the leader of a new consumer (seconds). If the
-# first fetch has no responders, it is repeated until its timeout, but at most for this time.
-_KNOWN: Final = 0.5
 # The first fetch is repeated for at least this time, even if its timeout is shorter (seconds).
 _LEAST: Final = 0.1
 
@@ -315,7 +312,7 @@ class FetchCalls:
         consumer. If the consumer's info is unknown, the time is shorter, because the consumer may
         not exist. After the consumer's first response, the time is 0.
         """
-        longest = _KNOWN if self.cached_info else SPREADING
+        longest = SPREADING_SURELY if self.cached_info else SPREADING
         return 0.0 if self._answered else min(max(patience, _LEAST), longest)
 
     async def _settled(

@@ -12,11 +12,11 @@ from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.pull_subscription import PullChannel, PullChannels
 from js_async.runtime.concurrency import Forks, sleep
-from twinstream.core.api.idempotent_calls import SPREADING_PAUSES
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.server_faults.delays import SPREADING_PAUSES
 from twinstream.errors import NoResponders, RequestTimeout
 
 __all__ = ["FetchMessages"]

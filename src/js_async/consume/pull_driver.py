@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from js_async.consume.consumer_recovery import DELETION, Missing
+from js_async.consume.consumer_recovery import Missing
 from js_async.consume.pull_subscription import PullChannel
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.pin import pin_of
@@ -24,6 +24,7 @@ from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from twinstream.core.deadline import monotonic
 from twinstream.core.log.reporter import Reporter
+from twinstream.core.server_faults.delays import DELETION
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.single_answers import Verdict
 from twinstream.core.wire.status import Kind

@@ -26,7 +26,7 @@ __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 # The pauses between two attempts of a waiter in seconds.
 _BACKOFF: Final = Backoff(0.5, 10.0)
 # In seconds: the time after the end of a TTL at which a waiter first checks again, and the pause
-# before further checks. Servers remove expired records up to about 0.3 s late (2.11 to 2.15).
+# before further checks. Servers remove expired records late.
 _REMOVAL: Final = 0.02
 _OVERDUE: Final = 0.1
 

@@ -195,9 +195,9 @@ class Slot:
     async def _look(self, deadline: Deadline) -> SlotRecord | None:
         """Return the record of the slot, or None if the slot is free.
 
-        In a cluster, a former leader may have replied. If the engine needs proof, the call asks the
-        leader that most replicas follow whether the slot has a record. Raises `NoLeader` if the
-        reply was outdated and the current record is unknown.
+        If the engine needs proof that the reply is final, the call asks the leader that most
+        replicas follow whether the slot has a record. Raises `NoLeader` if the reply was outdated
+        and the current record is unknown.
         """
         record = await self.slots.look(self.subject, deadline)
         place = self._place
@@ -205,7 +205,7 @@ class Slot:
             return record
         has_record = await has_message(place.api, place.stream, self.subject, deadline)
         if record is None and has_record:
-            raise NoLeader(f"{self.subject}: a former leader replied, which lacks the record")
+            raise NoLeader(f"{self.subject}: a replica replied that lacks the leader's record")
         # The record that the leader has may be the record of this tenure.
         return await self.slots.look(self.subject, deadline) if has_record else None
 

@@ -19,6 +19,12 @@ from twinstream.core.publish.atomic_batch import (
     read_batch_ack,
     read_staged,
 )
+from twinstream.core.server_faults.final_reply import (
+    SECOND_RESPONSE,
+    STEPPING_DOWN,
+    is_behind,
+    is_doubtful_commit,
+)
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     AtomicBatchFailed,
@@ -32,7 +38,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.errors.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.models import PubAck
 from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import BATCH_INCOMPLETE
@@ -46,9 +51,6 @@ if TYPE_CHECKING:
 __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
-# The longest search for a batch that a replica refused because its log was behind (seconds). A
-# replica that lost the leadership learns that within this time.
-_LEARNING: Final = 0.5
 
 
 @frozen
@@ -298,7 +300,7 @@ class AtomicBatch(Owned, BlockHint):
             if self._may_be_stored(refusal):
                 trace = BatchTrace(self._api, self._sheet, self._subject, began)
                 is_late = is_behind(refusal, self._sheet.expected)
-                patience = _LEARNING if is_late else SECOND_RESPONSE
+                patience = STEPPING_DOWN if is_late else SECOND_RESPONSE
                 found = await trace.find(deadline.earlier(monotonic() + patience))
                 if found is not None:
                     return found
@@ -337,15 +339,9 @@ class AtomicBatch(Owned, BlockHint):
         return _Part(held.subject, self._sheet.commit_with(held.headers), held.data)
 
     def _may_be_stored(self, refusal: TwinstreamError) -> bool:
-        """Return whether another replica may have stored the batch, see `wrong_sequence`.
-
-        `refusal` is the error with which a replica refused the commit.
-        """
-        if not self._api.transport.server_info.cluster:
-            return False
-        # A former leader that was cut off lacks the earlier messages of the batch.
-        lacks = isinstance(refusal, JetStreamError) and refusal.err_code == BATCH_INCOMPLETE
-        return lacks or is_doubtful(refusal, self._sheet.expected)
+        """Return whether another replica may have stored the batch that a replica refused."""
+        is_clustered = bool(self._api.transport.server_info.cluster)
+        return is_clustered and is_doubtful_commit(refusal, self._sheet.expected)
 
     async def _find_out(self, error: TwinstreamError, began: float, deadline: Deadline) -> PubAck:
         trace = BatchTrace(self._api, self._sheet, self._subject, began)

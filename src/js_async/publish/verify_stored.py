@@ -8,13 +8,17 @@ import twinstream.models
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Backoff, Deadline, monotonic
+from twinstream.core.server_faults.final_reply import (
+    SECOND_RESPONSE,
+    FinalReply,
+    refuses_unknown_id,
+)
+from twinstream.core.server_faults.table import PROBED_ID
 from twinstream.core.wire.headers import encode_headers
-from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
+from twinstream.core.wire.pub_ack import read_pub_ack
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import JetStreamError, OutcomeUnknown, TwinstreamError
 from twinstream.errors.transient import is_transient
-from twinstream.errors.wrong_sequence import SECOND_RESPONSE
 from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
 from twinstream.records.header_names import MSG_ID, ROLLUP
 from twinstream.records.publish_request import PublishRequest
@@ -24,10 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["prove"]
 
-# The first server version on which a probe has no side effect; see `prove`.
-_ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 _BACKOFF: Final = Backoff(0.05, 1.0)
-_UNKNOWN_ID: Final = b"%d" % ROLLUP_NOT_PERMITTED
 
 
 async def prove(
@@ -36,16 +37,14 @@ async def prove(
     """Return the acknowledgement of an attempt without a response, if it stored the message.
 
     The server refused the next attempt with the error `refusal`. The reason may be that the earlier
-    attempt stored the message: the expectations of the next attempt are then wrong, and a single
-    server checks them before the message id.
+    attempt stored the message, so that the expectations of the next attempt are wrong.
 
     To find out, the function sends a probe: a message with the same id and an invalid rollup value.
     The server acknowledges a known id again, refuses an unknown id, and never stores the probe
     (server 2.12 to 2.15, single and in clusters).
 
-    Before 2.12, a probe would make a cluster treat the id as one that is being stored. For these
-    servers the function reads the last message of the subject instead. If another message was
-    stored later, the function cannot find the message and raises `OutcomeUnknown`.
+    A server with the fault `PROBED_ID` gets no probe. Instead, the function reads the last message
+    of the subject. If another message was stored later, it raises `OutcomeUnknown`.
 
     Raises:
         TwinstreamError: The given `refusal`; the message is not stored.
@@ -56,7 +55,7 @@ async def prove(
             f"{request.subject}: an attempt had no answer and the next was refused, perhaps"
             " because the first was stored; with a msg_id this could be determined"
         ) from refusal
-    asks = api.transport.server_info.version_numbers >= _ASKS_WITHOUT_TRACE
+    asks = not PROBED_ID.affects(api.transport.server_info.version_numbers)
     pauses = iter(_BACKOFF)
     while True:
         try:
@@ -78,31 +77,22 @@ async def prove(
 async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
     replies, subject = api.transport.replies, check_subject(request.subject)
-    is_clustered = bool(api.transport.server_info.cluster)
-    unknown: list[Frame] = []
-
-    def is_final(frame: Frame) -> bool:
-        # An acknowledgement may contain the number, too, in its sequence or stream name.
-        if is_clustered and b'"error"' in frame[3] and _UNKNOWN_ID in frame[3]:
-            # A former leader does not know the ids of the messages that it lacks.
-            unknown.append(frame)
-            return False
-        return is_pub_ack(frame)
-
+    is_final = FinalReply(refuses_unknown_id if api.transport.server_info.cluster else None)
     answer = await replies.start(subject, headers, b"", deadline, is_final)
     try:
-        while not answer.is_here() and not unknown:
+        while not answer.is_here() and is_final.refusal is None:
             if not await api.transport.wait(answer.signal, deadline):
                 break
             answer.signal.clear()
             if not answer.is_here() and deadline.expired():
                 break
-        if unknown:
+        if is_final.refusal is not None:
             await replies.wait(answer, deadline.earlier(monotonic() + SECOND_RESPONSE))
     finally:
         replies.forget(answer)
-    frame = unknown[0] if unknown and not answer.is_here() else answer.take(request.subject)
-    return read_pub_ack(frame, request.subject)
+    if is_final.refusal is not None and not answer.is_here():
+        raise is_final.refusal
+    return read_pub_ack(answer.take(request.subject), request.subject)
 
 
 async def _find(

@@ -87,8 +87,7 @@ async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> 
     """Return the lowest sequence that the requests select, or None if there certainly is none."""
     found = [await seq_of(api, stream, request) for request in requests]
     if None in found:
-        # A former leader that has not noticed its replacement may have answered. Repeat the
-        # requests when the leader is confirmed.
+        # That there is no message is not final. Repeat the requests when the leader is confirmed.
         info = await confirmed_info(api, stream)
         if info.cluster is not None:
             found = [await seq_of(api, stream, request) for request in requests]

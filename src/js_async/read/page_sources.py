@@ -160,9 +160,9 @@ class ConsumerPages:
     sends all messages, and the client filters them.
 
     With `last_per_subject`, the first consumer delivers only the last message of each subject. Its
-    pages are not limited by bytes: if a stream keeps several messages of a subject, servers 2.11 to
-    2.15 lose a message that exceeds the byte limit of a request. Its pages are limited by the
-    number of messages instead, which is computed from the sizes of earlier messages.
+    pages are not limited by bytes, because the server may skip a message that exceeds the limit.
+    They are limited by the number of messages instead, which is computed from the sizes of earlier
+    messages.
     """
 
     def __init__(

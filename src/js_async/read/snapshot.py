@@ -49,17 +49,13 @@ from twinstream.core.read.range_read import (
 )
 from twinstream.core.read.read_request import SnapshotRequest, Via, choose
 from twinstream.core.read.snapshot import LastSeqs, Latest, Snapshot
+from twinstream.core.server_faults.table import SUBJECT_LISTS
 from twinstream.errors import JetStreamError, PermissionDenied, RequestTimeout
 from twinstream.errors.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models.numbers import HIDDEN_FROM
 
 __all__ = ["collect", "collect_of_one", "take_snapshot"]
-
-# Servers before this version may omit subjects from their lists of last messages, or list a removed
-# message, after single messages were deleted (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
-# gets from streams with file storage were right.
-_LISTS_SINCE: Final = (2, 12, 5)
 
 # Maximum bytes of a single response with all messages. A larger snapshot is read in pages.
 _AT_ONCE: Final = 4 << 20
@@ -189,7 +185,8 @@ class _Snapshot:
         """
         # `_has_right_lists` cannot be used, because the number of deleted messages in the given
         # info may be outdated.
-        right = self._version >= _LISTS_SINCE or self._config.storage != StorageType.MEMORY
+        is_wrong = SUBJECT_LISTS.affects(self._version)
+        right = not is_wrong or self._config.storage != StorageType.MEMORY
         parts = chunks(self._filters or (EVERYTHING,))
         if not (self._direct and right and len(parts) == 1):
             return None
@@ -326,7 +323,7 @@ class _Snapshot:
 
     def _has_right_lists(self, state: StreamState) -> bool:
         """Return whether the server's lists of last messages are complete and correct."""
-        return self._version >= _LISTS_SINCE or not state.num_deleted
+        return not (SUBJECT_LISTS.affects(self._version) and state.num_deleted)
 
     def _plain(self, read: RangeRead, via: Via | None = None) -> RangeReader:
         """Return a reader that reads all messages, not only the last ones."""

@@ -200,7 +200,7 @@ class Schedules:
             headers=_joined(finish_headers(schedule), headers),
             msg_id=msg_id,
             expected_stream=self.stream,
-            # Without this condition, server 2.12 would purge any message on the schedule's subject.
+            # Without this condition, the server may purge any message on the schedule's subject.
             expected_last_subject_seq=schedule.seq,
             expected_last_subject_seq_subject=schedule.subject,
         )

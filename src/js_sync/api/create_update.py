@@ -81,8 +81,8 @@ def create_or_update_stream(
     """Update a stream, or create it if it does not exist. Return its info.
 
     Another client may create or delete the stream between the two requests. Then both requests are
-    repeated until the deadline. The update is also repeated after a timeout, because a server
-    (2.15.1) does not respond to an update of a replicated stream that another client is creating.
+    repeated until the deadline. The update is also repeated after a timeout: the server may have
+    dropped it while another client was creating the stream.
     """
     patience = max(deadline.remaining() / _SHARES, _SHORTEST)
     what: Literal["CREATE", "UPDATE"] = "UPDATE"

@@ -33,20 +33,19 @@ from twinstream.core.exactly_once.guarantees import (
 )
 from twinstream.core.publish.ttl import NEVER
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.server_faults.final_reply import is_doubtful
 from twinstream.errors import (
     BadArgument,
     MessageNotFound,
     OutcomeUnknown,
     TwinstreamError,
 )
-from twinstream.errors.wrong_sequence import is_doubtful
 from twinstream.models import PubAck
 from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["SubjectWrite", "SubjectWrites"]
 
-# The number of doubtful refusals of one write (see `_is_doubtful`) that are retried. The next one
-# is raised.
+# The number of refusals of one write that may not be final and are retried. The next one is raised.
 _MOST_DOUBTS: Final = 3
 
 
@@ -222,7 +221,7 @@ class SubjectWrite:
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
-            doubts += self._is_doubtful(answer, expected_seq)
+            doubts += self._is_replicated and is_doubtful(answer, expected_seq)
             # If the stream has a domain, a stream of the same name in another domain may have
             # refused the write. In this case, check the last message before raising.
             sure = not unknown and not doubts and judge(answer) is Refusal.HELD
@@ -242,12 +241,10 @@ class SubjectWrite:
                 return self._proven(answer, found)
             sleep(self._tries.pause(answer, self._request.subject))
 
-    def _is_doubtful(self, refusal: TwinstreamError, expected_seq: int) -> bool:
-        """Return whether another replica may have stored the write in spite of the refusal.
-
-        See `wrong_sequence`. If the stream has one replica, every refusal is definite.
-        """
-        return self._stream.config.num_replicas != 1 and is_doubtful(refusal, expected_seq)
+    @property
+    def _is_replicated(self) -> bool:
+        """Whether the stream has several replicas. If it has one, every reply is final."""
+        return self._stream.config.num_replicas != 1
 
     def upsert(self) -> Stored:
         """Store the message, and remove the earlier messages of its subject."""
@@ -300,11 +297,10 @@ class SubjectWrite:
     def _confirmed(self, found: StreamMessage) -> StreamMessage | None:
         """Return the last message of the subject, after another client's message was found.
 
-        A former leader may have refused the write and have returned a message that was removed
-        since. So the leader that most replicas follow is asked whether the subject has a message,
-        and then the message is read again. If the stream has one replica, `found` is returned.
+        Neither the refusal nor `found` need be final: the leader that most replicas follow is asked
+        whether the subject has a message, and then the message is read again.
         """
-        if self._stream.config.num_replicas == 1:
+        if not self._is_replicated:
             return found
         subject, deadline = self._stored_subject, self._tries.deadline
         is_there = self._writes.has_message(self._stream.name, subject, deadline)

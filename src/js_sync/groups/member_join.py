@@ -18,8 +18,9 @@ from twinstream.core.groups.member_consumer import (
     pin_holder,
     stored_filters,
 )
-from twinstream.core.groups.membership import DELETION, PAUSE, deletes_consumer, is_free
+from twinstream.core.groups.membership import PAUSE, deletes_consumer, is_free
 from twinstream.core.groups.names import GroupNames
+from twinstream.core.server_faults.delays import DELETION
 from twinstream.errors import (
     ConsumerExists,
     ConsumerNotFound,

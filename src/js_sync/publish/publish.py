@@ -23,8 +23,9 @@ from twinstream.core.publish.publish_engine import (
 )
 from twinstream.core.publish.request import publish_headers
 from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.server_faults.final_reply import FinalReply, refusing
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import doubtful_refusal, is_pub_ack
+from twinstream.core.wire.pub_ack import is_pub_ack
 from twinstream.core.wire.subjects import known_subject
 from twinstream.errors import BadAnswer, NoStream, TwinstreamError
 from twinstream.models import PubAck
@@ -83,37 +84,13 @@ def _expected(api: Api, request: PublishRequest) -> int | None:
 
 
 def _fits(expected: int | None) -> Callable[[Frame], bool]:
-    """Return a function that returns True for a reply that is final.
-
-    Not final are replies that are no acknowledgement, and refusals that may come from a former
-    leader.
-    """
-    return is_pub_ack if expected is None else _Final(expected)
-
-
-class _Final:
-    """The function that tells which replies are final for a message that expects a sequence.
-
-    `refusal` is the error in the last reply that may come from a former leader, or None.
-    """
-
-    __slots__ = ("_expected", "refusal")
-
-    def __init__(self, expected: int) -> None:
-        self._expected: Final = expected
-        self.refusal: TwinstreamError | None = None
-
-    def __call__(self, frame: Frame) -> bool:
-        if not is_pub_ack(frame):
-            return False
-        refusal = doubtful_refusal(frame, self._expected)
-        self.refusal = refusal or self.refusal
-        return refusal is None
+    """Return a function that returns True for a reply that is final."""
+    return is_pub_ack if expected is None else FinalReply(refusing(expected))
 
 
 def _doubtful(answer: Answer) -> TwinstreamError | None:
-    """Return the refusal of a message that may come from a former leader, if it has arrived."""
-    return answer.fits.refusal if isinstance(answer.fits, _Final) else None
+    """Return the refusal of a message that may not be final, if it has arrived."""
+    return answer.fits.refusal if isinstance(answer.fits, FinalReply) else None
 
 
 def _told(

@@ -88,8 +88,7 @@ def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | 
     """Return the lowest sequence that the requests select, or None if there certainly is none."""
     found = [seq_of(api, stream, request) for request in requests]
     if None in found:
-        # A former leader that has not noticed its replacement may have answered. Repeat the
-        # requests when the leader is confirmed.
+        # That there is no message is not final. Repeat the requests when the leader is confirmed.
         info = confirmed_info(api, stream)
         if info.cluster is not None:
             found = [seq_of(api, stream, request) for request in requests]

@@ -249,7 +249,7 @@ class Worker(Runnable):
         if jobs and self._settings.is_ordered:
             # Request the consumer info, so that the server drops the pull requests of the closed
             # inbox. Otherwise the server could use one of these requests for a returned message,
-            # and then move this message behind the other returned messages (2.11 to 2.15).
+            # and then move this message behind the other returned messages.
             self._confirm()
         for job in sorted(jobs, key=_place):
             self._outcomes.give_back(job)

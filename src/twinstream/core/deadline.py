@@ -92,7 +92,7 @@ def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGES
     """Return a finite duration in seconds, for a request to the server.
 
     The server stores times as nanoseconds since 1970 in 64 bits, and treats a time after 2262 as
-    past (2.11 to 2.15). So it would remove the message or release the lock at once, or not delay at
+    past. So it would remove the message or release the lock at once, or not delay at
     all. Raises `BadArgument` for an infinite duration, and for each value that `seconds` refuses.
     """
     number = seconds(value, name, years=years)

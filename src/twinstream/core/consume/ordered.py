@@ -29,7 +29,7 @@ sequence that the caller has received.
   overwritten. So this consumer is used up to the dividing sequence only. Then another consumer
   delivers every message after this sequence.
 * On such a stream the server skips a message of the snapshot that does not fit into the remaining
-  bytes of a pull request (2.11 to 2.15). So the requests for a snapshot are limited by count. At
+  bytes of a pull request. So the requests for a snapshot are limited by count. At
   the end of the snapshot the read creates another consumer, for requests limited by bytes.
 * A stream that was deleted and re-created counts from 1 again, so earlier positions are invalid.
 """

@@ -3,10 +3,10 @@
 If a stream keeps more than one message per subject, a consumer that delivers the last message of
 each subject iterates over a list of sequences, which the server makes when it creates the consumer.
 If a listed message is removed before its delivery, the delivery stalls until something wakes the
-consumer: a new message, a new pull request, or an idle heartbeat of a request (servers 2.11 to
-2.15). Each heartbeat of a probe wakes the consumer once, so one probe moves it past many removed
-messages. The heartbeats also report how far the consumer has scanned the stream. So an ordered read
-knows when no listed message remains.
+consumer: a new message, a new pull request, or an idle heartbeat of a request. Each heartbeat of a
+probe wakes the consumer once, so one probe moves it past many removed messages. The heartbeats also
+report how far the consumer has scanned the stream. So an ordered read knows when no listed message
+remains.
 """
 
 from __future__ import annotations

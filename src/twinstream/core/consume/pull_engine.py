@@ -34,7 +34,7 @@ a list of actions: send a pull, pass on a report, forget the pin, finish.
   client that reads too slowly. Messages in flight are then late, or lost if the consumer uses no
   acknowledgements.
 * If the consumer's max_waiting is known, the engine opens no more requests than that at once. A
-  server drops requests above max_waiting without a reply (from 2.11.5 on).
+  server drops requests above max_waiting without a reply.
 * A request is open, not more responses arrived than requests were sent, and the last response came
   after the last request. If nothing follows for a moment, the engine sends a probe
   (`twinstream.core.wire.single_answers`). If only one response to each probe arrives, the iteration

@@ -43,8 +43,7 @@ MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
 # Seconds. ADR-37 uses half of `expires`. This is shorter, because only two missing heartbeats show
-# that a pull was lost without a reply. That may happen when the leader of a consumer changes (9 of
-# 30 times on server 2.15.1).
+# that a pull was lost without a reply.
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
 # Seconds. With a shorter timeout, two missed heartbeats would not show a lost response before the

@@ -19,12 +19,10 @@ looks up the stored record. A record contains its tenure (a name for one attempt
 holder) and the number of the attempt. So the engine recognises its own record, and the lease counts
 from the time at which that attempt was sent.
 
-A former leader that has not noticed its replacement lacks the newest records. It may refuse a
-record that the leader stores, and then reply to a look-up with an old record, or with none. So the
-engine ignores a record that is older than the last one it knows to be stored. For other replies
-that would end a lease or an acquisition, `needs_proof` returns True: the owner then has to confirm
-them by the leader, or to report `unanswered`. A record of another client that is newer than the
-last own one needs no proof, because a former leader has no records that the leader lacks.
+A reply may not be final (see `server_faults.final_reply`). So the engine ignores a record that is
+older than the last one it knows to be stored. For other replies that would end a lease or an
+acquisition, `needs_proof` returns True: the owner then has to confirm them by the leader, or to
+report `unanswered`. A record of another client that is newer than the last own one needs no proof.
 
 The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`). `poll` returns
 the action to take, `wake_at` the time of the next poll. One action is in flight at a time. Times
@@ -243,9 +241,9 @@ class LeaseEngine:
         self._wait(now)
 
     def needs_proof(self, record: SlotRecord | None) -> bool:
-        """Return whether a reply to a look-up would end a lease or an acquisition wrongly.
+        """Return whether a reply to a look-up would wrongly end a lease or an acquisition.
 
-        This is the case if a former leader sent the reply.
+        It would if the reply is not final.
         """
         if record is None:
             return self.phase in {Phase.HELD, Phase.LEAVING}

@@ -2,9 +2,8 @@
 
 Each write has a message id, by which the stored message is recognised later. If a client sends a
 write again that is already stored, the response depends on the server. Some servers acknowledge it
-as a duplicate. Others (versions 2.12 to 2.15, for unreplicated streams) check the condition first
-and refuse it. So a refusal does not prove that another client wrote first, and the client has to
-check the stored message.
+as a duplicate. Others check the condition first and refuse it. So a refusal does not prove that
+another client wrote first, and the client has to check the stored message.
 """
 
 from __future__ import annotations

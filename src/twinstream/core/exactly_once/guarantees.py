@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from twinstream.core.server_faults.table import FULL_SUBJECT
 from twinstream.models import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from twinstream.records.guarantee_gap import Hole
 
@@ -22,9 +23,6 @@ __all__ = [
     "write_holes",
 ]
 
-# Since this version a rollup replaces the message of a full subject even with
-# `discard_new_per_subject`.
-ROLLUP_REPLACES: Final = (2, 14, 0)
 _ZERO: Final = timedelta()
 # The duplicate window must be at least this many times the timeout of an attempt. Retries start in
 # the first half of the window. The last one must reach the server before the window ends.
@@ -165,7 +163,7 @@ def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
 
 
 def _full_subject(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    if config.allow_rollup_hdrs and server >= ROLLUP_REPLACES:
+    if config.allow_rollup_hdrs and not FULL_SUBJECT.affects(server):
         return []
     return [
         Hole(

@@ -1,7 +1,7 @@
 """The floors of an elastic group: up to where the messages of each partition were processed.
 
 A server that was stopped cleanly once and killed later copies messages into the group's stream
-again, although they were acknowledged (server 2.15.1). Such a second copy is recognized by its
+again, although they were acknowledged. Such a second copy is recognized by its
 origin, which the server appends to each copy::
 
     Nats-Stream-Source: <stream> <sequence> <filter> <transform> <subject> <identity of the stream>

@@ -36,11 +36,11 @@ from twinstream.core.deadline import Backoff
 from twinstream.core.groups.config import differences
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, filters_of, partitions_of
+from twinstream.core.server_faults.delays import DELETION
 from twinstream.errors import BadGroupConfig, GroupChanged
 from twinstream.models.codec.records import frozen
 
 __all__ = [
-    "DELETION",
     "PAUSE",
     "End",
     "Found",
@@ -55,14 +55,6 @@ __all__ = [
 
 PAUSE: Final = 0.45
 """Seconds that an instance without the pin waits before it joins again."""
-
-DELETION: Final = 0.3
-"""Seconds after which the server has completely removed a consumer whose deletion it reported.
-
-The server reports the deletion to waiting pulls before it removes the consumer. A consumer of the
-same name that is created before the removal may continue with the delivery state of the removed
-consumer (server 2.15.1).
-"""
 
 _FIRST_RETRY: Final = 0.05
 # The partitions of a killed member become free at any time from ack_wait on. So the interval does

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.publish.limits import BATCH_MESSAGES
 from twinstream.core.publish.request import publish_headers
+from twinstream.core.server_faults.table import BATCH_REWRITES
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import read_pub_ack
@@ -53,10 +54,6 @@ _END_OF_BATCH: Final = "eob"
 
 _SINCE: Final = (2, 12, 0)
 _SINCE_IDS: Final = (2, 12, 1)
-# Before 2.12.12, and from 2.14.0 to 2.14.2, the server omits a counter's value and a schedule's
-# rollup from the messages that a stream without replicas stores.
-_SINCE_REWRITES: Final = (2, 12, 12)
-_AND_AGAIN: Final = (2, 14, 3)
 
 # Bytes (ADR-50).
 _MAX_ID: Final = 64
@@ -144,7 +141,7 @@ class BatchSheet:
             raise Unsupported(f"an atomic batch needs server 2.12.0, connected to {text}")
         if self._has_ids and version < _SINCE_IDS:
             raise Unsupported(f"msg_id in an atomic batch needs server 2.12.1, connected to {text}")
-        if self._has_rewrites and (version < _SINCE_REWRITES or (2, 14) <= version < _AND_AGAIN):
+        if self._has_rewrites and BATCH_REWRITES.affects(version):
             raise Unsupported(
                 "counters and schedules in an atomic batch need server 2.12.12 or 2.14.3, connected"
                 f" to {text}: earlier, streams without replicas store them incorrectly"

@@ -1,11 +1,11 @@
 """Select the headers of a received message that are copied when it is published again.
 
 Two kinds are not copied. Headers of the first kind are written by servers only. Servers refuse
-these headers from clients or, worse, act upon them: before 2.15 a stream with sources takes a
-copied `Nats-Stream-Source` for its own position and skips the messages before it, and a copied
-`Nats-Schedule-Next` cancels a schedule. Headers of the second kind apply to one publication. All
-other headers are copied, because they are part of the content of the message, or determine how the
-stream stores it (`Nats-TTL`, `Nats-Rollup`, `Nats-Schedule`).
+these headers from clients or, worse, act upon them: a copied `Nats-Stream-Source` may move the
+position of a stream with sources, and a copied `Nats-Schedule-Next` cancels a schedule. Headers of
+the second kind apply to one publication. All other headers are copied, because they are part of the
+content of the message, or determine how the stream stores it (`Nats-TTL`, `Nats-Rollup`,
+`Nats-Schedule`).
 
 Source: ADR-8, ADR-41, ADR-42, ADR-48, ADR-49, ADR-50, ADR-51, and each `Nats-…` header published to
 servers 2.11.11, 2.12.8, 2.14.6 and 2.15.1.

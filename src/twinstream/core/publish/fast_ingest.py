@@ -122,7 +122,7 @@ def check_headers(block: bytes) -> None:
     if b"\r\nNats-Expected-Last-Msg-Id:" in block:
         raise BadArgument(
             "expected_last_msg_id cannot be used with fast ingest: if the expectation fails, the"
-            " server (2.15.1) still counts the message as handled; use publish"
+            " server still counts the message as handled; use publish"
         )
     if b"\r\nNats-Batch-" in block:
         raise BadArgument("headers Nats-Batch-… belong to atomic batches, not to fast ingest")
@@ -285,7 +285,7 @@ class FastBatch:
         """Return the outcome of a message, as far as it is known."""
         handled = self.passed if self.ack is None else max(self.passed, self.ack.count or 0)
         refusal = self.refused.get(number)
-        # Refusals are checked first, because server 2.15 counts some refused messages as handled.
+        # Refusals are checked first, because the server counts some refused messages as handled.
         if refusal is not None:
             # With gaps "ok" the batch has continued, so a retry would be out of order.
             ended = self._fails or number > handled

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
+from twinstream.core.server_faults.final_reply import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -34,7 +35,6 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.errors.transient import LOST_RESPONSE, is_transient
-from twinstream.errors.wrong_sequence import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.models.codec.records import frozen
 
 __all__ = ["Action", "Explain", "Fail", "Listen", "Prove", "PublishEngine", "Send"]
@@ -78,7 +78,7 @@ class Fail:
 class Listen:
     """The action to wait `pause` seconds for another response, and then to carry out `then`.
 
-    A former leader may have refused the message, and the leader may acknowledge it.
+    The refusal of the message may not be final: another replica may acknowledge it.
     """
 
     pause: float
@@ -94,8 +94,7 @@ class PublishEngine:
     The owner may create the engine at the first failure.
 
     `repeatable` is true if the message cannot be stored twice when it is sent again. `expected` is
-    the last sequence that the message expects, if several replicas may respond; see
-    `wrong_sequence`.
+    the last sequence that the message expects, if several replicas may respond.
     """
 
     __slots__ = (
@@ -196,7 +195,7 @@ class PublishEngine:
         return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
 
     def _doubtful(self, error: TwinstreamError, lags: bool, left: float) -> Action:
-        """Decide after a refusal that may come from a former leader.
+        """Decide after a refusal that may not be final.
 
         If the replica lacks messages (`lags`), the message is sent once more. The pause is longer
         than such a replica takes to learn of the new leader, and the new leader's acknowledgement

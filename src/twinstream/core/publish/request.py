@@ -183,9 +183,9 @@ def _condition_headers(request: PublishRequest) -> dict[str, str]:
 def check_condition(value: str, name: str = "msg_id") -> str:
     """Return the text of a condition, such as a message id.
 
-    Raises `BadArgument` if the text is empty, or begins or ends with blanks. Servers (2.11 to 2.15)
-    remove blanks before a header's value, and readers of headers also remove blanks after it. Two
-    different ids could become equal, and a condition of blanks would become empty.
+    Raises `BadArgument` if the text is empty, or begins or ends with blanks. Servers remove blanks
+    before a header's value, and readers of headers also remove blanks after it. Two different ids
+    could become equal, and a condition of blanks would become empty.
     """
     if _text(value, name).strip(_BLANKS) != value or not value:
         if not value.strip(_BLANKS):

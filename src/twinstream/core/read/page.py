@@ -59,7 +59,7 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
 
     The groups are subject, sequence, time and pending. The match also distinguishes a stored
     message from a status. The first header line alone does not, because a publisher may send
-    headers that begin like a status, and servers before 2.12 store them.
+    headers that begin like a status, and some servers store them.
 
     A server accepts any bytes as headers from a publisher. In a response, it replaces the last two
     bytes, usually the empty line, by its own lines. If the stored headers do not end with an empty

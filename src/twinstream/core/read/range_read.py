@@ -11,9 +11,8 @@ read, or once it is known that the stream has no message of the range at it. The
 1. A message with sequence `end - 1` or above was received. A replica applies entries in order, so
    it had all earlier messages, too.
 2. The stream's leader replies that it has no message at or after the first unsettled sequence and
-   below `end`. If its reply shows no message at or after `end` either, the server that replied may
-   be a former leader. Then it must also prove that it is the leader
-   (`twinstream.core.api.leadership`).
+   below `end`. If its reply shows no message at or after `end` either, the reply is final only if
+   the server also proves that it is the leader (`server_faults.final_reply`).
 
 Without a proof, the read pauses briefly and continues at the first unsettled sequence. If the
 leader returns a message inside the range, all sequences before it are settled, too, and the read

@@ -15,22 +15,17 @@ from twinstream.core.wire.header_text import go_unquoted
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer, TwinstreamError
-from twinstream.errors.wrong_sequence import is_doubtful
 from twinstream.models import PubAck
-from twinstream.models.error_codes import WRONG_LAST_SEQUENCE, WRONG_LAST_SEQUENCE_CONSTANT
 
 __all__ = [
     "AckReader",
     "AckShape",
-    "doubtful_refusal",
     "is_of",
     "is_pub_ack",
     "read_pub_ack",
 ]
 
 _SEQ: Final = b'"seq":'
-_WRONG_SEQUENCE: Final = b"%d" % WRONG_LAST_SEQUENCE
-_IN_FLIGHT: Final = b"%d" % WRONG_LAST_SEQUENCE_CONSTANT
 _ESCAPE: Final = rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)"
 _NOT_IN_JSON: Final = b"xUav"
 _ZERO: Final = ord("0")
@@ -67,20 +62,6 @@ def is_pub_ack(frame: Frame) -> bool:
     or the members `stream` or `error`.
     """
     return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
-
-
-def doubtful_refusal(frame: Frame, expected: int) -> TwinstreamError | None:
-    """Return the error in a reply that may come from a former leader, else None.
-
-    Another replica may acknowledge the same message; see `wrong_sequence`.
-    """
-    if _WRONG_SEQUENCE not in frame[3] and _IN_FLIGHT not in frame[3]:
-        return None
-    try:
-        read_pub_ack(frame, "")
-    except TwinstreamError as error:
-        return error if is_doubtful(error, expected) else None
-    return None
 
 
 def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:

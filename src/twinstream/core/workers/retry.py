@@ -71,7 +71,7 @@ def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | Non
     """Return the delay for a NAK after which the server redelivers in `wanted` seconds.
 
     If the consumer has a backoff, the server adds the backoff step for this delivery to the delay
-    and subtracts the first step (2.11 to 2.15; tested). If that difference is already longer than
+    and subtracts the first step. If that difference is already longer than
     `wanted`, the smallest possible delay is returned, and the redelivery is later than `wanted`.
     """
     if not backoff:

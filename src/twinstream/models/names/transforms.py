@@ -12,11 +12,11 @@ from twinstream.models.names.subjects import is_contained, is_literal_subject
 from twinstream.models.names.transform_rules import TokenFunction, token_function, transform_fault
 from twinstream.models.version import Version, parse_version
 
-__all__ = ["partition", "transform_subject"]
+__all__ = ["NO_PARTITIONS_SINCE", "partition", "transform_subject"]
 
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
-_NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
+NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
 """The first server that returns partition 0 for 0 partitions; older servers divide by 0."""
 
 
@@ -96,7 +96,7 @@ def _token(target: str, sources: list[str], tokens: list[bytes], version: Versio
     if function.name == "partition":
         key = b"".join(chosen) if chosen else b".".join(tokens)
         count = function.number % 2**32  # the server uses the low 32 bits
-        if not count and version < _NO_PARTITIONS_SINCE:
+        if not count and version < NO_PARTITIONS_SINCE:
             raise ValueError(f"{target}: there are 0 partitions, which crash servers before 2.12")
         return str(_hash(key) % count if count else 0).encode()
     return _MAKERS[function.name](chosen[0], function)

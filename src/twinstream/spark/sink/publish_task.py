@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from twinstream.core.server_faults.final_reply import is_in_flight
 from twinstream.errors import (
     MessageExists,
     MessageIdInProcess,
@@ -14,7 +15,6 @@ from twinstream.errors import (
     PublishFailure,
     WrongLastSequence,
 )
-from twinstream.errors.wrong_sequence import last_sequence
 from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import SchemaError
@@ -181,8 +181,7 @@ def _is_present(failure: PublishFailure) -> bool:
 
 def _is_in_flight(failure: PublishFailure) -> bool:
     """Return whether the server refused the row because of a write in flight, which may fail."""
-    refusal = _refusal(failure)
-    return isinstance(refusal, WrongLastSequence) and last_sequence(refusal) is None
+    return is_in_flight(_refusal(failure))
 
 
 def _is_in_process(failure: PublishFailure) -> bool:

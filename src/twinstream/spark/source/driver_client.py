@@ -106,9 +106,8 @@ class Leader:
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
-                # The response may come from a replica, or from a server that does not know yet that
-                # it is no longer the leader. Wait for a response that is certainly the leader's,
-                # then repeat the request.
+                # That there is no message is not final. Wait for a response that is certainly the
+                # leader's, then repeat the request.
                 handle.info(confirmed=True)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq

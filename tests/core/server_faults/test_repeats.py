@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
+from twinstream.core.server_faults.repeats import is_repeatable, pause_before_repeat
 from twinstream.errors import JetStreamError
 
 
@@ -20,6 +20,7 @@ from twinstream.errors import JetStreamError
         ("STREAM.MSG.GET.S", True),
         ("CONSUMER.INFO.S.c", True),
         ("CONSUMER.NAMES.S", True),
+        ("CONSUMER.RESET.S.c", True),
         ("STREAM.UPDATE.S", False),
         ("STREAM.DELETE.S", False),
         ("STREAM.PURGE.S", False),

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from twinstream.core.api.leadership import HEARD, doubt_of_leader
+from twinstream.core.server_faults.final_reply import HEARD, doubt_of_leader
 from twinstream.models import ClusterInfo, PeerInfo
 
 LATELY = HEARD / 2

@@ -1,0 +1,1 @@
+"""Faults of nats-server: a table of them, and the four questions that other code asks."""

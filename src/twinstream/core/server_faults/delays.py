@@ -1,0 +1,38 @@
+"""Delays: how long does it take to spread, and how long after a deletion.
+
+In a cluster, the servers learn at different times what one of them has confirmed. Until then, a
+request is repeated. Times are in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinstream.core.deadline import Backoff
+
+__all__ = [
+    "DELETION",
+    "SPREADING",
+    "SPREADING_LONGEST",
+    "SPREADING_NAMES",
+    "SPREADING_PAUSES",
+    "SPREADING_SURELY",
+]
+
+SPREADING: Final = 0.3
+"""How long a request is repeated while there are no responders, if the responder may not exist."""
+
+SPREADING_SURELY: Final = 0.5
+"""The same, if a server has reported that the responder exists."""
+
+SPREADING_LONGEST: Final = 2.0
+"""The same, if a failure would cost more than the wait: for the chunks of a restore."""
+
+SPREADING_PAUSES: Final = Backoff(0.01, 0.1)
+"""The pauses between these repeats."""
+
+SPREADING_NAMES: Final = 0.25
+"""How long after its creation a stream may be missing in the list of names."""
+
+DELETION: Final = 0.3
+"""How long after the report of its deletion a consumer may still be there in part."""
