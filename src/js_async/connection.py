@@ -57,7 +57,6 @@ def connect(
     connect_timeout: Seconds = 5.0,
     request_timeout: Seconds = 5.0,
     ping_interval: Seconds = 30.0,
-    busy_poll: Seconds = 0.0,
     reconnect: ReconnectPolicy | None = _RECONNECT,
     shuffle: bool = True,
     inbox_prefix: str = INBOX,
@@ -83,11 +82,6 @@ def connect(
         request_timeout: Default timeout of every request in seconds.
         ping_interval: Seconds between PINGs. If the server does not answer a PING within this time,
             the connection is considered lost.
-        busy_poll: Seconds (at most 0.1) for which each wait polls the socket before it blocks. The
-            CPU is busy meanwhile. A response within this time arrives sooner, because no thread has
-            to wake up; 0.0003 suits a nearby server. In `js_sync`, without TLS, the polling thread
-            keeps the GIL. So threads that compute cannot delay each response by 5 ms or more; 0.001
-            suits a program with such threads.
         reconnect: Reconnect policy. With None, the connection closes when it is lost.
         shuffle: Try the servers in random order.
         inbox_prefix: Prefix of reply subjects, for users who may not subscribe to `_INBOX`.
@@ -118,7 +112,6 @@ def connect(
         connect_timeout=connect_timeout,
         request_timeout=request_timeout,
         ping_interval=ping_interval,
-        busy_poll=busy_poll,
         reconnect=reconnect,
         shuffle=shuffle,
         inbox_prefix=inbox_prefix,
