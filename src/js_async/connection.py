@@ -12,7 +12,6 @@ from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_told
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent, Disconnected
 from twinstream.core.client.event_dispatcher import Announcer
@@ -42,7 +41,6 @@ _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
 
 
-@hint_keywords
 def connect(
     servers: str | Iterable[str] = "nats://127.0.0.1:4222",
     *,
@@ -339,7 +337,6 @@ class Connection(Owned, BlockHint):
     def _deadline(self, timeout: Seconds | None) -> Deadline:
         return Deadline.after(self._options.request_timeout if timeout is None else timeout)
 
-    @hint_keywords
     async def publish(
         self,
         subject: str,
@@ -369,7 +366,6 @@ class Connection(Owned, BlockHint):
         encoded = encode_headers(headers)
         await self._session.send(check_subject(subject), encoded_reply, encoded, payload)
 
-    @hint_keywords
     async def request(
         self,
         subject: str,
@@ -402,7 +398,6 @@ class Connection(Owned, BlockHint):
         frame = await self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
-    @hint_keywords
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Opening[Subscription]:

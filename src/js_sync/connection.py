@@ -13,7 +13,6 @@ from js_sync.jetstream import JetStream
 from js_sync.runtime.concurrency import BlockHint
 from js_sync.runtime.opening import opening
 from twinstream.core.arguments.check_callbacks import check_told
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent, Disconnected
 from twinstream.core.client.event_dispatcher import Announcer
@@ -43,7 +42,6 @@ _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
 
 
-@hint_keywords
 def connect(
     servers: str | Iterable[str] = "nats://127.0.0.1:4222",
     *,
@@ -340,7 +338,6 @@ class Connection(Owned, BlockHint):
     def _deadline(self, timeout: Seconds | None) -> Deadline:
         return Deadline.after(self._options.request_timeout if timeout is None else timeout)
 
-    @hint_keywords
     def publish(
         self,
         subject: str,
@@ -370,7 +367,6 @@ class Connection(Owned, BlockHint):
         encoded = encode_headers(headers)
         self._session.send(check_subject(subject), encoded_reply, encoded, payload)
 
-    @hint_keywords
     def request(
         self,
         subject: str,
@@ -403,7 +399,6 @@ class Connection(Owned, BlockHint):
         frame = self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
-    @hint_keywords
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Subscription:
