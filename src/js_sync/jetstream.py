@@ -660,14 +660,7 @@ class JetStream:
             OutcomeUnknown: The timeout passed after a lost response.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.insert(request, check=check, lasting=lasting, timeout=timeout)
 
     def update(
@@ -693,14 +686,7 @@ class JetStream:
             NotPromised: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.update(request, expected_seq, check=check, timeout=timeout)
 
     def upsert(
@@ -725,14 +711,7 @@ class JetStream:
             OutcomeUnknown: It could not be determined whether the message is stored.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.upsert(request, check=check, timeout=timeout)
 
     def counters(self, stream: str) -> Counters:
