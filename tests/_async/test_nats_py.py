@@ -17,6 +17,7 @@ from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
 from tests.descriptors import socket_to
 from tests.inside import session_of
+from tests.odd_messages import OddMessage, publish_raw
 from tests.worlds import users
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.permissions import consume, permissions
@@ -93,6 +94,23 @@ async def test_a_publisher_may_name_headers_as_nats_py_names_the_status(server, 
         assert dict((await stream.get_message(1, direct=True)).headers) == headers
         async with stream.read(via="direct") as read:
             assert [dict(message.headers) async for message in read] == [headers]
+    finally:
+        await connected.close()
+
+
+async def test_the_parser_of_nats_py_has_the_limits_of_the_guide(server, name):
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10)
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await jet.publish(name, headers={"Tag": ["a", "b"]})
+        message = await consumer.next(timeout=10)
+        assert message.headers.pairs == (("Tag", "b"),)
+        publish_raw(server.port, name, OddMessage(b"12345678"))
+        assert await consumer.next(timeout=1) is None
+        with pytest.raises(js.RequestTimeout):
+            await jet.account_info(timeout=0.5)
     finally:
         await connected.close()
 
