@@ -37,36 +37,10 @@ NAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "tls": (lambda js: js.TlsOptions(hostname="a"), "did you mean 'server_name'?"),
     "priority": (lambda js: js.Priority(grp="a"), "did you mean 'group'?"),
     "no converters": (lambda js: js.SubjectTransform(srcc="a"), "did you mean 'src'?"),
-    "request": (
-        lambda js: method(js.Connection, "request")("a", data=b""),
-        "did you mean 'payload'?",
-    ),
-    "messages": (
-        lambda js: method(js.Consumer, "messages")(batch=5),
-        "did you mean 'max_messages'?",
-    ),
-    "consume": (
-        lambda js: method(js.Consumer, "consume")(print, workers=5),
-        "did you mean 'concurrency'?",
-    ),
-    "worker": (
-        lambda js: method(js.JetStream, "worker")("S", "c", print, conurrency=5),
-        "did you mean 'concurrency'?",
-    ),
-    "ordered": (
-        lambda js: method(js.Stream, "ordered")(subject="a"),
-        "did you mean 'subjects'?",
-    ),
-    "read": (lambda js: method(js.Stream, "read")(subject="a"), "did you mean 'subjects'?"),
-    "watch": (
-        lambda js: method(js.KeyValue, "watch")(update_only=1),
-        "did you mean 'updates_only'?",
-    ),
     "direct reads": (
         lambda js: js.KeyValueConfig(bucket="a", direct=True),
         "direct= of nats-py is not needed: a bucket has direct reads",
     ),
-    "connect": (lambda js: js.connect(conect_timeout=3), "did you mean 'connect_timeout'?"),
 }
 
 
@@ -87,7 +61,6 @@ def test_names_that_are_not_near_get_no_suggestion(js: Any) -> None:
         lambda: js.StreamConfig(max_retries=3),
         lambda: js.ConsumerConfig(colour=3),
         lambda: js.Retry(colour=3),
-        lambda: js.connect(colour=3),
     ):
         with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
             call()

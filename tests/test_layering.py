@@ -276,7 +276,6 @@ def test_only_the_seam_touches_sockets_and_threads() -> None:
     low = {"socket", "select", "threading", "time"}
     users = {path.name for path in files("js_sync") if low & set(imported(path))}
     assert users == {
-        "busy_poll.py",
         "concurrency.py",
         "handled_at_once.py",
         "polling.py",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import inspect
 import pickle
 import re
 from pathlib import Path
@@ -14,24 +12,12 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.arguments.nats_py_names import ATTRIBUTES, KEYWORDS
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES
 from twinstream.core.consume.metadata import Metadata
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"
 TWINS = pytest.mark.parametrize("js", [js_async, js_sync])
 NAMES = [(owner, name) for owner, names in ATTRIBUTES.items() for name in names]
-ARGUMENTS = [(call, name) for call, names in KEYWORDS.items() for name in names]
-
-# Where the calls of the table are.
-OWNERS = {
-    "delete_consumer": "JetStream",
-    "get_consumer": "JetStream",
-    "publish": "JetStream",
-    "update": "KeyValue",
-    "purge": "Stream",
-    "fetch": "Consumer",
-    "subscribe": "Connection",
-}
 
 
 def owner_of(js: Any, name: str) -> type:
@@ -50,52 +36,6 @@ def test_error_for_an_unknown_attribute_names_the_right_one(js: Any, owner: str,
     assert not hasattr(found, name)
     assert not hasattr(kind, name)
     assert getattr(found, name, 7) == 7
-
-
-@TWINS
-@pytest.mark.parametrize(("call", "name"), ARGUMENTS)
-def test_error_for_an_unknown_argument_names_the_right_one(js: Any, call: str, name: str) -> None:
-    function = js.connect
-    if call != "connect":
-        owner = getattr(js, OWNERS[call])
-        function = getattr(owner.__new__(owner), call)
-    hint = re.escape(f"{name}= is {KEYWORDS[call][name]}")
-    with pytest.raises(TypeError, match=rf"argument.*{hint}"):
-        function(**{name: "x"})
-    # What Python says of others stays.
-    with pytest.raises(TypeError) as caught:
-        function(strange=1)
-    assert "nats-py" not in str(caught.value)
-
-
-@TWINS
-def test_the_publish_of_a_connection_has_arguments_of_its_own(js: Any) -> None:
-    publish = js.Connection.__new__(js.Connection).publish
-    with pytest.raises(TypeError, match=r"'data'; did you mean 'payload'\?"):
-        publish("subject", data=b"x")
-    with pytest.raises(TypeError) as caught:
-        publish("subject", stream="x")
-    assert "expected_stream" not in str(caught.value)
-
-
-def test_errors_outside_of_a_call_are_unchanged() -> None:
-    error = TypeError("mine")
-
-    def servers() -> Any:
-        raise error
-        yield
-
-    with pytest.raises(TypeError) as caught:
-        js_sync.connect(servers())
-    assert caught.value is error
-
-
-def test_a_call_that_gives_hints_looks_like_itself() -> None:
-    publish = js_async.JetStream.publish
-    assert asyncio.iscoroutinefunction(publish)
-    assert not inspect.iscoroutinefunction(js_sync.JetStream.publish)
-    assert list(inspect.signature(publish).parameters)[:3] == ["self", "subject", "data"]
-    assert (publish.__doc__ or "").startswith("Store a message")
 
 
 def test_hints_keep_copies_and_completion_right() -> None:
@@ -139,11 +79,6 @@ def stands_in(name: str, hint: str, table: list[tuple[str, str]]) -> bool:
 @pytest.mark.parametrize(("owner", "name"), NAMES)
 def test_the_guide_has_each_name(owner: str, name: str) -> None:
     assert stands_in(name, ATTRIBUTES[owner][name], rows())
-
-
-@pytest.mark.parametrize(("call", "name"), ARGUMENTS)
-def test_the_guide_has_each_argument(call: str, name: str) -> None:
-    assert stands_in(name, KEYWORDS[call][name], rows())
 
 
 # What the guide calls the objects of nats-py, and the classes that stand in their place.

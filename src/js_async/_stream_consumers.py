@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.consumer import Consumer
-from twinstream.core.arguments.check_arguments import takes_config
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
@@ -33,7 +31,6 @@ class StreamConsumers:
         self._api: Final = api
         self._name: Final = check_name(name, "stream")
 
-    @takes_config("ConsumerConfig")
     async def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -57,14 +54,12 @@ class StreamConsumers:
         """
         return await self._create(config, "create", timeout, pedantic=pedantic)
 
-    @takes_config("ConsumerConfig")
     async def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return await self._create(config, "", timeout)
 
-    @takes_config("ConsumerConfig")
     async def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -114,7 +109,6 @@ class StreamConsumers:
             log = Log("consumer", stream=self._name, consumer=consumer)
             log(FilterOutside(self._name, consumer, *shown))
 
-    @hint_keywords
     async def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
         return await Consumer.get(self._api, self._name, name, timeout)
@@ -126,7 +120,6 @@ class StreamConsumers:
         """
         return Consumer(self._api, self._name, name, None)
 
-    @hint_keywords
     async def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         await Consumer(self._api, self._name, name, None).delete(timeout=timeout)

@@ -12,7 +12,6 @@ from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_told
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent, Disconnected
 from twinstream.core.client.event_dispatcher import Announcer
@@ -42,7 +41,6 @@ _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
 
 
-@hint_keywords
 def connect(
     servers: str | Iterable[str] = "nats://127.0.0.1:4222",
     *,
@@ -57,7 +55,6 @@ def connect(
     connect_timeout: Seconds = 5.0,
     request_timeout: Seconds = 5.0,
     ping_interval: Seconds = 30.0,
-    busy_poll: Seconds = 0.0,
     reconnect: ReconnectPolicy | None = _RECONNECT,
     shuffle: bool = True,
     inbox_prefix: str = INBOX,
@@ -83,11 +80,6 @@ def connect(
         request_timeout: Default timeout of every request in seconds.
         ping_interval: Seconds between PINGs. If the server does not answer a PING within this time,
             the connection is considered lost.
-        busy_poll: Seconds (at most 0.1) for which each wait polls the socket before it blocks. The
-            CPU is busy meanwhile. A response within this time arrives sooner, because no thread has
-            to wake up; 0.0003 suits a nearby server. In `js_sync`, without TLS, the polling thread
-            keeps the GIL. So threads that compute cannot delay each response by 5 ms or more; 0.001
-            suits a program with such threads.
         reconnect: Reconnect policy. With None, the connection closes when it is lost.
         shuffle: Try the servers in random order.
         inbox_prefix: Prefix of reply subjects, for users who may not subscribe to `_INBOX`.
@@ -118,7 +110,6 @@ def connect(
         connect_timeout=connect_timeout,
         request_timeout=request_timeout,
         ping_interval=ping_interval,
-        busy_poll=busy_poll,
         reconnect=reconnect,
         shuffle=shuffle,
         inbox_prefix=inbox_prefix,
@@ -346,7 +337,6 @@ class Connection(Owned, BlockHint):
     def _deadline(self, timeout: Seconds | None) -> Deadline:
         return Deadline.after(self._options.request_timeout if timeout is None else timeout)
 
-    @hint_keywords
     async def publish(
         self,
         subject: str,
@@ -376,7 +366,6 @@ class Connection(Owned, BlockHint):
         encoded = encode_headers(headers)
         await self._session.send(check_subject(subject), encoded_reply, encoded, payload)
 
-    @hint_keywords
     async def request(
         self,
         subject: str,
@@ -409,7 +398,6 @@ class Connection(Owned, BlockHint):
         frame = await self._session.ask(subject, encode_headers(headers), payload, deadline)
         return CoreMessage(frame)
 
-    @hint_keywords
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Opening[Subscription]:

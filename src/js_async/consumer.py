@@ -15,7 +15,6 @@ from js_async.consume.fetch_calls import FetchCalls
 from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument
@@ -191,7 +190,6 @@ class Consumer(FetchCalls):
 
     # ---- iterating
 
-    @hint_keywords
     def messages(
         self,
         *,
@@ -276,7 +274,6 @@ class Consumer(FetchCalls):
         messages._held.keep_all = is_for_nobody_else(self.cached_info)
         return messages
 
-    @hint_keywords
     def consume(
         self,
         handler: Handler[Message],

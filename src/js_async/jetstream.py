@@ -17,8 +17,8 @@ from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
-from twinstream.core.arguments.check_arguments import check_config, takes_config
-from twinstream.core.arguments.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.arguments.check_arguments import check_config
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.retry import retry_policy
@@ -142,7 +142,6 @@ class JetStream:
 
     # ---- streams
 
-    @takes_config("StreamConfig")
     async def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -166,7 +165,6 @@ class JetStream:
         info = await create_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
-    @takes_config("StreamConfig")
     async def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -179,7 +177,6 @@ class JetStream:
         info = await update_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
-    @takes_config("StreamConfig")
     async def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
@@ -278,7 +275,6 @@ class JetStream:
 
     # ---- consumers
 
-    @takes_config("ConsumerConfig")
     async def create_consumer(
         self,
         stream: str,
@@ -292,14 +288,12 @@ class JetStream:
             self._api, stream, config, "create", pedantic=pedantic, timeout=timeout
         )
 
-    @takes_config("ConsumerConfig")
     async def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return await Consumer.create(self._api, stream, config, "", timeout=timeout)
 
-    @takes_config("ConsumerConfig")
     async def update_consumer(
         self,
         stream: str,
@@ -313,7 +307,6 @@ class JetStream:
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
 
-    @hint_keywords
     async def get_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> Consumer:
@@ -327,14 +320,12 @@ class JetStream:
         """
         return Consumer(self._api, stream, name, None)
 
-    @hint_keywords
     async def delete_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         await Consumer(self._api, stream, name, None).delete(timeout=timeout)
 
-    @hint_keywords
     def ordered(
         self,
         stream: str,
@@ -429,7 +420,6 @@ class JetStream:
 
     # ---- publishing
 
-    @hint_keywords
     async def publish(
         self,
         subject: str,
@@ -673,14 +663,7 @@ class JetStream:
             OutcomeUnknown: The timeout passed after a lost response.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return await self._writes.insert(request, check=check, lasting=lasting, timeout=timeout)
 
     async def update(
@@ -706,14 +689,7 @@ class JetStream:
             NotPromised: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return await self._writes.update(request, expected_seq, check=check, timeout=timeout)
 
     async def upsert(
@@ -738,14 +714,7 @@ class JetStream:
             OutcomeUnknown: It could not be determined whether the message is stored.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return await self._writes.upsert(request, check=check, timeout=timeout)
 
     async def counters(self, stream: str) -> Counters:
@@ -869,7 +838,6 @@ class JetStream:
 
     # ---- key-value buckets
 
-    @takes_config("KeyValueConfig")
     async def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -888,7 +856,6 @@ class JetStream:
 
         return handle(await create_bucket(self._api, config, self._api.deadline(timeout)))
 
-    @takes_config("KeyValueConfig")
     async def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -903,7 +870,6 @@ class JetStream:
 
         return handle(await update_bucket(self._api, config, self._api.deadline(timeout)))
 
-    @takes_config("KeyValueConfig")
     async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -964,7 +930,6 @@ class JetStream:
 
     # ---- object stores
 
-    @takes_config("ObjectStoreConfig")
     async def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -998,7 +963,6 @@ class JetStream:
 
         return ObjectStore(self._api, bucket, None)
 
-    @takes_config("ObjectStoreConfig")
     async def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -1018,7 +982,6 @@ class JetStream:
 
         return await stores.update(self._api, config, self._api.deadline(timeout))
 
-    @takes_config("ObjectStoreConfig")
     async def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -1115,7 +1078,6 @@ class JetStream:
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._api, names, on_report)
 
-    @hint_keywords
     def worker(
         self,
         stream: str,

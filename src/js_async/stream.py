@@ -11,8 +11,7 @@ from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, looped, opening
-from twinstream.core.arguments.check_arguments import check_config, check_whole, takes_config
-from twinstream.core.arguments.nats_py_names import hint_keywords
+from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -131,7 +130,6 @@ class Stream(StreamConsumers):
         check_filter(filter_subject)
         return pager.subjects(self._api, self._name, filter_subject, timeout)
 
-    @takes_config("StreamConfig")
     async def update(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> StreamInfo:
@@ -189,7 +187,6 @@ class Stream(StreamConsumers):
             lambda config: twinstream.models.evolve(config, sealed=True), timeout=timeout
         )
 
-    @hint_keywords
     async def purge(
         self,
         *,
@@ -323,7 +320,6 @@ class Stream(StreamConsumers):
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
 
-    @hint_keywords
     def read(
         self,
         start: int | None = None,
@@ -475,7 +471,6 @@ class Stream(StreamConsumers):
 
     # ---- reading with a client-managed consumer
 
-    @hint_keywords
     def ordered(
         self,
         *,

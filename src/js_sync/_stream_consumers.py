@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
 from js_sync.consumer import Consumer
-from twinstream.core.arguments.check_arguments import takes_config
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
@@ -34,7 +32,6 @@ class StreamConsumers:
         self._api: Final = api
         self._name: Final = check_name(name, "stream")
 
-    @takes_config("ConsumerConfig")
     def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -58,14 +55,12 @@ class StreamConsumers:
         """
         return self._create(config, "create", timeout, pedantic=pedantic)
 
-    @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return self._create(config, "", timeout)
 
-    @takes_config("ConsumerConfig")
     def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -115,7 +110,6 @@ class StreamConsumers:
             log = Log("consumer", stream=self._name, consumer=consumer)
             log(FilterOutside(self._name, consumer, *shown))
 
-    @hint_keywords
     def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
         return Consumer.get(self._api, self._name, name, timeout)
@@ -127,7 +121,6 @@ class StreamConsumers:
         """
         return Consumer(self._api, self._name, name, None)
 
-    @hint_keywords
     def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, self._name, name, None).delete(timeout=timeout)

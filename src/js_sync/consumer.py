@@ -16,7 +16,6 @@ from js_sync.consume.fetch_calls import FetchCalls
 from js_sync.consume.message import Message
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.opening import opening
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument
@@ -186,7 +185,6 @@ class Consumer(FetchCalls):
 
     # ---- iterating
 
-    @hint_keywords
     def messages(
         self,
         *,
@@ -271,7 +269,6 @@ class Consumer(FetchCalls):
         messages._held.keep_all = is_for_nobody_else(self.cached_info)
         return messages
 
-    @hint_keywords
     def consume(
         self,
         handler: Handler[Message],

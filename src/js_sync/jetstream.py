@@ -18,8 +18,8 @@ from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
-from twinstream.core.arguments.check_arguments import check_config, takes_config
-from twinstream.core.arguments.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.arguments.check_arguments import check_config
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.retry import retry_policy
@@ -143,7 +143,6 @@ class JetStream:
 
     # ---- streams
 
-    @takes_config("StreamConfig")
     def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -167,7 +166,6 @@ class JetStream:
         info = create_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
-    @takes_config("StreamConfig")
     def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -180,7 +178,6 @@ class JetStream:
         info = update_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
-    @takes_config("StreamConfig")
     def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
@@ -279,7 +276,6 @@ class JetStream:
 
     # ---- consumers
 
-    @takes_config("ConsumerConfig")
     def create_consumer(
         self,
         stream: str,
@@ -293,14 +289,12 @@ class JetStream:
             self._api, stream, config, "create", pedantic=pedantic, timeout=timeout
         )
 
-    @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return Consumer.create(self._api, stream, config, "", timeout=timeout)
 
-    @takes_config("ConsumerConfig")
     def update_consumer(
         self,
         stream: str,
@@ -314,7 +308,6 @@ class JetStream:
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
 
-    @hint_keywords
     def get_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
         return Consumer.get(self._api, stream, name, timeout)
@@ -326,12 +319,10 @@ class JetStream:
         """
         return Consumer(self._api, stream, name, None)
 
-    @hint_keywords
     def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
         Consumer(self._api, stream, name, None).delete(timeout=timeout)
 
-    @hint_keywords
     def ordered(
         self,
         stream: str,
@@ -426,7 +417,6 @@ class JetStream:
 
     # ---- publishing
 
-    @hint_keywords
     def publish(
         self,
         subject: str,
@@ -670,14 +660,7 @@ class JetStream:
             OutcomeUnknown: The timeout passed after a lost response.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.insert(request, check=check, lasting=lasting, timeout=timeout)
 
     def update(
@@ -703,14 +686,7 @@ class JetStream:
             NotPromised: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.update(request, expected_seq, check=check, timeout=timeout)
 
     def upsert(
@@ -735,14 +711,7 @@ class JetStream:
             OutcomeUnknown: It could not be determined whether the message is stored.
             TwinstreamError: Any error of `publish`.
         """
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=headers,
-            msg_id=msg_id,
-            expected_stream=stream,
-            ttl=ttl,
-        )
+        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.upsert(request, check=check, timeout=timeout)
 
     def counters(self, stream: str) -> Counters:
@@ -866,7 +835,6 @@ class JetStream:
 
     # ---- key-value buckets
 
-    @takes_config("KeyValueConfig")
     def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -885,7 +853,6 @@ class JetStream:
 
         return handle(create_bucket(self._api, config, self._api.deadline(timeout)))
 
-    @takes_config("KeyValueConfig")
     def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -900,7 +867,6 @@ class JetStream:
 
         return handle(update_bucket(self._api, config, self._api.deadline(timeout)))
 
-    @takes_config("KeyValueConfig")
     def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -959,7 +925,6 @@ class JetStream:
 
     # ---- object stores
 
-    @takes_config("ObjectStoreConfig")
     def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -993,7 +958,6 @@ class JetStream:
 
         return ObjectStore(self._api, bucket, None)
 
-    @takes_config("ObjectStoreConfig")
     def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -1013,7 +977,6 @@ class JetStream:
 
         return stores.update(self._api, config, self._api.deadline(timeout))
 
-    @takes_config("ObjectStoreConfig")
     def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -1110,7 +1073,6 @@ class JetStream:
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._api, names, on_report)
 
-    @hint_keywords
     def worker(
         self,
         stream: str,

@@ -332,27 +332,6 @@ async def test_use_in_another_loop_is_reported_at_once() -> None:
             await connection.flush()
 
 
-async def test_polling_ends_with_its_time_and_with_the_wait() -> None:
-    stock = Stock([1])
-    with FakeServer(stock.script) as server:
-        async with js.connect(server.url, busy_poll=0.1) as connection:
-            subscription = await connection.subscribe("news")
-            turns = []
-            with hooked("link: before spin", lambda until: turns.append(monotonic() - until)):
-                with pytest.raises(js.RequestTimeout):
-                    await subscription.next(timeout=0.3)
-                # Again and again while it lasted, once more to see that it is over, and no more.
-                assert len(turns) > 2
-                assert sum(late > 0 for late in turns) <= 1
-                turns.clear()
-                await connection.flush()
-                assert turns
-                await asyncio.sleep(0)
-                turns.clear()
-                await asyncio.sleep(0.02)
-                assert turns == []
-
-
 async def test_reads_are_long_while_messages_are() -> None:
     parser, sizes = Parser({b"1": lambda frame: None}), []
 

@@ -56,7 +56,6 @@ async def test_tls_by_upgrade(server_factory, tmp_path, name):
         with pytest.raises(js.ConnectionFailed, match=r"(?i)elsewhere|hostname"):
             await js.connect(server.url, tls=wrong_name)
         await exchange(server, name, tls=js.TlsOptions(verify=False))
-        await exchange(server, name, tls=js.TlsOptions(verify=False), busy_poll=0.01)
 
 
 async def test_a_connection_to_any_server_is_logged(server_factory, tmp_path, caplog):

@@ -18,35 +18,6 @@ from js_async import (
 )
 
 
-async def test_settings_passed_to_a_call_are_shown_in_a_configuration(opened, name):
-    async with opened() as jet:
-        stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
-        group = jet.elastic_consumer_group(name, "g")
-        fixed = jet.static_consumer_group(name, "s")
-        calls = [
-            (jet.create_stream, {"name": "A", "subjects": ["a"]}, "StreamConfig(name=, subjects=)"),
-            (jet.update_stream, {"max_age": 5}, "StreamConfig(max_age=)"),
-            (jet.create_or_update_stream, {"name": "A"}, "StreamConfig(name=)"),
-            (jet.create_consumer, {"durable": "c"}, "ConsumerConfig(durable_name=)"),
-            (jet.create_key_value, {"bucket": "b", "history": 5}, "(bucket=, history=)"),
-            (jet.update_key_value, {"ttl": 5}, "KeyValueConfig(ttl=)"),
-            (jet.create_object_store, {"bucket": "b"}, "ObjectStoreConfig(bucket=)"),
-            (stream.update, {"max_msgs": 5}, "StreamConfig(max_msgs=)"),
-            (stream.create_consumer, {"durable_name": "c"}, "ConsumerConfig(durable_name=)"),
-            (stream.update_consumer, {"ack_wait": 5}, "ConsumerConfig(ack_wait=)"),
-            (group.create, {"max_members": 5}, "ElasticGroupConfig(max_members=)"),
-            (fixed.create, {"members": ["a"]}, "StaticGroupConfig(members=)"),
-        ]
-        for call, given, shown in calls:
-            with pytest.raises(TypeError, match="settings are passed in a configuration") as caught:
-                await call(**given)
-            assert shown in str(caught.value)
-        # Other names are not settings.
-        with pytest.raises(TypeError) as caught:
-            await jet.create_stream(StreamConfig(name="A"), qqqq=5)
-        assert "configuration" not in str(caught.value)
-
-
 async def test_a_name_instead_of_a_configuration_is_shown_in_one(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name))

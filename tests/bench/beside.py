@@ -5,8 +5,8 @@ competes for the interpreter, which a computing thread gives up every 5 ms only,
 `sys.setswitchinterval` says otherwise (``--switch``). Requests follow each other without a pause,
 or at intervals (``--pause``). What the computing thread gets done beside them, against what it does
 alone, is the price. Each client is a process of its own, and measures idle and busy in turns: both
-twins (the asyncio one on a loop in a thread, the blocking one with `busy_poll` as well), nats-py on
-such a loop, and a raw blocking socket that sends the same bytes.
+twins (the asyncio one on a loop in a thread), nats-py on such a loop, and a raw blocking socket
+that sends the same bytes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ CALLS: Final = 500
 ALONE: Final = 1.0
 """Seconds in which the thread computes alone."""
 SUBJECT: Final = "$JS.API.INFO"
-BUSY_POLL: Final = 0.001
-"""Seconds: longer than nearly every answer takes, while a machine is busy as well."""
 
 Ask = Callable[[], object]
 States = dict[str, dict[str, float]]
@@ -105,15 +103,10 @@ def both(ask: Ask, work: Work) -> str:
     return json.dumps(found)
 
 
-def blocking(work: Work, busy_poll: float = 0.0) -> str:
+def blocking(work: Work) -> str:
     """Ask with the blocking twin."""
-    with js_sync.connect(work.url, busy_poll=busy_poll) as nc:
+    with js_sync.connect(work.url) as nc:
         return both(lambda: nc.request(SUBJECT, b""), work)
-
-
-def polling(work: Work) -> str:
-    """Ask with the blocking twin, which waits for most answers without sleeping."""
-    return blocking(work, busy_poll=BUSY_POLL)
 
 
 def looped(work: Work) -> str:
@@ -151,7 +144,6 @@ def raw(work: Work) -> str:
 CLIENTS: Final = {
     "raw": raw,
     "js_sync": blocking,
-    "js_sync, `busy_poll`": polling,
     "js_async in a thread": looped,
     "nats-py in a thread": bridged,
 }

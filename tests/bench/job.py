@@ -74,11 +74,6 @@ class Job:
         return f"bench-{self.client}"
 
     @property
-    def busy_poll(self) -> float:
-        """How long each wait asks the socket before it sleeps (seconds)."""
-        return 0.0003 if self.client.endswith("_polling") else 0.0
-
-    @property
     def payload(self) -> bytes:
         """The payload of each message."""
         return b"x" * self.size

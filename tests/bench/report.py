@@ -29,20 +29,16 @@ SHOWN: Final = (
     "js_sync",
     "js_async",
     "js_async_uvloop",
-    "js_sync_polling",
-    "js_async_polling",
     "over_nats_py",
     "natsrpy",
     "nats_jetstream",
     "natsio",
     *LIMITS,
 )
-ASIDE: Final = {"js_sync_polling", "js_async_polling", "raw_asyncio", "raw_numbered"}
+ASIDE: Final = {"raw_asyncio", "raw_numbered"}
 """What the README leaves to docs/speed.md."""
 NAMES: Final = {
     "js_async_uvloop": "js_async on uvloop",
-    "js_sync_polling": "js_sync, `busy_poll`",
-    "js_async_polling": "js_async, `busy_poll`",
     "over_nats_py": "js_async over nats-py",
     "nats_jetstream": "nats-jetstream",
 }

@@ -283,38 +283,7 @@ def test_end_of_a_connection_is_reported_before_the_next_begins():
                 eventually(lambda: server.reached("whole"))
 
 
-def test_a_wait_polls_before_it_sleeps():
-    pauses, turns = [], []
-    with FakeServer(whole) as server:
-        with js.connect(server.url, busy_poll=0.1) as connection:
-            subscription = connection.subscribe("news")
-            with (
-                hooked("link: before poll", pauses.append),
-                hooked("link: before spin", lambda _: turns.append(list(pauses))),
-                pytest.raises(js.RequestTimeout),
-            ):
-                subscription.next(timeout=1)
-            # Again and again, and none of them after it had slept.
-            assert len(turns) > 2
-            assert turns[-1] == []
-            assert 0 < pauses[0] <= 1
-
-
-def test_connection_that_breaks_during_polling_is_restored():
-    def spoken(peer: FakePeer) -> None:
-        peer.handshake()
-        peer.expect("^SUB news")
-        peer.send(b"MSG news 1 2\r\nok\r\n")
-        peer.until_left(timeout=30)
-
-    with FakeServer(broken, spoken) as server:
-        with js.connect(server.url, reconnect=QUICK, busy_poll=0.1) as connection:
-            subscription = connection.subscribe("news")
-            server.tell("break")
-            assert subscription.next(timeout=30).data == b"ok"
-
-
-def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
+def test_a_wait_sleeps_at_once():
     pauses = []
     with FakeServer(whole) as server:
         with js.connect(server.url) as connection:

@@ -11,10 +11,6 @@ from twinstream.core.log.logger import Log
 __all__ = ["FailedMessages"]
 
 
-def _ignore(_: MessagesDropped) -> None:
-    pass
-
-
 class FailedMessages:
     """The counter and reporter of messages whose processing raised an error.
 
@@ -22,7 +18,7 @@ class FailedMessages:
     our subjects could end the connection.
     """
 
-    def __init__(self, tell: Callable[[MessagesDropped], None] = _ignore) -> None:
+    def __init__(self, tell: Callable[[MessagesDropped], None]) -> None:
         self._tell: Final = tell
         self._log: Final = Log("connection")
         self.count = 0

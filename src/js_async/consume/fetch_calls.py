@@ -12,7 +12,6 @@ from js_async.consume.message import Message, messages_of
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import sleep
 from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
@@ -46,7 +45,6 @@ class FetchCalls:
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
 
-    @hint_keywords
     async def fetch(
         self,
         max_messages: int | None = None,

@@ -17,7 +17,7 @@ from js_async.groups.store import GroupStore
 from js_async.runtime.concurrency import Handler
 from js_async.stream import Stream
 from js_async.workers.settings import WorkSettings
-from twinstream.core.arguments.check_arguments import check_kind, check_whole, takes_config
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.deadline import Deadline, Seconds
@@ -201,7 +201,6 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
     _kind = "static"
     _cls = StaticGroupConfig
 
-    @takes_config("StaticGroupConfig")
     async def create(
         self, config: StaticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[StaticGroupConfig]:
@@ -261,7 +260,6 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     _kind = "elastic"
     _cls = ElasticGroupConfig
 
-    @takes_config("ElasticGroupConfig")
     async def create(
         self, config: ElasticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[ElasticGroupConfig]:

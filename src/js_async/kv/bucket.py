@@ -9,7 +9,7 @@ from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, looped, opening
-from twinstream.core.arguments.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
@@ -257,7 +257,6 @@ class KeyValue(NoContainer, Generic[V]):
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
-    @hint_keywords
     async def update(
         self,
         key: str,
@@ -448,7 +447,6 @@ class KeyValue(NoContainer, Generic[V]):
         stored = [self._codecs.encode_filter(each) for each in filters]
         return await entries_of(self._place, self._maker, stored, at_revision, seconds(timeout))
 
-    @hint_keywords
     def watch(
         self,
         *filters: str,

@@ -8,7 +8,6 @@ that code do not apply.
 from __future__ import annotations
 
 import secrets
-import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -19,7 +18,6 @@ from js_async.client.requests import Replies
 from js_async.client.subscriptions import warn_of_drop
 from js_async.client.transport import Box
 from js_async.jetstream import JetStream
-from js_async.nats_py.parser import OwnParser, take_over
 from js_async.runtime.concurrency import Forks, Signal, here, shielded, sleep, soon, spawn
 from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.client.handshake import ServerInfo, read_denied
@@ -66,34 +64,24 @@ def from_nats(
     domain: str | None = None,
     prefix: str | None = None,
     timeout: Seconds = 5.0,
-    own_parser: bool = False,
     on_call: Callable[[Call], None] | None = None,
     required_api_level: int | None = None,
 ) -> JetStream:
     """Return the JetStream API over a connected nats-py client.
 
-    The application still owns the client and has to close it.
+    The application still owns the client and has to close it. The parser of nats-py reads the
+    messages: of several headers with one name it keeps the last, it drops headers that it cannot
+    read, and it stops reading at a header block of less than 9 bytes (nats-py 2.16).
 
     Args:
         client: The connected client.
         domain: JetStream domain; replaces the subject prefix `$JS.API`.
         prefix: Subject prefix in place of `$JS.API`.
         timeout: Default timeout of all calls in seconds.
-        own_parser: Replace the client's parser by the one of this package, for all users of the
-            client. Reading is then twice as fast, and a header with several values keeps all of
-            them, while nats-py returns one. This replaces a private attribute of nats-py, so it is
-            only done for known releases (2.11 to 2.16). With other releases, the client keeps its
-            parser, and a `RuntimeWarning` is issued.
         on_call: Callback that receives each finished call, as in `connect`.
         required_api_level: As in `Connection.jetstream`.
     """
     transport = NatsPyTransport(client, timeout, on_call)
-    if own_parser:
-        try:
-            transport.parser = take_over(client)
-        except LookupError as error:
-            text = f"{error.args[0]} is not known to this release: its own parser stays"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
     return JetStream(transport, domain=domain, prefix=prefix, required_api_level=required_api_level)
 
 
@@ -123,7 +111,6 @@ class NatsPyTransport:
         self._boxes: dict[bytes, ref[Box]] = {}
         self._home: Final = here()
         self._numbers = 0
-        self.parser: OwnParser | None = None
         self._replies: Final = Replies(self, on_call)
         self.ask: Final = self._replies.ask
         self._ended: Final = _ended()
@@ -247,8 +234,6 @@ class NatsPyTransport:
         except self._ended as error:
             del self._boxes[sid]
             raise self.closed_error() from error
-        if self.parser is not None:
-            self.parser.serve(self._subscriptions[sid], box, take)
         return box
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
@@ -276,8 +261,6 @@ class NatsPyTransport:
         self._boxes.pop(box.sid, None)
         if subscription is None or self._forks != Forks.count or self._client.is_closed:
             return
-        if self.parser is not None:
-            self.parser.forget(subscription)
         self._later(subscription.unsubscribe)
         warn_of_drop(box)
 
@@ -308,8 +291,6 @@ class NatsPyTransport:
                 self._look_for_denial()
             else:
                 await subscription.unsubscribe()
-        if subscription is not None and self.parser is not None:
-            self.parser.forget(subscription)
         box.signal.set()
 
     def hold_back(self, bulk: HeldBack) -> None:

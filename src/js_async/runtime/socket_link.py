@@ -21,7 +21,6 @@ from js_async.runtime.sockets import connected
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
 from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.hooks import HOOKS, reached
 from twinstream.errors import WrongOwner
 
 if TYPE_CHECKING:
@@ -56,15 +55,6 @@ _NOTICE_TIME: Final = 0.1
 # to confirm its data.
 _CLOSE_TIME: Final = 0.25
 _LATE: Final = 1.0
-
-
-def _nothing() -> None:
-    pass
-
-
-# Yields the CPU. The system tends to wake up the server on the CPU of the process that wrote to it.
-# Without this call, a busy-polling client would keep that CPU, and the server would wait for 3 ms.
-_give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
 def _is_at_end(number: int) -> bool:
@@ -171,21 +161,16 @@ class Link:
 
     `on_bytes` is called with received data. It returns the size of the incomplete message in bytes,
     or 0 if unknown. `on_end` is called once when an opened socket ends, unless this side has closed
-    it with `shut`, `drop` or `close`. During the first `busy_poll` seconds of a wait, the event
-    loop polls without sleeping.
+    it with `shut`, `drop` or `close`.
     """
 
     def __init__(
         self,
         on_bytes: Callable[[bytes], int],
         on_end: Callable[[Exception | None], None],
-        busy_poll: float = 0.0,
     ) -> None:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
-        self._busy_poll: Final = busy_poll
-        self._polls_until = 0.0
-        self._polling = False
         self._loop: Final = asyncio.get_running_loop()
         self._alarm: Final = Alarm(self._loop)
         self._turn: Final = Turn(self._loop)
@@ -330,25 +315,12 @@ class Link:
         sleeper = Sleeper(self._loop, self._turn)
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
-        if self._busy_poll:
-            self._polls_until = monotonic() + self._busy_poll
-            if not self._polling:
-                self._poll()
         try:
             await sleeper
         finally:
             signal.sleepers.remove(sleeper)
             self._alarm.clear(sleeper)
         return signal.raised
-
-    def _poll(self) -> None:
-        """Make the loop poll without sleeping during the first `busy_poll` seconds of a wait."""
-        if HOOKS:
-            reached("link: before spin", self._polls_until)
-        self._polling = self._alarm.is_set and monotonic() < self._polls_until
-        if self._polling:
-            _give_way()
-            self._loop.call_soon(self._poll)
 
     @staticmethod
     async def wait_behind(

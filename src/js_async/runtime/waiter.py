@@ -167,11 +167,6 @@ class Alarm:
         """Do not wake up `sleeper` any more."""
         self._sleepers.pop(sleeper, None)
 
-    @property
-    def is_set(self) -> bool:
-        """Whether any task waits."""
-        return bool(self._sleepers)
-
     def _ring_at(self, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -103,7 +103,7 @@ class Session:
         self.rounds: Final = Rounds(options.reconnect or ReconnectPolicy())
         self._connected_at = 0.0
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
-        self._link: Final = Link(self._receive, self._ended, options.busy_poll)
+        self._link: Final = Link(self._receive, self._ended)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
         self.wait: Final = self._link.wait
         self._lines: Final = ControlLines()

@@ -13,7 +13,6 @@ from js_sync.consume.message import Message, messages_of
 from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.arguments.nats_py_names import hint_keywords
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
@@ -47,7 +46,6 @@ class FetchCalls:
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
 
-    @hint_keywords
     def fetch(
         self,
         max_messages: int | None = None,

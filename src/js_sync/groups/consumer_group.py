@@ -18,7 +18,7 @@ from js_sync.groups.store import GroupStore
 from js_sync.runtime.concurrency import Handler
 from js_sync.stream import Stream
 from js_sync.workers.settings import WorkSettings
-from twinstream.core.arguments.check_arguments import check_kind, check_whole, takes_config
+from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.deadline import Deadline, Seconds
@@ -198,7 +198,6 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
     _kind = "static"
     _cls = StaticGroupConfig
 
-    @takes_config("StaticGroupConfig")
     def create(
         self, config: StaticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[StaticGroupConfig]:
@@ -258,7 +257,6 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     _kind = "elastic"
     _cls = ElasticGroupConfig
 
-    @takes_config("ElasticGroupConfig")
     def create(
         self, config: ElasticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[ElasticGroupConfig]:

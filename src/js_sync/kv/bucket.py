@@ -10,7 +10,7 @@ from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped, opening
-from twinstream.core.arguments.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
@@ -256,7 +256,6 @@ class KeyValue(NoContainer, Generic[V]):
         ttl = self._writes.key_ttl(ttl, single=False)
         return self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
-    @hint_keywords
     def update(
         self,
         key: str,
@@ -447,7 +446,6 @@ class KeyValue(NoContainer, Generic[V]):
         stored = [self._codecs.encode_filter(each) for each in filters]
         return entries_of(self._place, self._maker, stored, at_revision, seconds(timeout))
 
-    @hint_keywords
     def watch(
         self,
         *filters: str,

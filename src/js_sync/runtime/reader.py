@@ -16,7 +16,7 @@ from typing import Final
 
 from js_sync.runtime.concurrency import LONGEST, Gate, Signal, Waker, open_gate
 from js_sync.runtime.sender import CUT_SHORT, Sender
-from js_sync.runtime.sockets import Wire, has_bytes, keeping
+from js_sync.runtime.sockets import Wire, has_bytes
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
 
@@ -39,15 +39,12 @@ GLANCE: Final = 0.0005
 class Reader(Sender):
     """The reading half of a `Link`.
 
-    `on_bytes` is called with received data; its result is ignored. During its first `busy_poll`
-    seconds, a wait polls without sleeping.
+    `on_bytes` is called with received data; its result is ignored.
     """
 
-    def __init__(self, on_bytes: Callable[[bytes], int], busy_poll: float) -> None:
+    def __init__(self, on_bytes: Callable[[bytes], int]) -> None:
         super().__init__()
         self._on_bytes: Final = on_bytes
-        self._busy_poll: Final = busy_poll
-        self._keeping: Final = keeping() if busy_poll else None
         self._poll = select.poll()
         self._waker: Final = Waker()
         # Protects `_reader`, `_reader_yields` and `_sleepers`. No thread holds it during I/O.
@@ -96,9 +93,6 @@ class Reader(Sender):
         waker.busy = False
         signal.sleepers.append(waker)
         try:
-            if self._keeping is not None:
-                until = min(monotonic() + self._busy_poll, deadline.at)
-                self._spin(self._keeping.give_way, signal, until)
             while not signal.raised:
                 sock, left = self._socket, deadline.at - monotonic()
                 if sock is None or left <= 0:
@@ -118,23 +112,6 @@ class Reader(Sender):
         finally:
             waker.busy = False
             signal.sleepers.remove(waker)
-
-    def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
-        """Poll without sleeping, until `signal` is set or `until` has passed.
-
-        Also returns when another thread waits, because the polling would delay that thread.
-        """
-        self._waker.busy = True
-        while not signal.raised and not self._sleepers and monotonic() < until:
-            sock = self._socket
-            if sock is None:
-                break
-            if HOOKS:
-                reached("link: before spin", self)
-            give_way()
-            self._receive(sock)
-        # Clear `busy` before the caller checks the flag again, so that `Signal.set` can wake it up.
-        self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:
         """Read available data before a timeout is reported.

@@ -61,17 +61,15 @@ class Link(Reader):
     """The bytes that a connection sends and receives, over one socket at a time.
 
     `on_bytes` is called with received data; its result is ignored. `on_end` is called once when an
-    opened socket ends, unless this side has closed it with `shut`, `drop` or `close`. During its
-    first `busy_poll` seconds, a wait polls without sleeping.
+    opened socket ends, unless this side has closed it with `shut`, `drop` or `close`.
     """
 
     def __init__(
         self,
         on_bytes: Callable[[bytes], int],
         on_end: Callable[[Exception | None], None],
-        busy_poll: float = 0.0,
     ) -> None:
-        super().__init__(on_bytes, busy_poll)
+        super().__init__(on_bytes)
         self._on_end: Final = on_end
         self._forks: Final = Forks.count
         self._waits = 0
@@ -163,10 +161,7 @@ class Link(Reader):
         deadline.
         """
         sock = connected(host, port, deadline, shuffle)
-        if tls is not None:
-            self._adopt(secured(sock, tls, server_name, deadline))
-        else:
-            self._adopt(sock if self._keeping is None else self._keeping.socket(sock))
+        self._adopt(sock if tls is None else secured(sock, tls, server_name, deadline))
 
     def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
         """Switch to TLS on the open socket. Raises OSError."""

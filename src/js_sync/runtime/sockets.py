@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from js_sync.runtime.concurrency import LONGEST
 from js_sync.runtime.polling import poll_for
@@ -14,7 +14,6 @@ from twinstream.core.client.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.write_buffers import behind
-from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from js_sync.runtime.tls_socket import TlsSocket
 
-__all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "secured", "send"]
+__all__ = ["Wire", "connected", "has_bytes", "has_ended", "secured", "send"]
 
 # The poll event for a peer that has closed its side, even if there are unread bytes. Some systems
 # lack this event. With 0, a poll reports only connections that are closed in both directions.
@@ -153,22 +152,6 @@ def secured(
         inner.close()
         raise
     return secure
-
-
-class Keeping(NamedTuple):
-    """The functions for busy polling; see `js_sync.runtime.busy_poll`."""
-
-    socket: Callable[[socket.socket], socket.socket]
-    give_way: Callable[[], object]
-
-
-def keeping() -> Keeping:
-    """Return the functions for busy polling. Raises `BadArgument` if Python lacks ctypes."""
-    try:
-        from js_sync.runtime.busy_poll import KeepingSocket, give_way
-    except ImportError as error:
-        raise BadArgument(f"busy_poll needs ctypes, which this Python lacks: {error}") from error
-    return Keeping(KeepingSocket, give_way)
 
 
 def has_bytes(sock: Wire) -> bool:

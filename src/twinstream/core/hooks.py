@@ -28,7 +28,6 @@ Point = Literal[
     "link: before connect",
     "link: before keeper reads",
     "link: before poll",
-    "link: before spin",
     "link: data unprocessed",
     "link: received",
     "messages: before clear",

@@ -19,7 +19,7 @@ from twinstream.core.client.tls import TlsOptions
 async def context(job: Job) -> AsyncGenerator[js_async.JetStream]:
     """Connect."""
     tls = TlsOptions(ca_file=job.ca) if job.ca else None
-    async with js_async.connect(job.url, tls=tls, busy_poll=job.busy_poll) as connection:
+    async with js_async.connect(job.url, tls=tls) as connection:
         yield connection.jetstream(timeout=30)
 
 

@@ -18,7 +18,7 @@ from twinstream.core.client.tls import TlsOptions
 def context(job: Job) -> Generator[js_sync.JetStream]:
     """Connect."""
     tls = TlsOptions(ca_file=job.ca) if job.ca else None
-    with js_sync.connect(job.url, tls=tls, busy_poll=job.busy_poll) as connection:
+    with js_sync.connect(job.url, tls=tls) as connection:
         yield connection.jetstream(timeout=30)
 
 

@@ -11,20 +11,20 @@ from tests.bench.job import STREAM, Job
 
 def drain(job: Job) -> str:
     """Iterate without acknowledgements."""
-    return iterate(job, own_parser=False)
+    return iterate(job)
 
 
 def consume(job: Job) -> str:
     """Iterate with an acknowledgement each."""
-    return iterate(job, own_parser=False)
+    return iterate(job)
 
 
-def iterate(job: Job, *, own_parser: bool) -> str:
-    """Iterate, with nats-py's parser or with ours."""
+def iterate(job: Job) -> str:
+    """Iterate over as many as are wanted."""
 
     async def work() -> str:
         client = await nats.connect(job.url, tls=job.tls())
-        jet = js_async.from_nats(client, timeout=30, own_parser=own_parser)
+        jet = js_async.from_nats(client, timeout=30)
         await warm_up(jet, job)
         source = jet.bind_consumer(STREAM, job.consumer)
         found = await (drained if job.workload == "drain" else consumed)(source, job)

@@ -16,7 +16,6 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
-import nats
 from attrs import field, frozen
 from click.testing import CliRunner
 
@@ -45,7 +44,6 @@ __all__ = [
     "AsyncTwin",
     "Call",
     "CommandLine",
-    "NatsPyTwin",
     "SyncTwin",
     "Twin",
     "broken_rule",
@@ -183,14 +181,6 @@ class AsyncTwin:
 
     def fence(self) -> None:
         self._loop.run_until_complete(self._connection.flush())
-
-
-class NatsPyTwin(AsyncTwin):
-    """js_async on a connection of nats-py, whose own parser ends at some headers."""
-
-    async def _opened(self) -> Any:
-        self._connection = await nats.connect(self._url)
-        return js_async.from_nats(self._connection, timeout=TIMEOUT, own_parser=True)
 
 
 class CommandLine:

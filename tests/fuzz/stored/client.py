@@ -15,7 +15,6 @@ from tests.fuzz.stored.calls import (
     AsyncTwin,
     Call,
     CommandLine,
-    NatsPyTwin,
     SyncTwin,
     broken_rule,
     world,
@@ -33,7 +32,6 @@ _LONGEST: Final = 20.0
 CLIENTS: Final[dict[str, tuple[Callable[[str], Any], dict[str, Call]]]] = {
     "js_sync": (SyncTwin, CALLS),
     "js_async": (AsyncTwin, CALLS),
-    "nats-py": (NatsPyTwin, CALLS),
     "cli": (CommandLine, COMMANDS),
 }
 """What makes the calls, and the calls."""

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import UnionType
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import twinstream.models
-from twinstream.core.arguments.nats_py_names import explain_keywords
 from twinstream.errors import BadArgument
 from twinstream.models.codec.model import Model
 from twinstream.models.codec.records import members
 
-__all__ = ["check_config", "check_kind", "check_whole", "takes_config"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["check_config", "check_kind", "check_whole"]
 
 _NAMES: Final = ("durable_name", "name", "bucket")
 """The settings that name an object, of which each configuration has at most one."""
-
-
-def takes_config(kind: str) -> Callable[[F], F]:
-    """Return a decorator for a function with a configuration as an argument.
-
-    `kind` is the name of a class of `twinstream.models`, which is not imported before it is used. A
-    setting that is passed to the function itself raises a `TypeError` that shows the call with a
-    configuration.
-    """
-
-    def decorated(function: F) -> F:
-        def hint(unknown: list[str]) -> str:
-            from twinstream.models.names.near_names import near_name
-
-            fields = members(getattr(twinstream.models, kind))
-            near = [near_name(name, fields) for name in unknown]
-            found = ", ".join(f"{each}=" for each in near if each)
-            call = f"{function.__name__}({kind}({found}))"
-            return f"settings are passed in a configuration: {call}" if found else ""
-
-        return explain_keywords(function, hint)
-
-    return decorated
 
 
 def check_config(config: object, kind: type[Model]) -> None:

@@ -1,25 +1,15 @@
-"""Names of nats-py and other clients with their equivalents, as hints in errors about names.
+"""Attributes of nats-py and other clients with their equivalents, as hints in errors.
 
 `docs/from-nats-py.md` has the same table of nats-py's names; a test compares both.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-__all__ = [
-    "ATTRIBUTES",
-    "GUESSES",
-    "KEYWORDS",
-    "explain_keywords",
-    "hint_attributes",
-    "hint_keywords",
-]
+__all__ = ["ATTRIBUTES", "GUESSES", "hint_attributes"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _CONFIG: Final = "create_consumer(ConsumerConfig(durable_name=, filter_subject=)) of a stream"
@@ -108,56 +98,6 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Names by class that readers of other clients guess, with the names that mean the same."""
 
-_COROUTINE: Final = 0x80
-"""The flag in `co_flags` of a coroutine function."""
-
-_ON_EVENT: Final = "on_event=, one function for all events"
-
-KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "connect": {
-        "user_credentials": "credentials_file=",
-        "nkeys_seed_str": "nkey_seed=",
-        "tls_hostname": "tls=TlsOptions(server_name=)",
-        "tls_handshake_first": "tls=TlsOptions(handshake_first=)",
-        "max_reconnect_attempts": "reconnect=ReconnectPolicy(attempts=)",
-        "reconnect_time_wait": "reconnect=ReconnectPolicy(wait=)",
-        "allow_reconnect": "reconnect=None for False",
-        "dont_randomize": "shuffle=False for True",
-        "error_cb": _ON_EVENT,
-        "disconnected_cb": _ON_EVENT,
-        "reconnected_cb": _ON_EVENT,
-        "closed_cb": _ON_EVENT,
-    },
-    "publish": {
-        "payload": "data=",
-        "stream": "expected_stream=",
-        "msg_ttl": "ttl=",
-    },
-    "delete_consumer": {
-        "consumer": "name=",
-    },
-    "get_consumer": {
-        "consumer": "name=",
-        "durable": "name=",
-    },
-    "update": {
-        "last": "revision=",
-    },
-    "purge": {
-        "seq": "before_seq=",
-    },
-    "fetch": {
-        "batch": "max_messages=",
-    },
-    "subscribe": {
-        "cb": "a loop `for message in messages` in a block, perhaps in a thread or task",
-    },
-}
-"""Hints by function and keyword argument."""
-
-_NOT_THESE: Final = frozenset({"Connection.publish"})
-"""Methods with the name of a function in `KEYWORDS`, but without its arguments."""
-
 
 def _unknown(owner: object, name: str) -> AttributeError:
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
@@ -211,62 +151,3 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
     setattr(owner, "__dir__", without)  # noqa: B010  # type checkers refuse the assignment
     return owner
-
-
-def hint_keywords(function: F) -> F:
-    """Wrap a function, so that its error for an unknown keyword argument contains a hint."""
-    is_here = function.__qualname__ not in _NOT_THESE
-    hints = KEYWORDS.get(function.__name__, {}) if is_here else {}
-
-    def hint(unknown: list[str]) -> str:
-        found = [f"{name}= is {hints[name]}" for name in unknown if name in hints]
-        return f"of nats-py's arguments, {', '.join(found)}" if found else ""
-
-    return explain_keywords(function, hint)
-
-
-def explain_keywords(function: F, hint: Callable[[list[str]], str]) -> F:
-    """Wrap a function, so that its error for unknown keyword arguments ends with a hint.
-
-    `hint` receives the unknown names, and returns "" if it knows none of them.
-    """
-
-    @wraps(function)
-    def hinted(*args: Any, **given: Any) -> Any:
-        try:
-            return function(*args, **given)
-        except TypeError as error:
-            import inspect
-
-            known = inspect.signature(function).parameters
-            unknown = [name for name in given if name not in known]
-            text = hint(unknown) or _near(unknown, known)
-            if not text:
-                raise
-            raise TypeError(f"{str(error).partition('. Did you mean')[0]}; {text}") from None
-
-    # `inspect` is not used for this check, because its import takes milliseconds.
-    code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]
-    if code.co_flags & _COROUTINE:
-        _mark(hinted)
-    return hinted  # type: ignore[return-value]
-
-
-def _near(unknown: list[str], known: Collection[str]) -> str:
-    from twinstream.models.names.near_names import name_advice
-
-    return name_advice(unknown, known)
-
-
-def _mark(function: Any) -> None:
-    """Mark a plain function that returns a coroutine as a coroutine function."""
-    import inspect
-
-    mark = getattr(inspect, "markcoroutinefunction", None)
-    if mark is not None:
-        mark(function)
-    else:
-        # asyncio on Python 3.11 checks this mark. An application with coroutines has imported the
-        # module before.
-        coroutines: Any = sys.modules["asyncio.coroutines"]
-        function._is_coroutine = coroutines._is_coroutine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.server_pool import ReconnectPolicy, ServerAddress, parse_servers
@@ -17,10 +16,6 @@ from twinstream.models.codec.records import field, frozen
 __all__ = ["ConnectOptions"]
 
 
-# Seconds. The limit detects values in the wrong unit, which would keep a processor busy.
-_MAX_BUSY_POLL: Final = 0.1
-
-
 def _connect_timeout(value: Seconds) -> float:
     return seconds(value, "connect_timeout")
 
@@ -31,10 +26,6 @@ def _request_timeout(value: Seconds) -> float:
 
 def _ping_interval(value: Seconds) -> float:
     return seconds(value, "ping_interval")
-
-
-def _busy_poll(value: Seconds) -> float:
-    return seconds(value, "busy_poll")
 
 
 def _inbox_prefix(value: str) -> str:
@@ -60,7 +51,6 @@ class ConnectOptions:
     connect_timeout: float = field(default=5.0, converter=_connect_timeout)
     request_timeout: float = field(default=5.0, converter=_request_timeout)
     ping_interval: float = field(default=30.0, converter=_ping_interval)
-    busy_poll: float = field(default=0.0, converter=_busy_poll)
     reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
     shuffle: bool = True
     inbox_prefix: str = field(default=INBOX, converter=_inbox_prefix)
@@ -72,11 +62,6 @@ class ConnectOptions:
             raise BadArgument("pass credentials or a credentials_file, not both")
         if self.ping_interval == 0 or self.connect_timeout == 0:
             raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
-        if self.busy_poll > _MAX_BUSY_POLL:
-            raise BadArgument(
-                f"busy_poll must be at most {_MAX_BUSY_POLL:g} seconds, got {self.busy_poll:g}:"
-                " each wait keeps a processor busy that long; use 0.0003 for a nearby server"
-            )
 
     def _check_kinds(self) -> None:
         # Without this check, a wrong type would cause an error only during the TLS handshake or

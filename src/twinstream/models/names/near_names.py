@@ -12,11 +12,8 @@ _PAUSES: Final = ("longest", "max_wait")
 
 _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ack_timeout": ("ack_wait",),
-    "batch": ("max_messages",),
-    "batch_size": ("max_messages",),
     "bucket_name": ("bucket",),
     "consumer_name": ("name", "durable_name"),
-    "data": ("payload", "value"),
     "dedup_window": ("duplicate_window",),
     "deduplication_window": ("duplicate_window",),
     "delay": ("first", "wait"),
@@ -33,14 +30,12 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "max_deliveries": _DELIVERIES,
     "max_in_flight": ("max_ack_pending",),
     "max_messages": ("max_msgs",),
-    "max_msgs": ("max_messages",),
     "max_msg_size": ("max_value_size",),
     "max_msgs_per_subject": ("history",),
     "max_pending": ("max_ack_pending",),
     "max_redeliver": _DELIVERIES,
     "max_redeliveries": _DELIVERIES,
     "max_retries": _DELIVERIES,
-    "max_workers": ("concurrency",),
     "max_size": ("max_bytes",),
     "max_value_size": ("max_msg_size",),
     "multiplier": ("factor",),
@@ -56,7 +51,6 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "subject_delete_marker_ttl": ("limit_marker_ttl",),
     "ttl": ("max_age",),
     "visibility_timeout": ("ack_wait",),
-    "workers": ("concurrency",),
 }
 """Names of other settings, libraries and message systems, with the settings that mean the same.
 

@@ -1,7 +1,0 @@
-"""Our asyncio form with `busy_poll` (see `Job.busy_poll`)."""
-
-from __future__ import annotations
-
-from tests.bench.clients.js_async import idle, next_, publish
-
-__all__ = ["idle", "next_", "publish"]
