@@ -51,6 +51,7 @@ FLOORS: dict[str, list[set[str]]] = {
     "twinstream.core": [
         {"hooks", "lazy_imports", "arguments"},
         {"deadline"},
+        {"log"},
         {"wire"},
         {"consume", "client", "api", "backup"},
         {"read", "health"},
@@ -59,7 +60,6 @@ FLOORS: dict[str, list[set[str]]] = {
         {"exactly_once", "workers"},
         {"kv", "object_store"},
         {"groups"},
-        {"log"},
     ],
     "js_async": [
         {"runtime"},
