@@ -51,6 +51,7 @@ FLOORS: dict[str, list[set[str]]] = {
     "twinstream.core": [
         {"hooks", "lazy_imports", "arguments"},
         {"deadline"},
+        {"log"},
         {"wire"},
         {"server_faults"},
         {"consume", "client", "api", "backup"},
@@ -60,7 +61,6 @@ FLOORS: dict[str, list[set[str]]] = {
         {"exactly_once", "workers"},
         {"kv", "object_store"},
         {"groups"},
-        {"log"},
     ],
     "js_async": [
         {"runtime"},

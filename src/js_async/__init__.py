@@ -83,14 +83,12 @@ if TYPE_CHECKING:
     from twinstream.core.consume.metadata import Metadata
     from twinstream.core.consume.pull_request import Priority
     from twinstream.core.consume.reports import (
-        HandlerFailed,
         Pinned,
         PullReport,
         PullWarning,
         Recreated,
         Unpinned,
         WorkEnded,
-        WorkReport,
     )
     from twinstream.core.coordination.coordination import coordination_config
     from twinstream.core.coordination.lease_record import SlotRecord
@@ -130,6 +128,7 @@ if TYPE_CHECKING:
     from twinstream.core.read.stream_message import StreamMessage
     from twinstream.core.schedules.schedules import Schedule, StoredSchedule
     from twinstream.core.workers.dead_letter import DeadLetter
+    from twinstream.core.workers.reports import HandlerFailed, WorkReport
     from twinstream.core.workers.retry import Retry, TryLater
     from twinstream.errors import (
         AcknowledgementError,

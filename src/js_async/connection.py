@@ -13,13 +13,13 @@ from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.client.auth import Credentials
-from twinstream.core.client.connection_events import Closed, ConnectionEvent, Disconnected
+from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.client.event_dispatcher import Announcer
 from twinstream.core.client.handshake import ServerInfo
 from twinstream.core.client.options import ConnectOptions
 from twinstream.core.client.server_pool import ReconnectPolicy
 from twinstream.core.client.tls import TlsOptions
-from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.publish.request import check_data
 from twinstream.core.wire.headers import encode_headers
@@ -178,7 +178,6 @@ class Connection(Owned, BlockHint):
         self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
             on_event, "on_event"
         )
-        self._broke_at = 0.0
         # Weak references, because this list must not keep unused iterators alive.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
@@ -203,9 +202,7 @@ class Connection(Owned, BlockHint):
             listener = each()
             if listener is not None:
                 listener._tell(event)
-        if isinstance(event, Disconnected):
-            self._broke_at = monotonic()
-        self._report(event, outage=monotonic() - self._broke_at)
+        self._report(event)
 
     # ---- state
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.consume.pull_request import Priority
-    from twinstream.core.consume.reports import PullReport, WorkEnded, WorkReport
+    from twinstream.core.consume.reports import PullReport, WorkEnded
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
+    from twinstream.core.workers.reports import WorkReport
     from twinstream.models import (
         AccountInfo,
         ConsumerConfig,

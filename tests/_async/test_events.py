@@ -28,6 +28,7 @@ async def test_connection_events_are_reported(server_factory):
         back = await events.next(10)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.links == 2
+        assert told[0].outage == 0.0 < back.outage
         await connection.close()
         rest = [event async for event in events]
         assert rest == [js.Closed("")]

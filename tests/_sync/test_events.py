@@ -29,6 +29,7 @@ def test_connection_events_are_reported(server_factory):
         back = events.next(10)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.links == 2
+        assert told[0].outage == 0.0 < back.outage
         connection.close()
         rest = [event for event in events]
         assert rest == [js.Closed("")]

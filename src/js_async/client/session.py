@@ -100,7 +100,8 @@ class Session:
         chosen = shuffle if options.shuffle else None
         self._pool: Final = ServerPool(options.servers, chosen)
         self.rounds: Final = Rounds(options.reconnect or ReconnectPolicy())
-        self._connected_at = 0.0
+        # When the connection was established or lost.
+        self._changed_at = 0.0
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
@@ -295,9 +296,11 @@ class Session:
         self._lines.begin()
         self._mailboxes.subscribe()
         self.epoch += 1
-        self._connected_at = monotonic()
+        now = monotonic()
+        outage = now - self._changed_at if self.epoch > 1 else 0.0
+        self._changed_at = now
         self.is_connected = True
-        self._tell(Connected(str(address), self.epoch))
+        self._tell(Connected(str(address), self.epoch, outage))
         self._wake()
         # The session may have been closed, or the socket may have failed, before `is_connected`
         # was set.
@@ -325,7 +328,9 @@ class Session:
         Reconnecting tries the other servers first.
         """
         self._pool.demote(self._address)
-        self.rounds.broke(monotonic() - self._connected_at)
+        now = monotonic()
+        self.rounds.broke(now - self._changed_at)
+        self._changed_at = now
         self._cause = self._end
         return self._end
 

@@ -19,7 +19,6 @@ from js_async.stream import Stream
 from js_async.workers.settings import WorkSettings
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
-from twinstream.core.consume.reports import WorkReport
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.groups.config import (
     check_group_config,
@@ -40,6 +39,7 @@ from twinstream.core.groups.member_consumer import PRIORITY_GROUP, check_templat
 from twinstream.core.groups.names import GroupKind, GroupNames
 from twinstream.core.groups.partitions import filters_of, members_of
 from twinstream.core.groups.reports import GroupReport
+from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import BadArgument, BadGroupConfig, StreamNotFound
 from twinstream.models import ElasticGroupConfig, StaticGroupConfig

@@ -22,8 +22,8 @@ from twinstream.errors import ConsumerNotFound, RequestTimeout
 from twinstream.errors.transient import FAILED_REQUEST
 
 if TYPE_CHECKING:
-    from twinstream.core.consume.reports import WorkReport
     from twinstream.core.log.reporter import Reporter
+    from twinstream.core.workers.reports import WorkReport
     from twinstream.models import ConsumerConfig
 
 __all__ = ["Takeover"]

@@ -9,7 +9,7 @@ from js_async.consume.message import Message
 from js_async.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
-from twinstream.core.consume.reports import WorkReport
+from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
 from twinstream.models.codec.records import frozen

@@ -8,11 +8,12 @@ from typing import Final
 from js_sync.runtime.concurrency import Lock
 from js_sync.workers.jobs import Job
 from js_sync.workers.settings import WorkSettings
-from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
+from twinstream.core.consume.reports import PullWarning
 from twinstream.core.exactly_once.processing import Reject
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.core.workers.reports import HandlerFailed, WorkReport
 from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.errors import (
     TwinstreamError,

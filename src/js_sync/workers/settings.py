@@ -10,7 +10,7 @@ from js_sync.consume.message import Message
 from js_sync.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
-from twinstream.core.consume.reports import WorkReport
+from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
 from twinstream.models.codec.records import frozen

@@ -95,9 +95,13 @@ def test_errors_caused_by_the_event_itself(error: TwinstreamError, own: bool) ->
 
 def test_reports_read_well() -> None:
     error = BadArgument("too bad")
-    assert str(OutboxReport(error=error)) == "too bad"
-    assert str(OutboxReport(error=error, event=event(3))) == ("event 3 (s) not stored yet: too bad")
+    assert str(OutboxReport(error=error)) == (
+        "the outbox cannot be sent now, it is tried again: too bad"
+    )
+    assert str(OutboxReport(error=error, event=event(3))) == (
+        "event 3 (s) is not stored yet: too bad"
+    )
     assert str(OutboxReport(error=error, event=event(3), refused=True)) == (
-        "event 3 (s) refused: too bad"
+        "event 3 (s) is refused and set aside: too bad"
     )
     assert str(OutboxReport(error=error, ended=True)) == "the relay has ended: too bad"

@@ -85,10 +85,10 @@ def test_delays_are_one_number_or_several() -> None:
 def test_reports_read_well() -> None:
     error = ValueError("no")
     assert str(ProcessReport(subject="s", seq=3, error=error, delay=5)) == (
-        "sequence 3 (s) again in 5 s: no"
+        "message 3 (s) was not processed, it is tried again: ValueError('no')"
     )
     assert str(ProcessReport(subject="s", seq=3, error=error, rejected=True)) == (
-        "sequence 3 (s) rejected: no"
+        "message 3 (s) is rejected: ValueError('no')"
     )
 
 

@@ -1,4 +1,4 @@
-"""The log: a row for each report, levels, values, limited repeats, no cost if disabled."""
+"""The log: levels and texts of reports, values, limited repeats, no cost if disabled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 import js_async
@@ -27,14 +29,7 @@ from twinstream.core.client.connection_events import (
     ServerReported,
     ServersDiscovered,
 )
-from twinstream.core.consume.reports import (
-    HandlerFailed,
-    Pinned,
-    PullWarning,
-    Recreated,
-    Unpinned,
-    WorkEnded,
-)
+from twinstream.core.consume.reports import Pinned, PullWarning, Recreated, Unpinned, WorkEnded
 from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
 from twinstream.core.exactly_once.processing import ProcessReport, Reject
 from twinstream.core.groups.reports import (
@@ -44,11 +39,11 @@ from twinstream.core.groups.reports import (
     PartitionsRevoked,
 )
 from twinstream.core.log import events as log_events
-from twinstream.core.log import logger as log
-from twinstream.core.log import table as log_table
-from twinstream.core.log.logger import Log
+from twinstream.core.log import report as log_report
+from twinstream.core.log.logger import EXTRAS, Log
+from twinstream.core.log.report import Report
 from twinstream.core.log.reporter import GuardedReporter, Reporter
-from twinstream.core.log.table import EXTRAS, ROWS, Row, row_of
+from twinstream.core.workers.reports import HandlerFailed
 from twinstream.core.workers.retry import TryLater
 from twinstream.errors import (
     AuthenticationFailed,
@@ -85,12 +80,13 @@ def failed(retry_in: float | None = None, error: Exception | None = None) -> Han
     return HandlerFailed("s.1", 7, 2, error or TypeError("no"), retry_in)
 
 
-SAMPLES: tuple[object, ...] = (
+#: The reports of the rows of `docs/logging.md`, in the same order.
+SAMPLES: tuple[Report, ...] = (
     Connected("h:1", 1),
-    Connected("h:1", 2),
+    Connected("h:1", 2, 2.5),
     log_events.ServerUnverified("h:1"),
-    Disconnected("h:1", "reset"),
     Disconnected("h:1", "the program was interrupted", interrupted=True),
+    Disconnected("h:1", "reset"),
     log_events.ReconnectFailed(1, AuthenticationFailed("no")),
     log_events.ReconnectFailed(1, ConnectionFailed("no")),
     Closed("gave up"),
@@ -104,7 +100,7 @@ SAMPLES: tuple[object, ...] = (
     Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1),
     Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1, error=RequestTimeout("late")),
     log_events.WillRetry("publishing to s.1", RequestTimeout("late"), "s.1"),
-    log_events.PullSent(10, None, "S", "c"),
+    log_events.PullSent(10, 1024, "S", "c"),
     PullWarning("nothing received for 10 s", again=True),
     PullWarning("nothing received for 10 s"),
     log_events.FilterOutside("S", "c", "s.a", "t.>"),
@@ -119,24 +115,24 @@ SAMPLES: tuple[object, ...] = (
     WorkEnded("the worker on S", ValueError("no")),
     ProcessReport(subject="s.1", seq=7, error=Reject("no"), rejected=True),
     ProcessReport(subject="s.1", seq=7, error=ValueError("no"), delay=1.0),
-    log_events.DeadLettered(**LETTER, by_worker=True),  # type: ignore[arg-type]
-    log_events.DeadLettered(**LETTER, by_worker=False),  # type: ignore[arg-type]
-    log_events.NoDeadLetter("a purge"),
     PartitionsAssigned("S", "g", "m", (0, 1)),
     PartitionsRevoked("S", "g", "m", (0, 1), "the members changed"),
     JoinDelayed("S", "g", "m", RequestTimeout("late"), 0.1, True),
     JoinDelayed("S", "g", "m", RequestTimeout("late"), 0.1, False),
     CopiesSkipped("S", "g", "m", 10),
+    log_events.DeadLettered(**LETTER, by_worker=True),  # type: ignore[arg-type]
+    log_events.DeadLettered(**LETTER, by_worker=False),  # type: ignore[arg-type]
+    log_events.NoDeadLetter("a purge"),
     OutboxReport(error=BadArgument("no"), event=EVENT, refused=True),
     OutboxReport(error=RequestTimeout("late")),
     OutboxReport(error=RequestTimeout("late"), event=EVENT),
     log_events.LeaseWasLost("l (token 3): its time ran out"),
     log_events.Elected("l", 3),
     log_events.BackedUp("S", 10, 0.5),
+    log_events.Restored("S", 10, 0.5),
     log_events.ContentKept("a.txt", "FILES", "NUID", "object 'b' has the same content"),
     log_events.ContentLeft("a.txt", "FILES", "NUID", RequestTimeout("late")),
     log_events.ObjectUnreadable("a.txt", "FILES", 7, "the size is -1"),
-    log_events.Restored("S", 10, 0.5),
     log_events.MarkersSkipped("B", 2),
     happenings.Started("orders", 5, 6),
     happenings.Landed("orders", batch(2)),
@@ -162,11 +158,11 @@ def reported() -> Iterator[tuple[str, type]]:
                 words = {each.id for each in parts if isinstance(each, ast.Name)}
                 # `on_deleted`, `on_refused` are choices; `OnCall` takes a `Call`.
                 for word in words - {"Callable", "OnCall", "OnDeleted", "OnRefused"}:
-                    for found in members(named(word)):
+                    for found in members(class_of(word)):
                         yield f"{path.name}: {node.arg}: {word}", found
 
 
-def named(word: str) -> object:
+def class_of(word: str) -> object:
     if hasattr(happenings, word):
         return getattr(happenings, word)
     modules = [js_async] + [
@@ -180,49 +176,45 @@ def members(found: object) -> list[type]:
     return [found] if isinstance(found, type) else list(typing.get_args(found))
 
 
-def test_every_report_and_event_class_has_a_row() -> None:
-    names = {row.name for row in ROWS}
+def test_every_class_of_reports_and_events_states_its_log_record() -> None:
+    names = {type(each).__name__ for each in SAMPLES}
     found = list(reported())
     for where, each in found:
-        assert each.__name__ in names, f"{where}: {each.__name__} has no row in core/log/table.py"
+        assert issubclass(each, Report), f"{where}: {each.__name__} is no Report"
     known = {each.__name__ for _, each in found}
     assert {"HandlerFailed", "Connected", "Call", "OutboxReport", "Landed"} <= known
     assert names == known | set(log_events.__all__)
 
 
-def test_every_row_is_the_row_of_some_report() -> None:
-    assert {id(row_of(each)) for each in SAMPLES} == {id(row) for row in ROWS}
-
-
 @pytest.mark.parametrize("report", SAMPLES, ids=lambda report: type(report).__name__)
-def test_a_record_has_the_level_area_and_values_of_its_row(
-    report: object, caplog: pytest.LogCaptureFixture
+def test_a_record_has_the_level_area_text_and_values_of_its_report(
+    report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "twinstream")
-    Log(stream="S", consumer="c")(report, outage=2.5)
+    Log(stream="S", consumer="c")(report)
     [record] = caplog.records
-    row = row_of(report)
-    assert (record.name, record.levelno) == (f"twinstream.{row.area}", row.level)
-    message = record.getMessage()
-    assert message.startswith("S/c: ")
-    assert "payload" not in message
-    assert (record.exc_info is not None) == row.traceback
+    assert (record.name, record.levelno) == (f"twinstream.{report.log_area}", report.level)
+    assert record.getMessage() == f"S/c: {report}"
+    assert "payload" not in record.getMessage()
+    error = getattr(report, "error", None)
+    has_trace = record.levelno == logging.ERROR and isinstance(error, Exception)
+    assert (record.exc_info is not None) == has_trace
     given = vars(record)
     assert set(EXTRAS) <= set(given)
     assert given["nats_stream"] == "S"
-    if row.area == "worker" and hasattr(report, "stream_seq"):
+    if report.log_area == "worker" and hasattr(report, "stream_seq"):
         assert (given["nats_seq"], given["nats_subject"], given["nats_delivery"]) == (7, "s.1", 2)
 
 
 @pytest.mark.parametrize("report", SAMPLES, ids=lambda report: type(report).__name__)
 def test_it_is_one_level_lower_where_the_program_has_a_callback(
-    report: object, caplog: pytest.LogCaptureFixture
+    report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "twinstream")
     got: list[object] = []
-    Reporter(got.append)(report, outage=1.0)
+    Reporter(got.append)(report)
     [record] = caplog.records
-    assert record.levelno == max(logging.DEBUG, row_of(report).level - 10)
+    assert record.levelno == max(logging.DEBUG, report.level - 10)
     assert got == [report]
 
 
@@ -249,7 +241,7 @@ class _Foreign(Exception):
     ids=lambda report: type(report).__name__,
 )
 def test_text_of_a_stranger_forges_no_line(
-    report: object, caplog: pytest.LogCaptureFixture
+    report: Report, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "twinstream")
     Log(stream=ODD, consumer="c")(report)
@@ -258,33 +250,55 @@ def test_text_of_a_stranger_forges_no_line(
     assert "\\u001b[2J" in record.getMessage()
 
 
-def test_the_page_shows_the_table() -> None:
+class _Unprintable(Exception):
+    def __str__(self) -> str:
+        raise LookupError("no text")
+
+    __repr__ = __str__
+
+
+def test_an_error_without_a_text_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    Log()(failed(1.0, _Unprintable()))
+    assert texts(caplog, "worker") == ["HandlerFailed, its error cannot be shown"]
+
+
+def test_the_page_shows_the_levels_and_texts() -> None:
     page = (SOURCE.parent / "docs" / "logging.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `twinstream.")]
-    assert rows == [shown(row) for row in ROWS]
+    assert rows == [shown(report) for report in SAMPLES]
     assert set(EXTRAS) <= set(re.findall(r"^\| `(nats_\w+)` \|", page, re.MULTILINE))
 
 
-def shown(row: Row) -> str:
-    """Return a row as `docs/logging.md` shows it."""
-    text = re.sub(r"%\(([\w.]+)\)[\d.]*[a-z]", lambda found: named_value(found[1]), row.text)
-    return (
-        f"| `twinstream.{row.area}` | {logging.getLevelName(row.level)} | `{row.name}` | {text} |"
-    )
+def shown(report: Report) -> str:
+    """Return the row of a report as `docs/logging.md` shows it, with names instead of values."""
+    level = logging.getLevelName(report.level)
+    logger, name = f"`twinstream.{report.log_area}`", f"`{type(report).__name__}`"
+    return f"| {logger} | {level} | {name} | {with_names(report)} |"
 
 
-def named_value(name: str) -> str:
-    return "{" + name.rpartition(".")[2] + "}"
+def with_names(record: Any) -> Any:
+    """Return a copy of a record whose values are shown as their names in braces."""
+    values = {each.name: getattr(record, each.name) for each in attrs.fields(type(record))}
+    return attrs.evolve(record, **{name: named(name, value) for name, value in values.items()})
 
 
-def test_what_is_minor_has_no_row_that_warns() -> None:
-    loud = {row.name for row in ROWS if row.level >= log_table.WARNING}
-    assert {row.name for row in ROWS} - loud == log.MINOR
+def named(name: str, value: Any) -> Any:
+    """Return a value of the same kind that is shown as its name; no value and booleans as such."""
+    if value in (None, "") or isinstance(value, bool):
+        return value
+    if attrs.has(type(value)):
+        return with_names(value)
+    text = f"{{{name}}}"
+    if isinstance(value, str):
+        return text
+    shows = dict.fromkeys(("__format__", "__repr__", "__str__"), lambda *_: text)
+    cls = type(type(value).__name__, (type(value),), shows)
+    return cls.__new__(cls) if isinstance(value, Exception) else cls(value)
 
 
 def test_the_levels_are_those_of_logging() -> None:
     for name in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        assert getattr(log_table, name) == getattr(logging, name)
+        assert getattr(log_report, name) == getattr(logging, name)
 
 
 def test_repeats_of_one_error_are_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twinstream.core.log.report import DEBUG, Report
 from twinstream.errors import TwinstreamError
 from twinstream.models.codec.records import frozen
 
@@ -9,7 +10,7 @@ __all__ = ["Call"]
 
 
 @frozen(kw_only=True)
-class Call:
+class Call(Report):
     """A completed call, as passed to the `on_call` of a connection."""
 
     kind: str
@@ -29,3 +30,12 @@ class Call:
     error: TwinstreamError | None = None
     """The error of a failed call, or None. If an exception interrupted the call, for example a
     cancellation, this is an `OutcomeUnknown` whose cause is that exception."""
+
+    log_area = "api"
+    log_level = DEBUG
+
+    def __str__(self) -> str:
+        how = "done" if self.error is None else "failed"
+        took = f"{how} in {self.seconds:.4f} s, attempts: {self.attempts}"
+        text = f"{self.kind} {self.subject}: {took}"
+        return text if self.error is None else f"{text}: {self.error!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twinstream.core.log.report import DEBUG, ERROR, INFO, WARNING, Report
 from twinstream.models.codec.records import frozen
 
 __all__ = [
@@ -22,18 +23,28 @@ class Interrupted(ConnectionError):
 
 
 @frozen
-class Connected:
+class Connected(Report):
     """Emitted when a TCP connection was established.
 
     `epoch` is the number of this TCP connection, counted from 1. It is above 1 after a reconnect.
+    `outage` is the number of seconds without a connection before a reconnect.
     """
 
     server: str
     epoch: int
+    outage: float = 0.0
+
+    log_area = "connection"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        if self.epoch == 1:
+            return f"connected to {self.server}"
+        return f"reconnected to {self.server} after {self.outage:.1f} s"
 
 
 @frozen
-class Disconnected:
+class Disconnected(Report):
     """Emitted when the TCP connection was lost.
 
     The client reconnects immediately, unless reconnecting is disabled. `interrupted` is true if
@@ -45,9 +56,17 @@ class Disconnected:
     cause: str
     interrupted: bool = False
 
+    log_area = "connection"
+
+    def _level(self) -> int:
+        return INFO if self.interrupted else WARNING
+
+    def __str__(self) -> str:
+        return f"disconnected from {self.server}: {self.cause}"
+
 
 @frozen
-class Closed:
+class Closed(Report):
     """Emitted when the connection is permanently closed.
 
     `cause` is empty if the application closed it.
@@ -55,30 +74,57 @@ class Closed:
 
     cause: str = ""
 
+    log_area = "connection"
+
+    def _level(self) -> int:
+        return ERROR if self.cause else INFO
+
+    def __str__(self) -> str:
+        return "the connection is closed" + (f": {self.cause}" if self.cause else "")
+
 
 @frozen
-class LameDuck:
+class LameDuck(Report):
     """Emitted when the server asks its clients to leave before it shuts down (lame duck mode)."""
 
     server: str
 
+    log_area = "connection"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        return f"{self.server} is about to stop (lame duck mode)"
+
 
 @frozen
-class ServersDiscovered:
+class ServersDiscovered(Report):
     """Emitted when the server announced further servers of its cluster."""
 
     servers: tuple[str, ...]
 
+    log_area = "connection"
+    log_level = DEBUG
+
+    def __str__(self) -> str:
+        return f"servers discovered: {self.servers}"
+
 
 @frozen
-class ServerReported:
+class ServerReported(Report):
     """Emitted when the server sent -ERR, for example because of a permission violation."""
 
     text: str
 
+    log_area = "connection"
+    log_level = WARNING
+    log_limit = "record"
+
+    def __str__(self) -> str:
+        return f"the server reported: {self.text}"
+
 
 @frozen
-class MessagesDropped:
+class MessagesDropped(Report):
     """Emitted when a core subscription is full because the application reads it too slowly.
 
     `dropped` is the total number of dropped messages of the subscription. The event is also emitted
@@ -88,6 +134,12 @@ class MessagesDropped:
 
     subject: str
     dropped: int
+
+    log_area = "connection"
+    log_level = WARNING
+
+    def __str__(self) -> str:
+        return f"slow consumer of {self.subject}: {self.dropped} messages dropped so far"
 
 
 ConnectionEvent = (

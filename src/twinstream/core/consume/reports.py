@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from twinstream.core.log.report import DEBUG, ERROR, INFO, WARNING, Report
 from twinstream.core.wire.status import Status
 from twinstream.models.codec.records import frozen
 
 __all__ = [
-    "HandlerFailed",
     "Pinned",
     "PullReport",
     "PullWarning",
     "Recreated",
     "Unpinned",
     "WorkEnded",
-    "WorkReport",
 ]
 
 
 @frozen
-class PullWarning:
+class PullWarning(Report):
     """A problem from which the iteration is recovering; `status` is the server's status, if any.
 
     `again` is true if the same problem was reported before and there was no progress since. An
@@ -29,31 +28,58 @@ class PullWarning:
     status: Status | None = None
     again: bool = False
 
+    log_area = "consumer"
+    log_limit = "record"
+
+    def _level(self) -> int:
+        return DEBUG if self.again else WARNING
+
+    def __str__(self) -> str:
+        return self.text
+
 
 @frozen
-class Pinned:
+class Pinned(Report):
     """Reported when this client became the pinned client of its priority group."""
 
     group: str
     pin: str
 
+    log_area = "consumer"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        return f"this client is pinned in priority group {self.group}"
+
 
 @frozen
-class Unpinned:
+class Unpinned(Report):
     """Reported when another client was pinned, so that this client is on standby."""
 
     group: str
 
+    log_area = "consumer"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        return f"another client is pinned in priority group {self.group}"
+
 
 @frozen
-class Recreated:
+class Recreated(Report):
     """Reported when the consumer no longer existed and was re-created."""
 
     name: str
 
+    log_area = "consumer"
+    log_level = WARNING
+
+    def __str__(self) -> str:
+        return f"{self.name} was gone and was created again"
+
 
 @frozen
-class WorkEnded:
+class WorkEnded(Report):
     """Reported when an error ended the background work `what`, which then handles no more messages.
 
     The call that ends the work, or waits for its end, raises the error as well. An iteration over
@@ -63,23 +89,11 @@ class WorkEnded:
     what: str
     error: BaseException
 
+    log_area = "worker"
+    log_level = ERROR
+
+    def __str__(self) -> str:
+        return f"{self.what} was ended by an error: {self.error!r}"
+
 
 PullReport = PullWarning | Pinned | Unpinned | Recreated | WorkEnded
-
-
-@frozen
-class HandlerFailed:
-    """Reported when a handler raised an error for a message.
-
-    `retry_in` is the time until the next attempt in seconds, or None if there is no further
-    attempt. `attempt` is the number of this attempt, counted from 1 over all deliveries.
-    """
-
-    subject: str
-    stream_seq: int
-    attempt: int
-    error: Exception
-    retry_in: float | None
-
-
-WorkReport = PullReport | HandlerFailed

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from twinstream.core.log.report import ERROR, WARNING, Report
 from twinstream.errors import (
     BadArgument,
     JetStreamError,
@@ -102,7 +103,7 @@ class OutboxEvent:
 
 
 @frozen(kw_only=True)
-class OutboxReport:
+class OutboxReport(Report):
     """A report of a relay about an error.
 
     If `refused` is true, the stream has permanently refused `event`. If `ended` is true, the error
@@ -120,13 +121,19 @@ class OutboxReport:
         """The subject of the event, empty if the report is not about an event."""
         return "" if self.event is None else self.event.subject
 
+    log_area = "outbox"
+    log_limit = "traceback"
+
+    def _level(self) -> int:
+        return ERROR if self.refused else WARNING
+
     def __str__(self) -> str:
         if self.ended:
             return f"the relay has ended: {self.error}"
         if self.event is None:
-            return str(self.error)
-        verdict = "refused" if self.refused else "not stored yet"
-        return f"event {self.event.number} ({self.event.subject}) {verdict}: {self.error}"
+            return f"the outbox cannot be sent now, it is tried again: {self.error}"
+        verdict = "refused and set aside" if self.refused else "not stored yet"
+        return f"event {self.event.number} ({self.event.subject}) is {verdict}: {self.error}"
 
 
 class Lanes:

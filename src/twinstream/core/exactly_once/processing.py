@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
 from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.log.report import ERROR, WARNING, Report
 from twinstream.core.wire.subjects import check_name
 from twinstream.core.wire.tokens import base62
 from twinstream.errors import BadArgument
@@ -41,7 +42,7 @@ class Reject(Exception):
 
 
 @frozen(kw_only=True)
-class ProcessReport:
+class ProcessReport(Report):
     """Reported when a message was not processed: it is retried, or permanently `rejected`."""
 
     subject: str
@@ -53,9 +54,15 @@ class ProcessReport:
     attempt: int = 1
     """The number of deliveries of the message, including this one."""
 
+    log_area = "processing"
+    log_limit = "traceback"
+
+    def _level(self) -> int:
+        return ERROR if self.rejected else WARNING
+
     def __str__(self) -> str:
-        verdict = "rejected" if self.rejected else f"again in {self.delay:g} s"
-        return f"sequence {self.seq} ({self.subject}) {verdict}: {self.error}"
+        verdict = "is rejected" if self.rejected else "was not processed, it is tried again"
+        return f"message {self.seq} ({self.subject}) {verdict}: {self.error!r}"
 
 
 @frozen

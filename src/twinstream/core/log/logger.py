@@ -1,8 +1,8 @@
 """Pass reports to `logging`, with loggers named `twinstream.<area>`.
 
-`twinstream.core.log.table` defines how each report is logged. The import of `logging` takes some
-milliseconds, so it happens with the first warning. A record below the level WARNING is visible only
-if the application has imported `logging` itself, to configure it. No handler is installed.
+The import of `logging` takes milliseconds, so it happens with the first warning. A record below
+the level WARNING is visible only if the application has imported `logging` itself, to configure it.
+No handler is installed.
 """
 
 from __future__ import annotations
@@ -12,51 +12,32 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.core.deadline import monotonic
+from twinstream.core.log.report import DEBUG, ERROR, WARNING, Report
 from twinstream.models.restorable import harmless_line
 
 if TYPE_CHECKING:
     from logging import Logger
 
-    from twinstream.core.log.table import Row
+__all__ = ["EXTRAS", "Log"]
 
-__all__ = ["MINOR", "Log"]
-
-_DEBUG: Final = 10
-_WARNING: Final = 30
 # Seconds after a record within which equal reports count as repeats of it.
 _REPEAT_INTERVAL: Final = 60.0
 _MAX_KINDS: Final = 200
-#: The reports that are always logged below WARNING. If the application has not imported `logging`,
-#: they are ignored without loading the table.
-MINOR: Final = frozenset(
-    {
-        "BackedUp",
-        "Call",
-        "Connected",
-        "Elected",
-        "Ended",
-        "LameDuck",
-        "NoDeadLetter",
-        "PartitionsAssigned",
-        "PartitionsRevoked",
-        "Pinned",
-        "PullSent",
-        "Released",
-        "Restored",
-        "ServersDiscovered",
-        "Started",
-        "Unpinned",
-        "WorkerStarted",
-        "WorkerStopped",
-    }
-)
+#: The attributes of each log record, with the report's attributes that contain their values.
+EXTRAS: Final = {
+    "nats_stream": ("stream",),
+    "nats_consumer": ("consumer",),
+    "nats_seq": ("stream_seq", "seq"),
+    "nats_subject": ("subject",),
+    "nats_delivery": ("attempt",),
+}
 
 
 class Log:
     """The log of one object, which adds its stream and consumer to records and limits repeats.
 
-    If `area` is not None, it replaces the area that the table has for a report. If `lower` is true,
-    each record is one level lower, because a callback receives the same reports.
+    If `area` is not None, it replaces the `log_area` of a report. If `lower` is true, each record
+    is one level lower, because a callback receives the same reports.
     """
 
     __slots__ = ("_area", "_clock", "_consumer", "_logger", "_lower", "_repeats", "_stream")
@@ -85,46 +66,34 @@ class Log:
             if "logging" not in sys.modules:
                 return False
             self._logger = logger = _logger(self._area or "")
-        return logger.isEnabledFor(_DEBUG)
+        return logger.isEnabledFor(DEBUG)
 
-    def __call__(self, report: object, *, kind: Hashable = None, **given: object) -> None:
-        """Log a report.
-
-        `given` has values for placeholders of the text that are not attributes of the report.
-        Reports with an equal `kind` count as repeats. If `kind` is None, the function `same` of the
-        table decides which reports are repeats.
-        """
-        is_configured = "logging" in sys.modules
-        if not is_configured and type(report).__name__ in MINOR:
+    def __call__(self, report: Report, *, kind: Hashable = None) -> None:
+        """Log a report. Reports of equal `kind` count as repeats; None means their `log_kind`."""
+        own_level = report.level
+        level = max(DEBUG, own_level - 10) if self._lower else own_level
+        if level < WARNING and "logging" not in sys.modules:
             return
-        from twinstream.core.log.table import row_of
-
-        row = row_of(report)
-        level = max(_DEBUG, row.level - 10) if self._lower else row.level
-        if level < _WARNING and not is_configured:
-            return
-        logger = _logger(self._area or row.area)
+        logger = _logger(self._area or report.log_area)
         if not logger.isEnabledFor(level):
             return
-        repeats = 0 if row.limit == "none" else self._count(row, report, kind)
-        if repeats is None and row.limit == "record":
-            level = _DEBUG
+        is_limited = own_level >= WARNING and report.log_limit != "none"
+        repeats = self._count(report, own_level, kind) if is_limited else 0
+        if repeats is None and (own_level < ERROR or report.log_limit == "record"):
+            level = DEBUG
             if not logger.isEnabledFor(level):
                 return
-        error = getattr(report, "error", None) if row.traceback and repeats is not None else None
-        text, values = self._text(row, report, given, repeats)
-        # `logging` would treat an empty mapping as an argument that the text does not use.
-        values_if_any = (values,) if values else ()
-        logger.log(level, text, *values_if_any, exc_info=error, extra=self._extra(report))
+        error = getattr(report, "error", None)
+        has_trace = own_level >= ERROR and repeats is not None and isinstance(error, BaseException)
+        trace = error if has_trace else None
+        logger.log(level, self._text(report, repeats), exc_info=trace, extra=self._extra(report))
 
-    def _count(self, row: Row, report: object, kind: Hashable) -> int | None:
+    def _count(self, report: Report, level: int, kind: Hashable) -> int | None:
         """Return the number of repeats since the last record; None if this report is a repeat.
 
-        Reports with the same row of the table and the same `kind` count as repeats.
+        Reports of one class with the same `level` and `kind` count as repeats.
         """
-        if kind is None and row.same is not None:
-            kind = row.same(report)
-        kind = row.name, row.level, kind
+        kind = type(report), level, report.log_kind if kind is None else kind
         found = self._repeats.get(kind)
         if found is None:
             if len(self._repeats) >= _MAX_KINDS:
@@ -132,22 +101,17 @@ class Log:
             found = self._repeats[kind] = _Repeats()
         return found.count(self._clock())
 
-    def _text(
-        self, row: Row, report: object, given: dict[str, object], repeats: int | None
-    ) -> tuple[str, dict[str, object]]:
-        text, values = row.text, row.values(report, given)
+    def _text(self, report: Report, repeats: int | None) -> str:
+        """Return the text of a record, which can forge no line and no control sequence."""
         where = "/".join(filter(None, (self._stream, self._consumer)))
-        if where:
-            text = f"%(where)s: {text}"
-            values["where"] = where
-        if repeats:
-            text = f"{text} (and %(repeats)d more of this kind)"
-            values["repeats"] = repeats
-        return text, {name: _harmless(value) for name, value in values.items()}
+        try:
+            text = f"{where}: {report}" if where else str(report)
+        except Exception:
+            # The text contains that of an error of the user, whose `__str__` may raise.
+            text = f"{type(report).__name__}, its error cannot be shown"
+        return harmless_line(f"{text} (and {repeats} more of this kind)" if repeats else text)
 
     def _extra(self, report: object) -> dict[str, Any]:
-        from twinstream.core.log.table import EXTRAS
-
         found: dict[str, Any] = {}
         for name, sources in EXTRAS.items():
             values = (getattr(report, source, None) for source in sources)
@@ -155,28 +119,6 @@ class Log:
         found["nats_stream"] = found["nats_stream"] or self._stream
         found["nats_consumer"] = found["nats_consumer"] or self._consumer
         return found
-
-
-class _Shown:
-    """A value in a log record, shown with escapes for unprintable characters."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __str__(self) -> str:
-        return harmless_line(str(self._value))
-
-    def __repr__(self) -> str:
-        return harmless_line(repr(self._value))
-
-
-def _harmless(value: object) -> object:
-    """Return a value for the text of a record, which can forge no line and no control sequence."""
-    if isinstance(value, str):
-        return harmless_line(value)
-    return value if isinstance(value, int | float) else _Shown(value)
 
 
 class _Repeats:

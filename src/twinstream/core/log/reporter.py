@@ -7,10 +7,12 @@ from typing import Final, Generic, TypeVar
 
 from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.log.logger import Log
+from twinstream.core.log.report import Report
 
 __all__ = ["GuardedReporter", "Reporter"]
 
 R = TypeVar("R")
+Logged = TypeVar("Logged", bound=Report)
 
 
 class Reporter(Generic[R]):
@@ -33,9 +35,9 @@ class Reporter(Generic[R]):
         self._name: Final = name
         self.log: Final = Log(area, stream=stream, consumer=consumer, lower=callback is not None)
 
-    def __call__(self, report: R, *, kind: Hashable = None, **given: object) -> None:
-        """Log a report, then pass it to the callback. `kind` and `given` are for `Log` only."""
-        self.log(report, kind=kind, **given)
+    def __call__(self: Reporter[Logged], report: Logged, *, kind: Hashable = None) -> None:
+        """Log a report, then pass it to the callback. `kind` is for `Log` only."""
+        self.log(report, kind=kind)
         self.pass_on(report)
 
     def pass_on(self, report: R) -> None:

@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from twinstream.core.log.report import ERROR, INFO, WARNING, Report
 from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 
 @frozen
-class Started:
+class Started(Report):
     """Reported when a query was started. It continues at sequence ``position`` of the stream."""
 
     source: str
@@ -20,17 +21,38 @@ class Started:
     backlog: int
     """The number of sequences of the stream that are not landed yet."""
 
+    log_area = "pipeline"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.source} continues at sequence {self.position},"
+            f" {self.backlog} sequences are pending"
+        )
+
 
 @frozen
-class Landed:
+class Landed(Report):
     """Reported when a batch was landed in its tables."""
 
     source: str
     entry: BatchEntry
 
+    log_area = "pipeline"
+
+    def _level(self) -> int:
+        return WARNING if self.entry.dead_letters else INFO
+
+    def __str__(self) -> str:
+        entry = self.entry
+        landed = f"source {self.source}: batch {entry.batch} landed {entry.messages} messages"
+        if entry.dead_letters:
+            return f"{landed}, {entry.dead_letters} of them as dead letters"
+        return f"{landed} in {entry.seconds:.1f} s"
+
 
 @frozen
-class Released:
+class Released(Report):
     """Reported when the messages below sequence ``end`` were released.
 
     ``mode`` is the source's setting ``commit``. ``removed`` is the number of messages that a purge
@@ -42,9 +64,18 @@ class Released:
     end: int
     removed: int
 
+    log_area = "pipeline"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.source}: released all below sequence {self.end} ({self.mode}),"
+            f" {self.removed} messages removed"
+        )
+
 
 @frozen
-class Failed:
+class Failed(Report):
     """Reported when a query failed.
 
     The query restarts in ``retry_in`` seconds, or never if ``retry_in`` is ``None``.
@@ -58,15 +89,31 @@ class Failed:
     err_code: int | None = None
     """The server's error code if the server refused a request, otherwise ``None``."""
 
+    log_area = "pipeline"
+
+    def _level(self) -> int:
+        return ERROR if self.retry_in is None else WARNING
+
+    def __str__(self) -> str:
+        if self.retry_in is None:
+            return f"source {self.source} has ended: {self.error}"
+        return f"source {self.source} failed and restarts in {self.retry_in:g} s: {self.error}"
+
 
 @frozen
-class Ended:
+class Ended(Report):
     """Reported when a source ended without an error.
 
     Either all messages are landed, or a stop was requested.
     """
 
     source: str
+
+    log_area = "pipeline"
+    log_level = INFO
+
+    def __str__(self) -> str:
+        return f"source {self.source} has ended"
 
 
 Happening: TypeAlias = Started | Landed | Released | Failed | Ended
