@@ -58,6 +58,8 @@ NAMES = {
     "js_async": "js_sync",
     "_async": "_sync",
     "AsyncIterable": "Iterable",
+    "AsyncOnError": "OnError",
+    "AsyncOnFailure": "OnFailure",
 }
 
 # Replacements in docstrings and comments. unasync converts the code.

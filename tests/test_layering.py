@@ -49,7 +49,7 @@ ARROWS: dict[str, set[str]] = {
 # Imports go down, or stay within a folder or module.
 FLOORS: dict[str, list[set[str]]] = {
     "twinstream.core": [
-        {"hooks", "lazy_imports", "arguments"},
+        {"hooks", "lazy_imports", "on_failure", "arguments"},
         {"deadline"},
         {"log"},
         {"wire"},

@@ -7,8 +7,7 @@ from contextvars import ContextVar
 import pytest
 
 import js_async as js
-from js_async.publish.call_reports import telling
-from js_async.publish.inflight import under_way
+from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -251,22 +250,31 @@ async def test_callback_runs_in_the_context_of_the_call(server, name):
     assert tasks == [("api", "one"), ("publish", "two")]
 
 
-async def test_message_has_an_outcome_even_if_its_report_is_interrupted():
+async def test_message_has_an_outcome_even_if_its_report_is_interrupted(server, name):
     class Interrupt(BaseException):
         pass
 
     def told(call):
-        raise Interrupt
+        if call.kind == "publish":
+            raise Interrupt
 
-    entry = under_way(("a", b""), b"a", b"r", b"", 0.0)
-    forgotten = []
-    done = telling(told, None, forgotten.append)
-    outcome = js.PublishFailure(entry.request, js.ConnectionLost("gone"))
-    with pytest.raises(Interrupt):
-        done(entry, outcome)
-    assert (entry.outcome, forgotten) == (outcome, [entry])
-    # A second answer is one too many.
-    assert not done(entry, outcome)
+    async with js.connect(server.url, on_call=told) as connection:
+        # A subscriber that does not respond.
+        silent = await connection.subscribe(name)
+        publisher = connection.jetstream().publisher()
+        await publisher.flush()
+        pipeline = pipeline_of(publisher)
+        entry = pipeline.prepare((name, b""))
+        assert pipeline.try_send(entry)
+        with pytest.raises(Interrupt):
+            pipeline.note(None, js.ConnectionLost("gone"))
+        assert isinstance(entry.outcome, js.PublishFailure)
+        assert pipeline.oldest is None
+        # A second answer is one too many.
+        pipeline.note(None, js.ConnectionLost("gone"))
+        with pytest.raises(js.PublishFailures, match="1 message was not acknowledged"):
+            await publisher.close()
+        await silent.close()
 
 
 async def test_callback_must_be_a_plain_function(server):

@@ -172,27 +172,90 @@ def test_impossible_changes_are_refused_or_recreate(
     assert actions(run, other) == {"DEP4": "nothing", "C": "nothing"}
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ({"storage": "file", "num_replicas": 3}, "replicas > 1 not supported in non-clustered"),
-        ({"storage": "file", "sources": [{"name": "DEP11B"}]}, "detected cycle"),
-    ],
-    ids=str,
-)
+def streams_of(server: NatsServer, prefix: str) -> list[str]:
+    with js_sync.connect(server.url) as nc:
+        return sorted(each for each in nc.jetstream().stream_names() if each.startswith(prefix))
+
+
 def test_stream_is_kept_if_no_new_one_can_be_created(
-    run: Run, write: Write, server: NatsServer, more: dict[str, Any], reason: str
+    run: Run, write: Write, server: NatsServer
 ) -> None:
     other = stream_of("DEP11B", subjects=["dep11.b"], sources=[{"name": "DEP11"}])
     assert run("apply", write(stream_of("DEP11"), other), "--yes").exit_code == 0
-    result = run("apply", write(stream_of("DEP11", **more)), "--yes", "--allow-recreate")
+    cycle = stream_of("DEP11", storage="file", sources=[{"name": "DEP11B"}])
+    result = run("apply", write(cycle), "--yes", "--allow-recreate")
     assert result.exit_code == 1
     assert "error: stream DEP11 is unchanged, because" in result.stderr
-    assert reason in result.stderr
-    with js_sync.connect(server.url) as nc:
-        names = [name for name in nc.jetstream().stream_names() if name.startswith("DEP11")]
-    assert sorted(names) == ["DEP11", "DEP11B"]
+    assert "detected cycle" in result.stderr
+    assert streams_of(server, "DEP11") == ["DEP11", "DEP11B"]
     assert on_server(server, "DEP11").storage == "memory"
+
+
+@pytest.mark.parametrize(
+    "more", [{"num_replicas": 3}, {"placement": {"tags": ["ssd"]}}, {"max_bytes": 2000}], ids=str
+)
+def test_stream_is_not_recreated_if_only_the_server_can_judge_it(
+    run: Run, write: Write, server: NatsServer, more: dict[str, Any]
+) -> None:
+    assert run("apply", write(stream_of("DEP24", max_bytes=1000)), "--yes").exit_code == 0
+    new = {**stream_of("DEP24", storage="memory", retention="workqueue", max_bytes=1000), **more}
+    folder = write(new)
+    refusal = (
+        "it must be re-created, but only the server can tell whether it would accept the new"
+        " stream; remove the stream with `twinstream stream rm DEP24`, and apply again"
+    )
+    [step] = json.loads(run("plan", folder, "--allow-recreate", "--json").stdout)["steps"]
+    assert (step["action"], step["refusal"]) == ("refused", refusal)
+    for command in (["plan", folder], ["apply", folder, "--yes"]):
+        result = run(*command, "--allow-recreate")
+        assert result.exit_code == 1
+        assert f"refused: {refusal}\n" in result.stdout
+        assert "only the server can tell: " in result.stdout
+    assert streams_of(server, "DEP24") == ["DEP24"]
+    assert on_server(server, "DEP24").retention == "limits"
+    run("stream", "rm", "DEP24", "--yes")
+
+
+def test_stream_is_recreated_after_its_removal_by_the_user(
+    run: Run, write: Write, server: NatsServer
+) -> None:
+    run("apply", write(stream_of("DEP25")), "--yes")
+    folder = write(stream_of("DEP25", retention="workqueue", max_bytes=1000))
+    assert actions(run, folder, "--allow-recreate") == {"DEP25": "refused"}
+    assert run("stream", "rm", "DEP25", "--yes").exit_code == 0
+    assert run("apply", folder, "--yes").exit_code == 0
+    assert on_server(server, "DEP25").retention == "workqueue"
+    # The old stream reserves as much.
+    back = write(stream_of("DEP25", max_bytes=1000))
+    assert run("apply", back, "--yes", "--allow-recreate").exit_code == 0
+    assert on_server(server, "DEP25").retention == "limits"
+
+
+UNASKED = """
+accounts { A: { jetstream: enabled, users: [
+    { user: u, password: p }
+    { user: unlimited, password: p, permissions: { publish: { deny: "$JS.API.INFO" } } }
+    { user: unnamed, password: p, permissions: { publish: { deny: "$JS.API.STREAM.NAMES" } } }
+] } }
+"""
+
+
+def test_stream_is_not_recreated_without_the_permissions_to_judge_it(
+    run: Run, write: Write, server_factory: Callable[..., NatsServer]
+) -> None:
+    login = ("--server", server_factory(UNASKED).url, "--password", "p")
+    first = write(stream_of("DEP26"))
+    assert run("apply", first, *login, "--user", "u", "--yes").exit_code == 0
+    folder = write(stream_of("DEP26", storage="file", subjects=["dep26.>"]))
+    for user, unknown in (
+        ("unlimited", "the limits of the account"),
+        ("unnamed", "the streams that have its subjects"),
+    ):
+        planned = run("plan", folder, *login, "--user", user, "--allow-recreate")
+        assert planned.exit_code == 1
+        assert f"it must be re-created, but {unknown} could not be requested;" in planned.stdout
+    applied = run("apply", folder, *login, "--user", "u", "--allow-recreate", "--yes")
+    assert applied.exit_code == 0, applied.stderr
 
 
 def test_stream_is_kept_if_its_subject_was_moved_in_between(

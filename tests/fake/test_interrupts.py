@@ -33,6 +33,7 @@ PUBLISHER = (
     "js_sync/publish/publisher.py",
     "js_sync/publish/pipeline.py",
     "js_sync/publish/inflight.py",
+    "twinstream/core/on_failure.py",
 )
 MESSAGES = (
     "js_sync/consume/messages.py",
@@ -46,6 +47,7 @@ SEAM = (
     "js_sync/runtime/reader.py",
     "js_sync/runtime/sender.py",
     "js_sync/runtime/concurrency.py",
+    "twinstream/core/on_failure.py",
 )
 SESSION = (
     *SEAM,

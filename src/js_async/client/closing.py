@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from js_async.client.owned import Owned
-from js_async.runtime.concurrency import BlockHint, Forks, LoopHint
+from js_async.runtime.concurrency import BlockHint, Forks, LoopHint, Work
 from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
 from twinstream.errors.publish_failures import UnreadFailures
 
@@ -20,6 +20,7 @@ __all__ = [
     "Leaving",
     "SentWhileRead",
     "WorksBeside",
+    "failure_of",
     "warn_of_failures",
     "warn_of_unseen",
 ]
@@ -195,6 +196,16 @@ class WorksBeside(BlockHint):
             return
         text = f"{self._what} ended with an error that no call raised: {error!r}"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+async def failure_of(work: Work) -> BaseException | None:
+    """Run background work to its end. Return the exception that ended it, or None."""
+    try:
+        await work()
+    except BaseException as error:
+        # Also `SystemExit` of a handler: the call that waits for the end of the work raises it.
+        return error
+    return None
 
 
 def _is_news(error: BaseException) -> bool:

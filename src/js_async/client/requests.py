@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_async.client.channel import Box, Channel
@@ -11,6 +12,7 @@ from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.client.handshake import Denied
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.server_faults.repeats import ASK_AGAIN
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.status import is_unserved
@@ -191,7 +193,7 @@ class Replies:
                 reply = self._prefix + token
                 if self._channel.try_send(subject, reply, headers, payload, now):
                     return answer
-        except BaseException:
+        except BaseException:  # The request was not sent. `OnFailure` would be slower.
             self.forget(answer)
             raise
         self.forget(answer)
@@ -199,18 +201,15 @@ class Replies:
 
     async def _send(self, answer: Answer, headers: bytes, payload: bytes, now: bool) -> Answer:
         channel, subject = self._channel, answer.subject
-        self._answers[answer.token] = answer
         reply = self._prefix + answer.token
-        try:
+        with OnFailure(partial(self.forget, answer)):
+            self._answers[answer.token] = answer
             # Check the inbox after adding the request. If the server refuses the inbox later,
             # `deny` fails the request.
             if self._box is None or self._box.error is not None:
                 await self.open()
             if not channel.try_send(subject, reply, headers, payload, now):
                 await channel.send(subject, reply, headers, payload, now)
-        except BaseException:
-            self.forget(answer)
-            raise
         return answer
 
     def forget(self, answer: Answer) -> None:

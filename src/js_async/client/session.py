@@ -39,6 +39,7 @@ from twinstream.core.client.server_pool import ReconnectPolicy, Rounds, ServerAd
 from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.logger import Log
+from twinstream.core.on_failure import AsyncOnFailure, OnFailure
 from twinstream.core.publish.request import check_size
 from twinstream.core.wire.control_line import ControlLines
 from twinstream.core.wire.protocol import (
@@ -160,7 +161,7 @@ class Session:
 
     async def start(self) -> None:
         """Connect for the first time, and start the keeper, which reconnects later."""
-        try:
+        async with AsyncOnFailure(self._abandon):
             await self._link_up(self._pool.round())
             tls = self._options.tls
             if tls is not None and not tls.verify:
@@ -169,12 +170,12 @@ class Session:
             work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
             self._keeper = spawn(work, "twinstream-keeper")
             before_exit(self._upkeep)
-        except BaseException:
-            # If the keeper was already started, the signal stops it.
-            self.is_closed = True
-            self._trouble.set()
-            await self._link.close()
-            raise
+
+    async def _abandon(self) -> None:
+        # If the keeper was already started, the signal stops it.
+        self.is_closed = True
+        self._trouble.set()
+        await self._link.close()
 
     async def close(self) -> None:
         """Flush buffered data, disconnect and wake up all waiting calls.
@@ -185,17 +186,14 @@ class Session:
             return
         # Check this before closing anything: the socket may belong to the parent process.
         self._link.check_owner()
-        try:
+        # Close even if the call is cancelled or interrupted.
+        async with AsyncOnFailure(partial(self.finish, None)):
             # These errors mean that the server does not respond, or that another caller closes the
             # session at the same time.
             with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
                 if self.is_connected:
                     await self.flush(Deadline.after(_GOODBYE))
             await self.finish(None)
-        except BaseException:
-            # Close even if the call was cancelled or interrupted.
-            await self.finish(None)
-            raise
         keeper = self._keeper
         if keeper is not None and not keeper.is_current():
             await keeper.join(Deadline.after(_GOODBYE))
@@ -222,14 +220,10 @@ class Session:
         """Close the session. `cause` is the error that ended it, or None if the user closed it."""
         if self.is_closed:
             return
-        self.is_closed = True
-        try:
+        # After an interrupt, do the work now, because a later call would do nothing.
+        async with AsyncOnFailure(partial(self._close_all, cause)):
+            self.is_closed = True
             await self._close_all(cause)
-        except BaseException:
-            # The call was interrupted. Do the work now, because `is_closed` is set and a later call
-            # would do nothing.
-            await self._close_all(cause)
-            raise
 
     async def _close_all(self, cause: BaseException | None) -> None:
         self.is_connected = False
@@ -428,13 +422,11 @@ class Session:
             self.replies.deny(denied, boxes, error)
 
     def _ended(self, error: Exception | None) -> None:
-        was_connected, self.is_connected = self.is_connected, False
-        try:
+        was_connected = self.is_connected
+        # After an interrupt, repeat the work, because no other code starts the reconnect.
+        with OnFailure(partial(self._note_end, error, was_connected)):
+            self.is_connected = False
             self._note_end(error, was_connected)
-        except BaseException:
-            # The call was interrupted. Repeat it, because no other code starts the reconnect.
-            self._note_end(error, was_connected)
-            raise
 
     def _note_end(self, error: Exception | None, was_connected: bool) -> None:
         self._mailboxes.pause()

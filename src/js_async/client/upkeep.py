@@ -10,11 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.errors import (
     ConnectionClosed,
     ConnectionFailed,
@@ -163,6 +165,20 @@ async def keep(
     `of` and `link` are weak references, and `trouble` is set when the connection is lost or closed.
     If the program ends first, flush the connection.
     """
+    # If the program or its event loop ends, send the buffered data before.
+    async with AsyncOnFailure(partial(_flush, of)):
+        await _keep(of, link, trouble)
+
+
+async def _flush(of: Callable[[], Upkeep | None]) -> None:
+    upkeep = of()
+    if upkeep is not None:
+        await upkeep.flush_at_exit(Deadline.after(EXIT_TIME))
+
+
+async def _keep(
+    of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
+) -> None:
     upkeep = of()
     try:
         while upkeep is not None and not upkeep.session.is_closed:
@@ -178,12 +194,6 @@ async def keep(
         # Reconnecting is off or was given up: close the session with this reason.
         if upkeep is not None:
             await upkeep.session.finish(error)
-    except BaseException:
-        # The program or its event loop ends: send the buffered data before.
-        upkeep = of()
-        if upkeep is not None:
-            await upkeep.flush_at_exit(Deadline.after(EXIT_TIME))
-        raise
 
 
 # ---- randomness

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Self
 
-from js_async.client.closing import WorksBeside
+from js_async.client.closing import WorksBeside, failure_of
 from js_async.client.owned import Owned
 from js_async.coordination.acquire import SlotAsking
 from js_async.coordination.lease import Lease
@@ -176,13 +177,15 @@ class Leader(Owned, WorksBeside):
     # ---- the campaign
 
     async def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                await self._campaign_once()
-                pause, self._pause = self._pause, 0.0
-                await self._stopping.sleep(Deadline.after(pause))
-        except BaseException as error:
+        error = await failure_of(self._run_campaign)
+        if error is not None:
             self._keep_error(error, f"the campaign for leader {self._name}")
+
+    async def _run_campaign(self) -> None:
+        while not self._stopping.is_set():
+            await self._campaign_once()
+            pause, self._pause = self._pause, 0.0
+            await self._stopping.sleep(Deadline.after(pause))
 
     async def _campaign_once(self) -> None:
         asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
@@ -266,12 +269,10 @@ class _Term:
         # Wait until `_task` is set, which `is_current` needs. Otherwise a handler that stops the
         # campaign would wait for itself.
         await self._is_known.sleep(NEVER)
-        try:
-            if self._handler is not None:
-                await call(self._handler, self._lease)
-        except BaseException as error:
-            # Keep `SystemExit`, too. `ended` raises the error.
-            self._error = error
+        if self._handler is not None:
+            # `ended` raises the error.
+            self._error = await failure_of(partial(call, self._handler, self._lease))
+        if self._error is not None:
             await self._lease.release()
 
     async def ended(self) -> None:

@@ -164,10 +164,9 @@ class Lease(Owned, BlockHint):
                 await self._slot.slots.tell_freed(self._slot.kind, self._slot.name)
         except TwinstreamError as error:
             engine.fail(str(error))
-        except BaseException:
-            engine.fail("the task that renews it was ended")
-            raise
         finally:
+            # This has no effect if the lease has ended.
+            engine.fail("the task that renews it was ended")
             self._end()
 
     async def _step(self) -> None:

@@ -11,6 +11,7 @@ from js_async.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
 from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short
+from twinstream.core.on_failure import AsyncOnError
 from twinstream.errors import (
     BadArgument,
     LeaseLost,
@@ -95,13 +96,14 @@ class Once:
             return _result(asking.holder or await self._record())
         lease = Lease(slot)
         lease._start()
-        try:
-            data = _bytes(await call(work, lease))
-            self._check_size(data)
-        except BaseException as error:
+
+        async def failed(error: BaseException) -> None:
             note = (str(error) or type(error).__name__)[:_LONGEST_NOTE]
             await self._end(slot, lease, self._final(_FAILED, note=note), timeout)
-            raise
+
+        async with AsyncOnError(failed):
+            data = _bytes(await call(work, lease))
+            self._check_size(data)
         final = self._final(_DONE, data=data)
         await self._end(slot, lease, final, timeout)
         return OnceResult(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_async.api.api import Api
+from js_async.client.closing import failure_of
 from js_async.consume.message import Message
 from js_async.groups.floors import Floors
 from js_async.groups.member_join import (
@@ -40,6 +42,7 @@ from twinstream.core.groups.reports import (
 )
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
+from twinstream.core.on_failure import AsyncOnError, AsyncOnFailure
 from twinstream.errors import (
     BadArgument,
     BadGroupConfig,
@@ -185,11 +188,8 @@ class GroupWorker(Runnable):
         self._note_begun()
         self._home = here()
         self._watch = watch = await self._opened()
-        try:
+        async with AsyncOnFailure(watch.close):
             await self._begin(watch)
-        except BaseException:
-            await watch.close()
-            raise
         self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
         self._tasks.append(spawn(self._follow, "twinstream-group-watch"))
         if self._names.kind == "elastic":
@@ -314,10 +314,9 @@ class GroupWorker(Runnable):
         if membership is None:
             return
         try:
-            await self._stay_member(membership)
-        except BaseException as error:
-            # Keep every exception, even `SystemExit` of a handler: `stop` and `wait` raise it.
-            self._keep_error(error, self._what_it_is)
+            error = await failure_of(partial(self._stay_member, membership))
+            if error is not None:
+                self._keep_error(error, self._what_it_is)
         finally:
             self._ended.set()
 
@@ -436,11 +435,14 @@ class GroupWorker(Runnable):
         worker, partitions, names = self._worker, membership.partitions, self._names
         if worker is None:
             return None
-        try:
-            await worker.stop(_FOREVER)
-        except BaseException as error:
+
+        async def explain(error: BaseException) -> None:
+            nonlocal reason
             reason = f"an error ended the work: {str(error) or type(error).__name__}"
-            raise
+
+        try:
+            async with AsyncOnError(explain):
+                await worker.stop(_FOREVER)
         finally:
             self._counts = (self.handled, self.retried, self.rejected, self.skipped)
             self._worker = None

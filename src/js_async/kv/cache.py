@@ -15,6 +15,7 @@ from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.kv.cached import CachedEntries, ServerClock
 from twinstream.core.log.reporter import GuardedReporter
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
     IterationEnded,
@@ -63,11 +64,8 @@ async def open_cache(
     watch = await bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
     cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock, on_report)
-    try:
+    async with AsyncOnFailure(watch.close):
         await cache._start()
-    except BaseException:
-        await watch.close()
-        raise
     return cache
 
 

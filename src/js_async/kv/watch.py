@@ -21,6 +21,7 @@ from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.watch import WatchState
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subject_match import widest
 from twinstream.errors import (
@@ -116,11 +117,8 @@ async def open_watch(
     """
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     steps.is_followed = True
-    try:
+    async with AsyncOnFailure(steps.close):
         await steps.open()
-    except BaseException:
-        await steps.close()
-        raise
     return Watch(steps)
 
 

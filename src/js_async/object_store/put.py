@@ -34,6 +34,7 @@ from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.object_store.chunks import Chunker, ObjectProgress, chunk_size
 from twinstream.core.object_store.info import ObjectMeta, digest_bytes, digest_text, new_info
 from twinstream.core.object_store.retry import ObjectRetry
+from twinstream.core.on_failure import AsyncOnError
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.errors import (
     BadAnswer,
@@ -98,34 +99,36 @@ class ObjectUpload:
             place, self._nuid, check_whole(window, "window"), timeout, self._progressed
         )
         self._size: int | None = None
+        # Whether the metadata was sent, so that the object may be stored.
+        self._is_sent = False
 
     async def run(self, source: ObjectSource) -> ObjectInfo:
         """Store the content of a source and return the metadata of the object."""
         self._size = size_of(source)
-        name, is_sent = self._meta.name, False
 
         def describe(_: ObjectInfo | None) -> ObjectInfo:
-            nonlocal is_sent
-            is_sent = True
+            self._is_sent = True
             return info
 
-        try:
+        async with AsyncOnError(self._failed):
             async with self._chunks:
                 await self._send(source)
             info = self._described()
-            replaced = await self._place.replace(name, describe, content=self._chunks)
-        except BaseException as error:
-            if is_sent and not _is_refusal(error):
-                if isinstance(error, TwinstreamError):
-                    raise _unknown(name, error) from error
-                raise
-            failed = PutFailed(f"object {name!r} is not stored: {error}")
-            failed.cleaned = await self._cleaned(error)
-            if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
-                raise failed from error
-            raise
+            replaced = await self._place.replace(self._meta.name, describe, content=self._chunks)
         await self._remove_old(replaced)
         return replaced.new
+
+    async def _failed(self, error: BaseException) -> None:
+        """Remove the chunks, unless the object may be stored. Raise an error of the SDK."""
+        name = self._meta.name
+        if self._is_sent and not _is_refusal(error):
+            if isinstance(error, TwinstreamError):
+                raise _unknown(name, error) from error
+            return
+        failed = PutFailed(f"object {name!r} is not stored: {error}")
+        failed.cleaned = await self._cleaned(error)
+        if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
+            raise failed from error
 
     async def _send(self, source: ObjectSource) -> None:
         chunker, chunks = self._chunker, self._chunks

@@ -12,6 +12,7 @@ from js_async.object_store.infos import ObjectPlace
 from js_async.runtime.concurrency import BlockHint, LoopHint, TimedLock
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import IterationEnded, RequestTimeout
 from twinstream.models import ObjectInfo, Timestamp
@@ -27,14 +28,11 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
     if updates_only:
         behind = (await place.stream.info(confirmed=True)).state.last_seq + 1
         messages = place.stream.ordered(subjects=subjects, start_seq=behind)
-        try:
+        async with AsyncOnFailure(messages.close):
             # If the store is re-created later, the consumer notices that the sequences restart.
             deadline = place.api.deadline()
             await messages._open(deadline)
             await messages._pull_ahead(deadline)
-        except BaseException:
-            await messages.close()
-            raise
     else:
         messages = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
     return ObjectWatch(place, messages, updates_only, deletes)

@@ -14,6 +14,7 @@ from js_async.client.requests import Answer
 from js_async.publish.batch_outcome import BatchTrace
 from js_async.runtime.concurrency import BlockHint, Forks, Signal
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.on_failure import AsyncOnError
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     read_batch_ack,
@@ -194,11 +195,8 @@ class AtomicBatch(Owned, BlockHint):
             expected_last_subject_seq_subject=expected_last_subject_seq_subject,
             ttl=ttl,
         )
-        try:
+        async with AsyncOnError(self._give_up):
             await self._add(request)
-        except BaseException as error:
-            await self._give_up(error)
-            raise
 
     async def _add(self, request: PublishRequest) -> None:
         deadline = self._api.deadline(self._timeout)
@@ -263,13 +261,10 @@ class AtomicBatch(Owned, BlockHint):
         if not self._sheet.count:
             raise BadArgument("the batch is empty, there is nothing to commit")
         deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
-        try:
+        async with AsyncOnError(self._give_up):
             await self._api.transport.ready(deadline)
             self._look()
             part = self._last()
-        except BaseException as error:
-            await self._give_up(error)
-            raise
         # If the commit is cancelled or interrupted from here on, the outcome stays `UNKNOWN`.
         self._outcome = AtomicOutcome.UNKNOWN
         self._reason = "the commit was sent and no response was read"

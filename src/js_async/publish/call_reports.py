@@ -16,12 +16,10 @@ __all__ = ["telling"]
 def telling(
     on_call: OnCall,
     on_done: Callable[[UnderWay, Outcome], bool] | None,
-    forget: Callable[[UnderWay], None],
 ) -> Callable[[UnderWay, Outcome], bool]:
     """Return an `on_done` callback for a `Pipeline` that also reports each message to `on_call`.
 
     `on_done` is the callback of the pipeline's owner, or None. The new callback calls it first.
-    `forget` is `Pipeline.forget`.
     """
 
     def is_first(entry: UnderWay, outcome: Outcome) -> bool:
@@ -31,19 +29,11 @@ def telling(
         return not was_told
 
     def done(entry: UnderWay, outcome: Outcome) -> bool:
-        try:
-            if not is_first(entry, outcome):
-                return False
-            call = _call_of(entry, outcome)
-            if not isinstance(call.error, BadArgument):
-                tell(on_call, call)
-        except BaseException:
-            # The code was interrupted after the message was marked as reported. The pipeline will
-            # not set the outcome, so set the outcome here.
-            if entry.is_told:
-                entry.outcome = outcome
-                forget(entry)
-            raise
+        if not is_first(entry, outcome):
+            return False
+        call = _call_of(entry, outcome)
+        if not isinstance(call.error, BadArgument):
+            tell(on_call, call)
         return True
 
     return done

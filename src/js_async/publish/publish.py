@@ -11,6 +11,7 @@ from js_async.publish.diagnose import reason
 from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.publish.publish_engine import (
     Action,
     Explain,
@@ -62,7 +63,7 @@ async def publish(
         # Fast path: most messages are acknowledged without the steps of `_Publishing`.
         try:
             await transport.wait(answer.signal, end)
-        except BaseException:
+        except BaseException:  # Cancelled or interrupted. `OnFailure` would be slower.
             transport.replies.forget(answer)
             raise
         if answer.frame is not None and request.expected_stream is None:
@@ -135,11 +136,8 @@ class EarlyPublish:
         headers, policy = publish_headers(request), self._policy
         repeatable = bool(headers) and request.is_repeatable
         end = Deadline.after(policy.patience(self._deadline.remaining(), repeatable, 0))
-        try:
+        with OnFailure(self.forget):
             await api.transport.wait(answer.signal, end)
-        except BaseException:
-            self.forget()
-            raise
         subject, deadline = known_subject(request.subject), self._deadline
         publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
         return await publishing.run(answer, end, None)

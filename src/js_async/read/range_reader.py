@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from js_async.api.api import Api
@@ -13,6 +14,7 @@ from js_async.read.get_message import check_not_hidden, next_seq
 from js_async.read.page_sources import ConsumerPages, LeaderPages
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.range_read import (
     AskLeader,
@@ -205,18 +207,14 @@ class RangeReader:
 
     async def _own_pages(self) -> PageSource:
         pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
-        try:
-            info = await self._api.stream_info(self._stream)
-            # With another retention policy, a consumer could remove messages from the stream.
-            if info.config.retention in (None, RetentionPolicy.LIMITS):
-                await pages.open(self._read.next_seq)
-                return pages
-        except TwinstreamError:
-            # The consumer was refused, by permissions or by a limit. Read from the leader instead.
-            await pages.close()
-        except BaseException:
-            await pages.close()
-            raise
+        # If permissions or a limit refuse the consumer, read from the leader instead.
+        with suppress(TwinstreamError):
+            async with AsyncOnFailure(pages.close):
+                info = await self._api.stream_info(self._stream)
+                # With another retention policy, a consumer could remove messages from the stream.
+                if info.config.retention in (None, RetentionPolicy.LIMITS):
+                    await pages.open(self._read.next_seq)
+                    return pages
         return LeaderPages(self._api, self._stream, self._filters)
 
     async def _require_direct(self) -> None:

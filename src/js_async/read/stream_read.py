@@ -14,6 +14,7 @@ from js_async.runtime.concurrency import BlockHint, LoopHint
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import looped
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_report import ReadEnd, ReadReport
@@ -176,12 +177,9 @@ class StreamRead(Owned, BlockHint, LoopHint):
         """
         from twinstream.core.read.arrow import table
 
-        try:
+        # After a failure, no other call continues the read, because its messages are lost.
+        async with AsyncOnFailure(self.close):
             return table([batch async for batch in self.arrow_batches()])
-        except BaseException:
-            # The messages that were read until now are lost, so no other call continues the read.
-            await self.close()
-            raise
 
     # ---- opening and closing
 

@@ -35,6 +35,7 @@ from twinstream.core.arguments.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.arguments.wrong_statement import AsyncLoop as LoopHint
 from twinstream.core.deadline import NEVER, Deadline
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.on_failure import OnFailure
 from twinstream.errors import BadArgument, WrongHandler
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Stream",
     "Task",
     "TimedLock",
+    "Work",
     "aside",
     "before_exit",
     "call",
@@ -67,6 +69,9 @@ T = TypeVar("T")
 
 Handler = Callable[[T], Awaitable[object]]
 """A user function that takes one argument and returns an awaitable."""
+
+Work = Callable[[], Awaitable[object]]
+"""A function without arguments that returns an awaitable."""
 
 Stream = AsyncGenerator[T]
 """The return type of the SDK's generator functions."""
@@ -229,11 +234,9 @@ class TimedLock:
             return True
         granted = Signal()
         self._waiting.append(granted)
-        try:
+        # After a cancellation, the lock may have been passed to this task already.
+        with OnFailure(lambda: self.release(self._is_granted(granted))):
             await granted.sleep(deadline)
-        except BaseException:
-            self.release(self._is_granted(granted))
-            raise
         return self._is_granted(granted)
 
     def _is_granted(self, granted: Signal) -> bool:

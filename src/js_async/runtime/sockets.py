@@ -13,6 +13,7 @@ from typing import Any
 
 from twinstream.core.client.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import OnFailure
 
 __all__ = ["connected"]
 
@@ -89,10 +90,7 @@ async def _connected_to(
     loop: asyncio.AbstractEventLoop, kind: list[Any], address: tuple[Any, ...]
 ) -> socket.socket:
     sock = socket.socket(*kind)
-    try:
+    with OnFailure(sock.close):
         sock.setblocking(False)
         await loop.sock_connect(sock, address)
-    except BaseException:
-        sock.close()
-        raise
     return sock

@@ -52,6 +52,7 @@ class Turn:
             try:
                 sleeper.go_on()
             except BaseException as error:
+                # Also `SystemExit`, as in a callback of the loop. The other tasks resume.
                 if os.getpid() != self._process:
                     # The task forked, and this is the child process. No other task may resume.
                     raise

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import nullcontext
+from functools import partial
 from typing import Final
 
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.runtime.concurrency import Home, Interrupts, Signal, set_from_anywhere
 from twinstream.core.deadline import NEVER, Seconds
+from twinstream.core.on_failure import AsyncOnFailure
 
 __all__ = ["Runnable"]
 
@@ -50,12 +52,9 @@ class Runnable(Owned, WorksBeside):
         """
         with Interrupts(self._ended) if signals else nullcontext():
             await self.start()
-            try:
+            # After a cancellation or an interrupt, do not leave work in the background.
+            async with AsyncOnFailure(partial(self.stop, timeout)):
                 await self._ended.sleep(NEVER)
-            except BaseException:
-                # A cancellation or an interrupt: do not leave work in the background.
-                await self.stop(timeout)
-                raise
         await self.stop(timeout)
 
     def ask_to_stop(self) -> None:

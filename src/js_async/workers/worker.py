@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from js_async.api.api import Api
+from js_async.client.closing import failure_of
 from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
@@ -343,15 +344,13 @@ class Worker(Runnable):
     # ---- from the queue to the handler
 
     async def _work(self) -> None:
-        try:
-            while True:
-                taken = await self._next()
-                if taken is None:
-                    return
-                await self._handle(*taken)
-        except BaseException as error:
-            # Keep every exception, even `SystemExit` of a handler: `stop` raises it.
+        error = await failure_of(self._handle_all)
+        if error is not None:
             self._fail(error)
+
+    async def _handle_all(self) -> None:
+        while (taken := await self._next()) is not None:
+            await self._handle(*taken)
 
     async def _next(self) -> tuple[Hashable, Job] | None:
         """Return a message that may be handled now, with its key, or None at the end."""

@@ -14,6 +14,7 @@ from js_sync.runtime.concurrency import Handler, sleep
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.logger import Log
+from twinstream.core.on_failure import OnError
 from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES
 from twinstream.core.server_faults.repeats import is_repeatable, pause_before_repeat
 from twinstream.core.wire.headers import encode_headers
@@ -197,20 +198,22 @@ class Api:
         with self.told("api", subject, len(payload)):
             self._check_level()
             answer = replies.start(check_subject(subject), self._headers, payload, deadline)
-            try:
-                replies.wait(answer, deadline)
-            except BaseException as cut:
+
+            def cut_short(cut: BaseException) -> None:
                 replies.wait(answer, self.deadline())
                 try:
                     members = self._read(answer, subject)
                 except (JetStreamError, JetStreamOff):
                     # The request had no effect, so there is nothing to undo.
-                    raise cut from None
+                    return
                 except TwinstreamError as error:
                     cut.add_note(f"{subject}: it is unknown whether this was done: {error}")
-                    raise cut from None
+                    return
                 undo((members, cut))
-                raise
+
+            try:
+                with OnError(cut_short):
+                    replies.wait(answer, deadline)
             finally:
                 replies.forget(answer)
             return self._read(answer, subject)

@@ -21,6 +21,7 @@ from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.events import Restored
 from twinstream.core.log.logger import Log
+from twinstream.core.on_failure import OnError
 from twinstream.core.server_faults.delays import SPREADING_LONGEST
 from twinstream.core.server_faults.repeats import LATE_FAILURE, is_late_failure
 from twinstream.core.server_faults.table import PARTIAL_RESTORE
@@ -173,16 +174,11 @@ class _Sending:
     def run(self) -> StreamCreateResponse:
         """Send all chunks, and return the stream's info when the server has restored the stream."""
         try:
-            self._send_all()
-            members = self._complete()
+            with OnError(self._cut_short):
+                self._send_all()
+                members = self._complete()
         except (ConnectionLost, NoResponders) as error:
             raise self._lost(error) from error
-        except BaseException as error:
-            if self._is_complete and not isinstance(error, JetStreamError):
-                error.add_note(f"the server may complete {self._backup.stream}: {_UNKNOWN}")
-            else:
-                self.give_up(error)
-            raise
         try:
             made = decode(members, StreamCreateResponse)
         except DecodeError as error:
@@ -200,6 +196,14 @@ class _Sending:
         deadline = Deadline.after(self._wish.timeout)
         end = self._api.transport.ask(self._subject, b"", b"", deadline)
         return read_api_answer(_payload(end), self._subject)
+
+    def _cut_short(self, error: BaseException) -> None:
+        if isinstance(error, ConnectionLost | NoResponders):
+            return  # `_lost` handles these.
+        if self._is_complete and not isinstance(error, JetStreamError):
+            error.add_note(f"the server may complete {self._backup.stream}: {_UNKNOWN}")
+        else:
+            self.give_up(error)
 
     def _lost(self, error: ConnectionLost | NoResponders) -> ConnectionLost | NoResponders:
         """Return the error to raise after the connection, or the restoring server, was lost."""

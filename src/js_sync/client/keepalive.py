@@ -10,6 +10,7 @@ from typing import Final
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
 from twinstream.core.client.connection_events import Interrupted
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.protocol import PING
 from twinstream.errors import ConnectionLost
 
@@ -44,19 +45,19 @@ class Pings:
         `is_current` returns False if the connection of the caller was lost, even if the client has
         reconnected since.
         """
-        try:
+        with OnFailure(self._abort):
             flag = self._expect()
             if is_current():
                 self._link.post(PING)
                 return flag
             # The connection was lost before the signal was added, so no PONG will set it.
             self._forget(flag)
-        except BaseException:
-            # The call was interrupted, perhaps before the PING was sent. PONGs are matched to
-            # signals by their order, so the next PONG could set the wrong signal.
-            self._link.abort(Interrupted("the program was interrupted while it sent a PING"))
-            raise
         return None
+
+    def _abort(self) -> None:
+        # The call was interrupted, perhaps before the PING was sent. PONGs are matched to signals
+        # by their order, so the next PONG could set the wrong signal.
+        self._link.abort(Interrupted("the program was interrupted while it sent a PING"))
 
     def beat(self, interval: float) -> None:
         """Send a heartbeat PING, or abort the connection if the last heartbeat got no PONG.

@@ -11,11 +11,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import OnFailure
 from twinstream.errors import (
     ConnectionClosed,
     ConnectionFailed,
@@ -162,6 +164,20 @@ def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], troub
     `of` and `link` are weak references, and `trouble` is set when the connection is lost or closed.
     If the program ends first, flush the connection.
     """
+    # If the program or its event loop ends, send the buffered data before.
+    with OnFailure(partial(_flush, of)):
+        _keep(of, link, trouble)
+
+
+def _flush(of: Callable[[], Upkeep | None]) -> None:
+    upkeep = of()
+    if upkeep is not None:
+        upkeep.flush_at_exit(Deadline.after(EXIT_TIME))
+
+
+def _keep(
+    of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
+) -> None:
     upkeep = of()
     try:
         while upkeep is not None and not upkeep.session.is_closed:
@@ -177,12 +193,6 @@ def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], troub
         # Reconnecting is off or was given up: close the session with this reason.
         if upkeep is not None:
             upkeep.session.finish(error)
-    except BaseException:
-        # The program or its event loop ends: send the buffered data before.
-        upkeep = of()
-        if upkeep is not None:
-            upkeep.flush_at_exit(Deadline.after(EXIT_TIME))
-        raise
 
 
 # ---- randomness

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Self
 
-from js_sync.client.closing import WorksBeside
+from js_sync.client.closing import WorksBeside, failure_of
 from js_sync.client.owned import Owned
 from js_sync.coordination.acquire import SlotAsking
 from js_sync.coordination.lease import Lease
@@ -177,13 +178,15 @@ class Leader(Owned, WorksBeside):
     # ---- the campaign
 
     def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                self._campaign_once()
-                pause, self._pause = self._pause, 0.0
-                self._stopping.sleep(Deadline.after(pause))
-        except BaseException as error:
+        error = failure_of(self._run_campaign)
+        if error is not None:
             self._keep_error(error, f"the campaign for leader {self._name}")
+
+    def _run_campaign(self) -> None:
+        while not self._stopping.is_set():
+            self._campaign_once()
+            pause, self._pause = self._pause, 0.0
+            self._stopping.sleep(Deadline.after(pause))
 
     def _campaign_once(self) -> None:
         asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
@@ -267,12 +270,10 @@ class _Term:
         # Wait until `_task` is set, which `is_current` needs. Otherwise a handler that stops the
         # campaign would wait for itself.
         self._is_known.sleep(NEVER)
-        try:
-            if self._handler is not None:
-                call(self._handler, self._lease)
-        except BaseException as error:
-            # Keep `SystemExit`, too. `ended` raises the error.
-            self._error = error
+        if self._handler is not None:
+            # `ended` raises the error.
+            self._error = failure_of(partial(call, self._handler, self._lease))
+        if self._error is not None:
             self._lease.release()
 
     def ended(self) -> None:

@@ -12,6 +12,7 @@ from js_sync.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
 from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short
+from twinstream.core.on_failure import OnError
 from twinstream.errors import (
     BadArgument,
     LeaseLost,
@@ -96,13 +97,14 @@ class Once:
             return _result(asking.holder or self._record())
         lease = Lease(slot)
         lease._start()
-        try:
-            data = _bytes(call(work, lease))
-            self._check_size(data)
-        except BaseException as error:
+
+        def failed(error: BaseException) -> None:
             note = (str(error) or type(error).__name__)[:_LONGEST_NOTE]
             self._end(slot, lease, self._final(_FAILED, note=note), timeout)
-            raise
+
+        with OnError(failed):
+            data = _bytes(call(work, lease))
+            self._check_size(data)
         final = self._final(_DONE, data=data)
         self._end(slot, lease, final, timeout)
         return OnceResult(

@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import Final, cast
 
 from twinstream.core.exactly_once.outbox import OutboxEvent
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.publish.request import check_condition, check_data, publish_headers
 from twinstream.core.wire.headers import header_pairs
 from twinstream.core.wire.subjects import check_subject
@@ -145,12 +146,8 @@ class SqliteOutbox:
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
         # Text that is not UTF-8 would end the reading of all rows.
         db.text_factory = _text
-        try:
-            with db:
-                self.create(db)
-        except BaseException:
-            db.close()
-            raise
+        with OnFailure(db.close), db:
+            self.create(db)
         return db
 
     # ---- for the relay
@@ -170,11 +167,8 @@ class SqliteOutbox:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise
             return False
-        try:
+        with OnFailure(lock.close):
             self._own = self._connect()
-        except BaseException:
-            lock.close()
-            raise
         self._lock = lock
         return True
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_sync.api.api import Api
+from js_sync.client.closing import failure_of
 from js_sync.consume.message import Message
 from js_sync.groups.floors import Floors
 from js_sync.groups.member_join import (
@@ -41,6 +43,7 @@ from twinstream.core.groups.reports import (
 )
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
+from twinstream.core.on_failure import OnError, OnFailure
 from twinstream.errors import (
     BadArgument,
     BadGroupConfig,
@@ -186,11 +189,8 @@ class GroupWorker(Runnable):
         self._note_begun()
         self._home = here()
         self._watch = watch = self._opened()
-        try:
+        with OnFailure(watch.close):
             self._begin(watch)
-        except BaseException:
-            watch.close()
-            raise
         self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
         self._tasks.append(spawn(self._follow, "twinstream-group-watch"))
         if self._names.kind == "elastic":
@@ -315,10 +315,9 @@ class GroupWorker(Runnable):
         if membership is None:
             return
         try:
-            self._stay_member(membership)
-        except BaseException as error:
-            # Keep every exception, even `SystemExit` of a handler: `stop` and `wait` raise it.
-            self._keep_error(error, self._what_it_is)
+            error = failure_of(partial(self._stay_member, membership))
+            if error is not None:
+                self._keep_error(error, self._what_it_is)
         finally:
             self._ended.set()
 
@@ -437,11 +436,14 @@ class GroupWorker(Runnable):
         worker, partitions, names = self._worker, membership.partitions, self._names
         if worker is None:
             return None
-        try:
-            worker.stop(_FOREVER)
-        except BaseException as error:
+
+        def explain(error: BaseException) -> None:
+            nonlocal reason
             reason = f"an error ended the work: {str(error) or type(error).__name__}"
-            raise
+
+        try:
+            with OnError(explain):
+                worker.stop(_FOREVER)
         finally:
             self._counts = (self.handled, self.retried, self.rejected, self.skipped)
             self._worker = None

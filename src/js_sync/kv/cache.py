@@ -16,6 +16,7 @@ from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.kv.cached import CachedEntries, ServerClock
 from twinstream.core.log.reporter import GuardedReporter
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
     IterationEnded,
@@ -64,11 +65,8 @@ def open_cache(
     watch = bucket.watch(*filters, on_report=on_report)
     stored = [bucket._codecs.encode_filter(each) for each in filters]
     cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock, on_report)
-    try:
+    with OnFailure(watch.close):
         cache._start()
-    except BaseException:
-        watch.close()
-        raise
     return cache
 
 

@@ -22,6 +22,7 @@ from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.watch import WatchState
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subject_match import widest
 from twinstream.errors import (
@@ -117,11 +118,8 @@ def open_watch(
     """
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     steps.is_followed = True
-    try:
+    with OnFailure(steps.close):
         steps.open()
-    except BaseException:
-        steps.close()
-        raise
     return Watch(steps)
 
 

@@ -22,6 +22,7 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.object_store.reader import ObjectReader, chunk_index
 from js_sync.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
+from twinstream.core.on_failure import OnFailure
 from twinstream.disk.safe_files import create_private, open_regular, sync, temporary_stem
 from twinstream.errors import DigestMismatch
 from twinstream.models import ObjectInfo
@@ -58,7 +59,7 @@ def get_file(
     leftovers = whole(lambda: _leftovers(path))
     once = f"{stem}.{_ONCE}"
     whole(lambda: _remove([each for each in leftovers if each.name.startswith(once)]))
-    content, seq, files = None, 1, ExitStack()
+    content, seq, files, is_kept = None, 1, ExitStack(), resume
     try:
         # The stack also gets the file if the call is cancelled while the file is opened.
         file = whole(lambda: files.enter_context(_opened(part)))
@@ -70,19 +71,26 @@ def get_file(
                 whole(partial(file.writelines, portion))
             whole(lambda: _synced(file))
         whole(lambda: _moved(part, path))
+        is_kept = True
     except BlockingIOError:
         # Another call writes the file, so this call must not remove it.
+        is_kept = True
         raise
-    except BaseException as error:
-        # A file with wrong content is removed even with `resume`, because a call that continues it
-        # could never succeed.
-        if not resume or isinstance(error, DigestMismatch):
-            whole(lambda: part.unlink(missing_ok=True))
+    except DigestMismatch:
+        # A call that continues the file could never succeed.
+        is_kept = False
         raise
     finally:
-        whole(files.close)
+        whole(lambda: _closed(files, None if is_kept else part))
     whole(lambda: _remove(leftovers))
     return reader.info
+
+
+def _closed(files: ExitStack, unwanted: Path | None) -> None:
+    # Remove the file before its lock is released, so that no other call uses it.
+    with files:
+        if unwanted is not None:
+            unwanted.unlink(missing_ok=True)
 
 
 def _part_token(nuid: str | None) -> str:
@@ -114,15 +122,12 @@ def _opened(part: Path) -> BinaryIO:
     """
     while True:
         file = _unlocked(part)
-        try:
+        with OnFailure(file.close):
             if not _is_locked(file):
                 raise BlockingIOError(errno.EAGAIN, "another call is writing this file", str(part))
             # A call that removes leftovers may have removed the file before it was locked.
             if part.exists() and os.path.samestat(os.fstat(file.fileno()), part.stat()):
                 return file
-        except BaseException:
-            file.close()
-            raise
         file.close()
 
 

@@ -13,6 +13,7 @@ from js_sync.object_store.infos import ObjectPlace
 from js_sync.runtime.concurrency import BlockHint, LoopHint, TimedLock
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import IterationEnded, RequestTimeout
 from twinstream.models import ObjectInfo, Timestamp
@@ -28,14 +29,11 @@ def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> Obje
     if updates_only:
         behind = (place.stream.info(confirmed=True)).state.last_seq + 1
         messages = place.stream.ordered(subjects=subjects, start_seq=behind)
-        try:
+        with OnFailure(messages.close):
             # If the store is re-created later, the consumer notices that the sequences restart.
             deadline = place.api.deadline()
             messages._open(deadline)
             messages._pull_ahead(deadline)
-        except BaseException:
-            messages.close()
-            raise
     else:
         messages = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
     return ObjectWatch(place, messages, updates_only, deletes)

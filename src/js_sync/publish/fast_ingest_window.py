@@ -241,19 +241,23 @@ class Ingest:
         # write returns.
         entry.number = batch.sent + 1
         self._flight.append(entry)
+        is_known = False
         try:
             self._write(entry.subject, batch.next_reply(), headers, entry.request.data)
-        except BaseException as error:
+            is_known = True
+        except TwinstreamError as error:
+            is_known = True
             self._flight.pop()
-            if not isinstance(error, TwinstreamError):
-                batch.fail(OutcomeUnknown("sending was cancelled"))
-                raise
             if not isinstance(error, BadArgument):
                 batch.fail(error)
             # A message that is too large (`BadArgument`) gets no number, and the batch continues.
             self._backlog.popleft()
             self._conclude(entry, self._failure(entry, error))
             return
+        finally:
+            if not is_known:
+                self._flight.pop()
+                batch.fail(OutcomeUnknown("sending was cancelled"))
         self._backlog.popleft()
         self._stuck_since = None
         batch.sent += 1

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from js_sync.api.api import Api
@@ -25,6 +26,7 @@ from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import Lock, Signal
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.publish_engine import (
     Action,
@@ -79,7 +81,7 @@ class Pipeline:
         if api.on_call is not None:
             from js_sync.publish.call_reports import telling
 
-            on_done = telling(api.on_call, on_done, self.forget)
+            on_done = telling(api.on_call, on_done)
         self._on_done: Final = on_done
         share = limits.retry.patience(limits.timeout, True, 0)
         # An attempt without a response counts as failed after this time (seconds).
@@ -194,12 +196,9 @@ class Pipeline:
 
         A failure to send becomes the outcome of the message, possibly after retries.
         """
-        self._waiting[entry.reply] = entry
-        try:
+        with OnFailure(partial(self.forget, entry)):
+            self._waiting[entry.reply] = entry
             self._send(entry)
-        except BaseException:
-            self.forget(entry)
-            raise
 
     def _send(self, entry: UnderWay) -> None:
         try:
@@ -276,8 +275,16 @@ class Pipeline:
         if entry.outcome is None:
             if HOOKS:
                 reached("publish: before outcome", entry)
-            if self._on_done is not None and not self._on_done(entry, outcome):
-                return
+            try:
+                if self._on_done is not None and not self._on_done(entry, outcome):
+                    return
+            except BaseException:
+                # An interrupt. If `on_done` has recorded the message, no later call sets its
+                # outcome.
+                if entry.is_told:
+                    entry.outcome = outcome
+                    self.forget(entry)
+                raise
             entry.outcome = outcome
         self._waiting.pop(entry.reply, None)
         if entry.signal is not None:
@@ -422,21 +429,21 @@ class Pipeline:
         if HOOKS:
             reached("publish: before recovery", self)
         batch: deque[UnderWay] = deque()
-        try:
-            while self._to_recover:
-                batch.append(self._to_recover.popleft())
-        except IndexError:
-            # Another thread took the last message from the deque.
-            pass
-        try:
+        with OnFailure(partial(self._put_back, batch)):
+            try:
+                while self._to_recover:
+                    batch.append(self._to_recover.popleft())
+            except IndexError:
+                # Another thread took the last message from the deque.
+                pass
             self._recover(batch)
-        except BaseException:
-            for entry in batch:
-                if entry.action is not None:
-                    self._to_recover.append(entry)
-                    if entry.signal is not None:
-                        entry.signal.set()
-            raise
+
+    def _put_back(self, batch: deque[UnderWay]) -> None:
+        for entry in batch:
+            if entry.action is not None:
+                self._to_recover.append(entry)
+                if entry.signal is not None:
+                    entry.signal.set()
 
     def _recover(self, batch: deque[UnderWay]) -> None:
         reasons = Reasons(self._api)
@@ -472,15 +479,16 @@ class Pipeline:
         entry.sent_at = monotonic()
         if engine.error is not None:
             self._api.log_retry(entry.request.subject, engine.error)
+        is_sent = False
         try:
             if not self.try_send(entry):
                 self._send(entry)
-        except BaseException:
-            # The send was interrupted. With its action restored, the next caller retries it.
-            engine.attempts -= 1
-            entry.action = action
-            raise
+            is_sent = True
         finally:
+            if not is_sent:
+                # The send was interrupted. With its action restored, the next caller retries it.
+                engine.attempts -= 1
+                entry.action = action
             if entry.outcome is not None:
                 self.forget(entry)
 

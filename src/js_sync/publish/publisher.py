@@ -14,6 +14,7 @@ from js_sync.publish.inflight import Outcome, UnderWay
 from js_sync.publish.pipeline import Pipeline
 from js_sync.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.errors import ConnectionClosed, PublishFailure
 from twinstream.errors.publish_failures import UnreadFailures
@@ -82,18 +83,10 @@ class _Work:
         return True
 
     def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
-        try:
-            if not self.release(entry):
-                return False
-            if isinstance(outcome, PublishFailure):
-                self.failures.add(outcome)
-        except BaseException:
-            # The code was interrupted after the release. The pipeline will not set the outcome, so
-            # set the outcome here.
-            if entry.is_told:
-                entry.outcome = outcome
-                self.pipeline.forget(entry)
-            raise
+        if not self.release(entry):
+            return False
+        if isinstance(outcome, PublishFailure):
+            self.failures.add(outcome)
         return True
 
     def keep(self, ended: Signal) -> None:
@@ -103,18 +96,16 @@ class _Work:
         in the background, because retries are also due while no caller waits.
         """
         try:
-            while not ended.sleep(Deadline.after(_LOOK)):
-                self.pipeline.tend()
-                if self.pipeline.is_over:
-                    # The connection was closed before the publisher. No message is in flight.
-                    return
-                if self.is_dropped and self.pipeline.oldest is None:
-                    self.pipeline.close()
-                    return
-        except BaseException:
-            # The program or its event loop ends: wait for the messages in flight.
-            self.flush_at_exit(Deadline.after(EXIT_TIME))
-            raise
+            # If the program or its event loop ends, wait for the messages in flight.
+            with OnFailure(lambda: self.flush_at_exit(Deadline.after(EXIT_TIME))):
+                while not ended.sleep(Deadline.after(_LOOK)):
+                    self.pipeline.tend()
+                    if self.pipeline.is_over:
+                        # The connection was closed before the publisher. No message is in flight.
+                        return
+                    if self.is_dropped and self.pipeline.oldest is None:
+                        self.pipeline.close()
+                        return
         finally:
             if self.is_dropped:
                 # Messages in flight may have failed after the publisher was deleted.
@@ -177,16 +168,16 @@ class Publisher(Leaving):
     def _start(self) -> None:
         work, ended = self._work, Signal()
         self._ended = ended
-        try:
+
+        def undo() -> None:
+            # If the keeper was created, stop it, because no other code would.
+            ended.set()
+            work.pipeline.close()
+
+        with OnFailure(undo):
             self._pipeline.open()
             before_exit(work)
             self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
-        except BaseException:
-            # The call failed or was interrupted. If it has created the keeper, stop the keeper,
-            # because no other code would stop it.
-            ended.set()
-            self._pipeline.close()
-            raise
 
     def send(
         self,
@@ -241,13 +232,15 @@ class Publisher(Leaving):
             oldest = pipeline.oldest
             if oldest is not None:
                 pipeline.until(oldest)
+        is_sent = False
         try:
             if not pipeline.try_send(entry):
                 pipeline.send(entry)
-        except BaseException:
-            pipeline.forget(entry)
-            self._work.release(entry)
-            raise
+            is_sent = True
+        finally:
+            if not is_sent:
+                pipeline.forget(entry)
+                self._work.release(entry)
         return PublishHandle(self, entry)
 
     def _take_room(self, entry: UnderWay) -> bool:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from js_sync.api.api import Api
@@ -14,6 +15,7 @@ from js_sync.read.get_message import check_not_hidden, next_seq
 from js_sync.read.page_sources import ConsumerPages, LeaderPages
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.range_read import (
     AskLeader,
@@ -206,18 +208,14 @@ class RangeReader:
 
     def _own_pages(self) -> PageSource:
         pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
-        try:
-            info = self._api.stream_info(self._stream)
-            # With another retention policy, a consumer could remove messages from the stream.
-            if info.config.retention in (None, RetentionPolicy.LIMITS):
-                pages.open(self._read.next_seq)
-                return pages
-        except TwinstreamError:
-            # The consumer was refused, by permissions or by a limit. Read from the leader instead.
-            pages.close()
-        except BaseException:
-            pages.close()
-            raise
+        # If permissions or a limit refuse the consumer, read from the leader instead.
+        with suppress(TwinstreamError):
+            with OnFailure(pages.close):
+                info = self._api.stream_info(self._stream)
+                # With another retention policy, a consumer could remove messages from the stream.
+                if info.config.retention in (None, RetentionPolicy.LIMITS):
+                    pages.open(self._read.next_seq)
+                    return pages
         return LeaderPages(self._api, self._stream, self._filters)
 
     def _require_direct(self) -> None:

@@ -15,6 +15,7 @@ from js_sync.runtime.concurrency import BlockHint, LoopHint
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_report import ReadEnd, ReadReport
@@ -177,12 +178,9 @@ class StreamRead(Owned, BlockHint, LoopHint):
         """
         from twinstream.core.read.arrow import table
 
-        try:
+        # After a failure, no other call continues the read, because its messages are lost.
+        with OnFailure(self.close):
             return table([batch for batch in self.arrow_batches()])
-        except BaseException:
-            # The messages that were read until now are lost, so no other call continues the read.
-            self.close()
-            raise
 
     # ---- opening and closing
 

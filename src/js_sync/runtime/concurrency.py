@@ -45,6 +45,7 @@ __all__ = [
     "Stream",
     "Task",
     "TimedLock",
+    "Work",
     "aside",
     "before_exit",
     "call",
@@ -63,6 +64,9 @@ T = TypeVar("T")
 
 Handler = Callable[[T], object]
 """A user function that takes one argument."""
+
+Work = Callable[[], object]
+"""A function without arguments."""
 
 Stream = Generator[T]
 """The return type of the SDK's generator functions."""

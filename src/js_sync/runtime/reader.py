@@ -255,11 +255,10 @@ class Reader(Sender):
             return
         try:
             self._notice_end(sock)
-        except BaseException:
-            # The interrupt may have occurred just after this thread became the reader.
+        finally:
+            # An interrupt may have occurred just after this thread became the reader.
             if self._reader == get_ident():
                 self._step_back()
-            raise
 
     def _notice_end(self, sock: Wire) -> None:
         end = monotonic() + _NOTICE_WAIT

@@ -89,6 +89,7 @@ class Sender(ABC):
             self._end_turn()
             return sent
         except BaseException:
+            # An interrupt. If this thread remained the sender, no other thread could send.
             self._end_turn()
             raise
 
@@ -110,6 +111,7 @@ class Sender(ABC):
             # The socket has ended. `_flush` will report the reason.
             return False
         except BaseException:
+            # An interrupt. It is unknown how much was sent; see `_send_all`.
             self._drop(sock, CUT_SHORT)
             raise
 
@@ -147,9 +149,9 @@ class Sender(ABC):
         except OSError as error:
             self._drop(sock, error)
         except BaseException:
-            self._in_hand = 0
             # An interrupt. It is unknown how much was sent, so end the socket. Otherwise the peer
             # could take later data for the rest of an incomplete message.
+            self._in_hand = 0
             self._drop(sock, CUT_SHORT)
             raise
         self._in_hand = 0

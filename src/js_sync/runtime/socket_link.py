@@ -284,23 +284,23 @@ class Link(Reader):
         self._end(sock, error, lambda: self._on_end(error))
 
     def _end(self, sock: Wire, error: Exception | None, tell: Callable[[], None]) -> None:
-        ended = False
+        is_due = False
         try:
             with self._mutex:
                 if self._socket is not sock:
                     return
                 # Set the reason first: other threads read it when they find no socket.
                 self.last_error = error
-                self._socket, ended = None, True
+                self._socket, is_due = None, True
                 self._out.clear()
             self._cut(sock)
             tell()
-        except BaseException:
-            # An interrupt. Report the end in any case, because no other code would report it.
-            if ended:
+            is_due = False
+        finally:
+            # After an interrupt. No other code would report the end.
+            if is_due:
                 self._cut(sock)
                 tell()
-            raise
 
     def _cut(self, sock: Wire) -> None:
         # shutdown() comes first, because it wakes up a thread that polls this socket.

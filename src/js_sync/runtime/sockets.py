@@ -13,6 +13,7 @@ from js_sync.runtime.polling import poll_for
 from twinstream.core.client.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.write_buffers import behind
 
 if TYPE_CHECKING:
@@ -120,14 +121,11 @@ def _resolved(host: str, port: int, deadline: Deadline) -> list[Any]:
 
 def _connected_to(kind: list[Any], address: tuple[Any, ...], timeout: float) -> socket.socket:
     sock = socket.socket(*kind)
-    try:
+    with OnFailure(sock.close):
         sock.settimeout(timeout)
         sock.connect(address)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setblocking(False)
-    except BaseException:
-        sock.close()
-        raise
     return sock
 
 
@@ -144,13 +142,10 @@ def secured(
     # Create a new socket object, because a thread may still use the old one. `detach` closes the
     # old object without closing the connection.
     inner = socket.socket(fileno=sock.detach())
-    try:
+    with OnFailure(inner.close):
         inner.setblocking(False)
         secure = TlsSocket(inner, tls, server_name)
         secure.shake_hands(deadline)
-    except BaseException:
-        inner.close()
-        raise
     return secure
 
 

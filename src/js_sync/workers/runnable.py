@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import nullcontext
+from functools import partial
 from typing import Final
 
 from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
 from js_sync.runtime.concurrency import Home, Interrupts, Signal, set_from_anywhere
 from twinstream.core.deadline import NEVER, Seconds
+from twinstream.core.on_failure import OnFailure
 
 __all__ = ["Runnable"]
 
@@ -51,12 +53,9 @@ class Runnable(Owned, WorksBeside):
         """
         with Interrupts(self._ended) if signals else nullcontext():
             self.start()
-            try:
+            # After a cancellation or an interrupt, do not leave work in the background.
+            with OnFailure(partial(self.stop, timeout)):
                 self._ended.sleep(NEVER)
-            except BaseException:
-                # A cancellation or an interrupt: do not leave work in the background.
-                self.stop(timeout)
-                raise
         self.stop(timeout)
 
     def ask_to_stop(self) -> None:

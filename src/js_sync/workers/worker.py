@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from js_sync.api.api import Api
+from js_sync.client.closing import failure_of
 from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
@@ -344,15 +345,13 @@ class Worker(Runnable):
     # ---- from the queue to the handler
 
     def _work(self) -> None:
-        try:
-            while True:
-                taken = self._next()
-                if taken is None:
-                    return
-                self._handle(*taken)
-        except BaseException as error:
-            # Keep every exception, even `SystemExit` of a handler: `stop` raises it.
+        error = failure_of(self._handle_all)
+        if error is not None:
             self._fail(error)
+
+    def _handle_all(self) -> None:
+        while (taken := self._next()) is not None:
+            self._handle(*taken)
 
     def _next(self) -> tuple[Hashable, Job] | None:
         """Return a message that may be handled now, with its key, or None at the end."""

@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -91,10 +91,10 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading. Raises `OSError` for a FIFO, a device or a folder."""
     # Without O_NONBLOCK, opening a FIFO waits until a process writes to it.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
+    with ExitStack() as undo:
+        undo.callback(os.close, number)
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(f"{path} is not a regular file")
-        return os.fdopen(number, "rb")
-    except BaseException:
-        os.close(number)
-        raise
+        file = os.fdopen(number, "rb")
+        undo.pop_all()
+    return file

@@ -86,15 +86,14 @@ class NatsCluster:
 
         Raises `ServerStartError` after `start_timeout`, and stops the servers.
         """
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.stop)
             for proxy in self._proxies:
                 self._stack.enter_context(proxy)
             for server in self.servers:
                 self._stack.enter_context(server)
             self.wait_until_ready()
-        except BaseException:
-            self.stop()
-            raise
+            undo.pop_all()
         return self
 
     def wait_until_ready(self) -> None:

@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -144,15 +145,14 @@ class NatsServer:
             return self
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="twinstream-server-"))
-        try:
-            self._launch()
-            self._wait_until_ready()
-        except BaseException as failure:
-            error = self._start_error(failure) if isinstance(failure, TimeoutError) else None
-            self.stop()
-            if error is not None:
-                raise error from None
-            raise
+        with ExitStack() as undo:
+            undo.callback(self.stop)
+            try:
+                self._launch()
+                self._wait_until_ready()
+            except TimeoutError as failure:
+                raise self._start_error(failure) from None
+            undo.pop_all()
         return self
 
     def stop(self) -> None:

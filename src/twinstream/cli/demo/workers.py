@@ -72,7 +72,7 @@ class Crew:
 
     def __init__(self, url: str, ledger: Ledger) -> None:
         self.stop: Final = threading.Event()
-        self._errors: Final[list[BaseException]] = []
+        self._errors: Final[list[Exception]] = []
         self._url: Final = url
         self._ledger: Final = ledger
         jobs = {"js_sync": self._blocking, "js_async": self._in_loop}
@@ -93,15 +93,15 @@ class Crew:
     def _blocking(self) -> None:
         try:
             work_blocking(self._url, self._ledger, self.stop)
-        except BaseException as error:
+        except Exception as error:
             self._failed(error)
 
     def _in_loop(self) -> None:
         try:
             asyncio.run(work_in_loop(self._url, self._ledger, self.stop))
-        except BaseException as error:
+        except Exception as error:
             self._failed(error)
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: Exception) -> None:
         self._errors.append(error)
         self.stop.set()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from twinstream.cli.deploy.probe import probe
 from twinstream.cli.deploy.step import Step
+from twinstream.cli.deploy.turns import subjects_of
 from twinstream.cli.deploy.typed import consumer_config, stream_config
 from twinstream.cli.failures import Failure
-from twinstream.models import ConsumerConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 if TYPE_CHECKING:
     from js_sync import Consumer, JetStream
@@ -37,7 +37,7 @@ def _stream(jet: JetStream, step: Step) -> None:
     if step.verb == "create":
         jet.create_stream(config)
         return
-    probe(jet, config)
+    _check_acceptable(jet, config)
     jet.delete_stream(step.config.name)
     with _removed(step):
         jet.create_stream(config)
@@ -55,6 +55,27 @@ def _consumer(jet: JetStream, step: Step) -> None:
     jet.delete_consumer(stream, name)
     with _removed(step):
         jet.create_consumer(stream, config)
+
+
+def _check_acceptable(jet: JetStream, config: StreamConfig) -> None:
+    """Raise :class:`Failure` if the server would refuse ``config`` even without the old stream.
+
+    The second request creates nothing: the server validates the whole config before it reports that
+    the name is in use.
+    """
+    from js_sync import StreamExists, TwinstreamError
+
+    name = config.name or ""
+    unchanged = f"stream {name} is unchanged, because a new one could not be created"
+    try:
+        for subject in subjects_of(config):
+            others = sorted(other for other in jet.stream_names(subject) if other != name)
+            if others:
+                raise Failure(f"{unchanged}: {subject!r} belongs to stream {others[0]}")
+        with suppress(StreamExists):
+            jet.create_stream(config)
+    except TwinstreamError as error:
+        raise Failure(f"{unchanged}: {error}") from error
 
 
 @contextmanager

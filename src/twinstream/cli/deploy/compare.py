@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +12,7 @@ from twinstream.cli.deploy.bounds import bounded
 from twinstream.cli.deploy.buckets import bucket_step, with_kept_settings
 from twinstream.cli.deploy.existing import Existing, existing_stream
 from twinstream.cli.deploy.folder import Wanted
+from twinstream.cli.deploy.recreation import judged
 from twinstream.cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
 from twinstream.cli.deploy.step import Allowed, Step, step_of
 from twinstream.cli.deploy.turns import (
@@ -58,31 +58,36 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     streams = [account.sized(step) for step in streams]
     consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
     held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
-    others = _held_by_others(jet, streams, held)
+    others, unknown = _held_by_others(jet, streams, held)
+    if not account.is_known:
+        unknown = "the limits of the account"
     configs = {name: one.config for name, one in there.items() if one is not None}
     settled = _settled_streams(streams, {**others, **held}, account, configs)
+    settled = [judged(step, configs.get(step.config.name), unknown) for step in settled]
     return [*map(bucket_step, settled), *chain(*consumers)]
 
 
 def _held_by_others(
     jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
-) -> dict[str, list[str]]:
+) -> tuple[dict[str, list[str]], str]:
     """Find streams on the server whose subjects overlap those that the steps add.
 
-    Return the added subjects by the name of the stream that overlaps them. The result is incomplete
-    if a request fails.
+    Return the added subjects by the name of the stream that overlaps them. If a request fails, this
+    is incomplete, and the second item of the result says what is unknown.
     """
     from js_sync import TwinstreamError
 
     found: dict[str, list[str]] = {}
-    with suppress(TwinstreamError):  # the user may lack the permission for the request
+    try:
         for step in (each for each in steps if each.is_due):
             wanted = subjects_of(stream_config(step.config))
             had = held.get(step.config.name, ())
             for subject in (each for each in wanted if each not in had):
                 for name in jet.stream_names(subject):
                     found.setdefault(name, []).append(subject)
-    return found
+    except TwinstreamError:  # the user may lack the permission for the request
+        return found, "the streams that have its subjects"
+    return found, ""
 
 
 def _settled_streams(

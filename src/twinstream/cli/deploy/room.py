@@ -154,6 +154,8 @@ class Account:
     """The usage and the limits of the account; empty if the request for them failed."""
 
     info: AccountInfo
+    is_known: bool = True
+    """False if the request failed."""
 
     def for_streams(self, copies: int) -> Room:
         """Return the limit and the number of streams in the tier for this number of replicas.
@@ -245,4 +247,4 @@ def account_of(jet: JetStream) -> Account:
     try:
         return Account(jet.account_info())
     except TwinstreamError:
-        return Account(AccountInfo())
+        return Account(AccountInfo(), is_known=False)

@@ -87,7 +87,11 @@ def _decided(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, l
         if not allowed.recreation:
             refusal = f"it must be re-created, without {lost}; --allow-recreate allows this"
             return Step(config, "refused", plan, refusal)
-        return Step(config, "recreate", evolve(plan, losses=[f"It is re-created without {lost}."]))
+        # The new object must be accepted as a creation, so the notes for an update do not matter.
+        problems = [one for one in plan.problems if not one.needs_server]
+        problems += [one for one in creation.problems if one.needs_server]
+        losses = [f"It is re-created without {lost}."]
+        return Step(config, "recreate", evolve(plan, problems=problems, losses=losses))
     if plan.losses and not allowed.loss:
         return Step(config, "refused", plan, "this cannot be undone; --allow-loss allows it")
     return Step(config, plan.action, plan)

@@ -20,6 +20,7 @@ from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.screen import notes
 from twinstream.cli.target import Target, server_options
 from twinstream.core.deadline import Deadline
+from twinstream.core.on_failure import OnFailure
 
 if TYPE_CHECKING:
     from js_sync import Lease
@@ -107,13 +108,10 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
         except OSError as error:
             failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
             raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
-        try:
-            with _killed_with_us(process.pid):
-                process_group(process.pid)
-                _watch(process, lease, asked, grace)
-        except BaseException:  # a second Ctrl-C: the command must not continue without the lock
-            _end(process, 0)
-            raise
+        # After a second Ctrl-C, the command must not continue without the lock.
+        with OnFailure(lambda: _end(process, 0)), _killed_with_us(process.pid):
+            process_group(process.pid)
+            _watch(process, lease, asked, grace)
     code = process.returncode
     return code if code >= 0 else 128 - code
 
