@@ -56,7 +56,7 @@ def pipeline_of(publisher: Any) -> Any:
 
 def requests_of(messages: Any) -> Any:
     """Return the open pull requests of an iterator, by their tokens."""
-    return buffer_of(messages)._engine._requests
+    return buffer_of(messages)._engine.requests.open
 
 
 def open_push(push: Any, name: str) -> Any:

@@ -122,7 +122,7 @@ class MessageBuffer(ItemSource[Message]):
         """The number of messages that were requested and have not arrived."""
         if self._engine is None or self.progress.gave_up:
             return 0
-        return self._engine.outstanding - (self._passed is not None)
+        return self._engine.requests.outstanding - (self._passed is not None)
 
     def set_ack_wait(self, ack_wait: float) -> None:
         """Set the `ack_wait` of the consumer in seconds. Call this before the first pull."""
@@ -366,7 +366,7 @@ class MessageBuffer(ItemSource[Message]):
 
     def _unsettled(self, engine: PullEngine) -> int:
         """Return how many messages callers took without updating the engine, except late ones."""
-        return engine.buffered - len(self._ready) - len(self._late_unsettled)
+        return engine.budget.buffered - len(self._ready) - len(self._late_unsettled)
 
     def _settle(self, engine: PullEngine) -> None:
         """Report to the engine the messages that callers took without updating it."""
@@ -377,7 +377,7 @@ class MessageBuffer(ItemSource[Message]):
             self._passed = None
             self._decisions.doubt.clear()
             self._waited = False
-        taken = engine.buffered - len(self._ready)
+        taken = engine.budget.buffered - len(self._ready)
         if taken:
             engine.handed_over(self._size_of(taken), monotonic(), taken)
             late = len(self._late_unsettled)
@@ -428,7 +428,7 @@ class MessageBuffer(ItemSource[Message]):
                     self.note_late()
                     continue
                 self._count(engine, 1)
-                self._reserved = engine.buffered - engine.grant(self._sizes)
+                self._reserved = engine.budget.buffered - engine.grant(self._sizes)
                 return message
             if HOOKS:
                 reached("messages: before clear", self)
