@@ -60,17 +60,18 @@ class MessageBuffer(ItemSource[Message]):
     ) -> None:
         self._missing: Final = missing
         self._transport: Final = missing.api.transport
-        self._ack_wait = ack_wait
+        self.ack_wait = ack_wait
+        """The `ack_wait` of the consumer in seconds, or None if it is unknown or not used."""
         self._timeout: Final = missing.api.timeout
         self._decisions: Final = Decisions(missing, limits, on_report, fragile)
         self._give_back: Final = give_back
         super().__init__(f"{missing.stream}/{missing.name}")
-        self._ready: Final[deque[Message]] = deque()
-        # The sizes in bytes of the messages in `_ready`; empty if no byte limit is set.
+        self.ready: Final[deque[Message]] = deque()
+        """The messages that callers may take, oldest first."""
+        # The sizes in bytes of the messages in `ready`; empty if no byte limit is set.
         self._sizes: Final[deque[int]] = deque()
-        # Callers may take messages without updating the `PullEngine` while `_ready` contains more
-        # messages than this number.
-        self._reserved = _ALL
+        self.reserved = _ALL
+        """Callers may take messages as `take_nowait` does while `ready` contains more than this."""
         # Messages beyond `stop_after`. `close` returns them to the server.
         self._surplus: Final[list[Message]] = []
         self._channel: PullChannel | None = None
@@ -82,7 +83,7 @@ class MessageBuffer(ItemSource[Message]):
         self._waited = False
         self._draining = self._drained = False
         self._closed = self._left = False
-        self.progress: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
+        self.progress: Final = Held(self._transport, self.ready, ack_wait, self._timeout)
         """The progress reports of messages that are buffered or being handled."""
         # One entry for each late message that was skipped. Several threads may add one, and
         # appending to a list is atomic.
@@ -115,7 +116,7 @@ class MessageBuffer(ItemSource[Message]):
     @property
     def buffered(self) -> int:
         """The number of messages that have arrived and were not taken."""
-        return len(self._ready) + (len(self._channel.box.frames) if self._channel else 0)
+        return len(self.ready) + (len(self._channel.box.frames) if self._channel else 0)
 
     @property
     def outstanding(self) -> int:
@@ -126,7 +127,7 @@ class MessageBuffer(ItemSource[Message]):
 
     def set_ack_wait(self, ack_wait: float) -> None:
         """Set the `ack_wait` of the consumer in seconds. Call this before the first pull."""
-        self._ack_wait = ack_wait
+        self.ack_wait = ack_wait
         decisions = self._decisions
         decisions.limits = evolve(decisions.limits, max_age=ack_wait * AGE_SHARE)
         self.progress.learn(ack_wait)
@@ -136,8 +137,8 @@ class MessageBuffer(ItemSource[Message]):
 
         Does nothing if the previous `ack_wait` is not known.
         """
-        if self._ack_wait is not None and ack_wait != self._ack_wait:
-            self._ack_wait = ack_wait
+        if self.ack_wait is not None and ack_wait != self.ack_wait:
+            self.ack_wait = ack_wait
             self.progress.hurry(ack_wait)
 
     def stop_pulling(self) -> None:
@@ -267,7 +268,7 @@ class MessageBuffer(ItemSource[Message]):
         rest = self._messages_of(frames, channel.box)
         try:
             while True:
-                rest.append(self._ready.popleft())
+                rest.append(self.ready.popleft())
         except IndexError:
             rest += self._surplus
             self._surplus.clear()
@@ -283,7 +284,7 @@ class MessageBuffer(ItemSource[Message]):
 
         `box` is the mailbox from which the caller has taken the frames.
         """
-        fresh = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
+        fresh = Delivery(self._transport, box.heard_at, self.ack_wait, self._timeout)
         return messages_of(frames, self.progress.deliveries(frames, fresh))
 
     async def open(self) -> tuple[PullChannel, PullEngine]:
@@ -343,15 +344,15 @@ class MessageBuffer(ItemSource[Message]):
         # An update for each message would take more than twice the CPU time (5.3 instead of 2.0 µs
         # a message; nats-py's fetch takes 51 to 55). No lock is needed, because `_settle` computes
         # the number of these messages from the length of the buffer.
-        ready = self._ready
-        while len(ready) > self._reserved:
+        ready = self.ready
+        while len(ready) > self.reserved:
             try:
                 message = ready.popleft()
             except IndexError:
                 # Another thread took the message, or closes the buffer and returns the message to
                 # the server.
                 return None
-            if self._ack_wait is None:
+            if self.ack_wait is None:
                 return message
             self.progress.taken_at = now = monotonic()
             if not message._delivery.is_late(now):
@@ -366,7 +367,7 @@ class MessageBuffer(ItemSource[Message]):
 
     def _unsettled(self, engine: PullEngine) -> int:
         """Return how many messages callers took without updating the engine, except late ones."""
-        return engine.budget.buffered - len(self._ready) - len(self._late_unsettled)
+        return engine.budget.buffered - len(self.ready) - len(self._late_unsettled)
 
     def _settle(self, engine: PullEngine) -> None:
         """Report to the engine the messages that callers took without updating it."""
@@ -377,7 +378,7 @@ class MessageBuffer(ItemSource[Message]):
             self._passed = None
             self._decisions.doubt.clear()
             self._waited = False
-        taken = engine.budget.buffered - len(self._ready)
+        taken = engine.budget.buffered - len(self.ready)
         if taken:
             engine.handed_over(self._size_of(taken), monotonic(), taken)
             late = len(self._late_unsettled)
@@ -386,7 +387,7 @@ class MessageBuffer(ItemSource[Message]):
             self._count(engine, taken - late)
             self._waited = False
         wanted = engine.still_wanted
-        if wanted is not None and len(self._ready) > wanted:
+        if wanted is not None and len(self.ready) > wanted:
             self._cut(engine, wanted)
 
     def _cut(self, engine: PullEngine, wanted: int) -> None:
@@ -395,8 +396,8 @@ class MessageBuffer(ItemSource[Message]):
         Such messages arrive if the server answers both a request that was sent before a reconnect
         and the repetition of this request.
         """
-        while len(self._ready) > max(0, wanted):
-            self._surplus.append(self._ready.pop())
+        while len(self.ready) > max(0, wanted):
+            self._surplus.append(self.ready.pop())
             engine.handed_over(self._sizes.pop() if self._sizes else 0, monotonic())
 
     def _count(self, engine: PullEngine, given: int) -> None:
@@ -404,7 +405,7 @@ class MessageBuffer(ItemSource[Message]):
             engine.still_wanted -= given
 
     async def _take_next(self, deadline: Deadline) -> Message | None:
-        self._reserved, is_late = _ALL, False
+        self.reserved, is_late = _ALL, False
         channel, engine = self._channel, self._engine
         if channel is None or engine is None:
             channel, engine = await self.open()
@@ -415,7 +416,7 @@ class MessageBuffer(ItemSource[Message]):
             if self._is_stale(channel):
                 channel = await self._come_back(channel, engine)
                 continue
-            if self._ready:
+            if self.ready:
                 now = monotonic()
                 if engine.due(now):
                     await self._decisions.carry_out(channel, engine, self._waited)
@@ -428,7 +429,7 @@ class MessageBuffer(ItemSource[Message]):
                     self.note_late()
                     continue
                 self._count(engine, 1)
-                self._reserved = engine.budget.buffered - engine.grant(self._sizes)
+                self.reserved = engine.budget.buffered - engine.grant(self._sizes)
                 return message
             if HOOKS:
                 reached("messages: before clear", self)
@@ -438,7 +439,7 @@ class MessageBuffer(ItemSource[Message]):
                 # `close` or `Held` may have set the signal just before this code cleared it.
                 continue
             self._sort(channel, engine)
-            if self._ready:
+            if self.ready:
                 continue
             await self._decisions.carry_out(channel, engine, self._waited)
             if self._ends(channel, is_late):
@@ -491,7 +492,7 @@ class MessageBuffer(ItemSource[Message]):
         if HOOKS:
             reached("messages: before hand-over", self)
         try:
-            message = self._ready.popleft()
+            message = self.ready.popleft()
         except IndexError:
             # Another thread took the message, or closes the buffer and returns the message to
             # the server.
@@ -509,7 +510,7 @@ class MessageBuffer(ItemSource[Message]):
         This saves half of the work between the arrival of a message and the return to the caller.
         """
         transport, box, now = self._transport, channel.box, monotonic()
-        delivery = Delivery(transport, box.heard_at, self._ack_wait, self._timeout)
+        delivery = Delivery(transport, box.heard_at, self.ack_wait, self._timeout)
         changed = transport.epoch != self._epoch or not transport.is_connected
         if len(box.frames) != 1 or self._closed or changed or delivery.is_late(now):
             return None
@@ -550,12 +551,12 @@ class MessageBuffer(ItemSource[Message]):
         frames = channel.box.frames
         if not frames:
             return
-        fresh = Delivery(transport, channel.box.heard_at, self._ack_wait, self._timeout)
+        fresh = Delivery(transport, channel.box.heard_at, self.ack_wait, self._timeout)
         # Fast path for pulls without a byte limit and without a priority group: their messages need
         # no inspection.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
-        put, take, sizes = self._ready.append, frames.popleft, self._sizes
+        put, take, sizes = self.ready.append, frames.popleft, self._sizes
         count = size = 0
         frame = _NO_FRAME
         for delivery in self.progress.deliveries(frames, fresh):
@@ -573,7 +574,7 @@ class MessageBuffer(ItemSource[Message]):
                 elif status.token == self._probe_token:
                     engine.probe_failed(monotonic())
                 if status.kind is Kind.HEARTBEAT and self.on_heartbeat is not None:
-                    self.on_heartbeat(status, len(self._ready))
+                    self.on_heartbeat(status, len(self.ready))
                 engine.status(status, monotonic())
                 continue
             if not plain:

@@ -47,6 +47,19 @@ class Messages(Iteration[Message]):
         """The number of messages that were skipped because they were late (`Message.is_late`)."""
         return self._buffer.late
 
+    def __next__(self) -> Message:
+        """Return the next message; the iteration ends after `drain` or `close`."""
+        # The fast path of `take_nowait` without a call, which would add a tenth to the time of a
+        # message.
+        buffer = self._buffer
+        if buffer.ack_wait is None and len(buffer.ready) > buffer.reserved:
+            try:
+                return buffer.ready.popleft()
+            except IndexError:
+                # Another thread took the message, or closes the buffer.
+                pass
+        return super().__next__()
+
     def drain(self) -> None:
         """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once."""
         if self._is_parents:

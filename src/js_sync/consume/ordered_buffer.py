@@ -274,7 +274,14 @@ class OrderedBuffer(ItemSource[Message]):
         next_seq, at = read.next_consumer_seq, read.position
         parse = self._positions.read
         kept = None
-        for message in iter(messages.take_nowait, None):
+        # The fast path of `take_nowait` without a call for each message.
+        ready = messages.ready
+        for _ in range(len(ready) - messages.reserved):
+            try:
+                message = ready.popleft()
+            except IndexError:
+                # Another thread closes the buffer.
+                break
             frame = message._frame
             position = parse(frame[1])
             if position is None or position[1] != next_seq:
