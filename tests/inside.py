@@ -12,11 +12,13 @@ from typing import Any
 __all__ = [
     "answers_of",
     "api_of",
+    "buffer_of",
     "held_of",
     "link_of",
     "open_push",
     "pipeline_of",
     "refuse",
+    "requests_of",
     "session_of",
     "writer_of",
 ]
@@ -37,9 +39,14 @@ def api_of(jet: Any) -> Any:
     return jet._api
 
 
+def buffer_of(messages: Any) -> Any:
+    """Return the buffer from which an iterator takes its messages."""
+    return messages._buffer
+
+
 def held_of(messages: Any) -> Any:
     """Return the object that sends `in_progress` for the buffered messages of an iterator."""
-    return messages._held
+    return buffer_of(messages).progress
 
 
 def pipeline_of(publisher: Any) -> Any:
@@ -47,9 +54,14 @@ def pipeline_of(publisher: Any) -> Any:
     return publisher._pipeline
 
 
+def requests_of(messages: Any) -> Any:
+    """Return the open pull requests of an iterator, by their tokens."""
+    return buffer_of(messages)._engine.requests.open
+
+
 def open_push(push: Any, name: str) -> Any:
     """Let an iterator over pushed messages subscribe, without a consumer on the server."""
-    return push._open(SimpleNamespace(name=name, config=None))
+    return buffer_of(push).open(SimpleNamespace(name=name, config=None))
 
 
 def refuse(connection: Any, text: str) -> None:

@@ -42,7 +42,7 @@ CONSTANTS: Final = {
     "plain address": "twinstream.core.client.server_pool._PLAIN",
     "port lane": "twinstream.testing.ports._LANE",
     "publisher look": "twin.publish.publisher._LOOK",
-    "push silence": "twin.consume.push._SILENCE",
+    "push silence": "twin.consume.push_buffer._SILENCE",
     "result skew": "twin.exactly_once.stored_results._SKEW",
     "session goodbye": "twin.client.session._GOODBYE",
 }

@@ -250,6 +250,7 @@ class Consumer(FetchCalls):
             BadArgument: An argument is invalid, or `priority` is missing although the consumer is
                 known to have groups.
         """
+        from js_async.consume.buffer import MessageBuffer
         from js_async.consume.consumer_recovery import Missing
         from js_async.consume.messages import Messages
 
@@ -270,9 +271,9 @@ class Consumer(FetchCalls):
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
-        messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
-        messages._held.keep_all = is_for_nobody_else(self.cached_info)
-        return messages
+        buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
+        buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
+        return Messages(buffer)
 
     def consume(
         self,

@@ -245,6 +245,7 @@ class Consumer(FetchCalls):
             BadArgument: An argument is invalid, or `priority` is missing although the consumer is
                 known to have groups.
         """
+        from js_sync.consume.buffer import MessageBuffer
         from js_sync.consume.consumer_recovery import Missing
         from js_sync.consume.messages import Messages
 
@@ -265,9 +266,9 @@ class Consumer(FetchCalls):
         missing = Missing(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
-        messages = Messages(missing, limits, ack_wait, on_report, self._wants_acks())
-        messages._held.keep_all = is_for_nobody_else(self.cached_info)
-        return messages
+        buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
+        buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
+        return Messages(buffer)
 
     def consume(
         self,

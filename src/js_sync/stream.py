@@ -520,6 +520,7 @@ class Stream(StreamConsumers):
             on_report: Callback that receives warnings and recoveries.
         """
         from js_sync.consume.ordered import OrderedMessages
+        from js_sync.consume.ordered_buffer import OrderedBuffer
         from twinstream.core.consume.ordered import ordered_config
 
         config = ordered_config(
@@ -542,7 +543,9 @@ class Stream(StreamConsumers):
             stop_after=stop_after,
         )
         return OrderedMessages(
-            self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
+            OrderedBuffer(
+                self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
+            )
         )
 
     def subscribe(
@@ -584,7 +587,8 @@ class Stream(StreamConsumers):
         name: str | None,
         on_report: Callable[[PullReport], None] | None,
     ) -> PushMessages:
-        from js_sync.consume.push import PushMessages, with_heartbeats
+        from js_sync.consume.push import PushMessages
+        from js_sync.consume.push_buffer import PushBuffer, with_heartbeats
 
         info = None
         if name is not None:
@@ -596,6 +600,6 @@ class Stream(StreamConsumers):
             raise BadArgument(f"{self._name}/{name} is a pull consumer: use get_consumer")
         if info is None:
             config = with_heartbeats(config)
-        messages = PushMessages(self._api, self._name, config, on_report)
-        messages._open(info)
-        return messages
+        buffer = PushBuffer(self._api, self._name, config, on_report)
+        buffer.open(info)
+        return PushMessages(buffer)

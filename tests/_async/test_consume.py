@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async.consume.messages import Messages
+from js_async.consume.buffer import MessageBuffer
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
@@ -222,7 +222,7 @@ async def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(open
 
 
 def test_iteration_interrupted_at_its_creation_ends_quietly():
-    made = Messages.__new__(Messages)
+    made = MessageBuffer.__new__(MessageBuffer)
     del made
     gc.collect()
 

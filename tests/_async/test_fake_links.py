@@ -6,6 +6,7 @@ import pytest
 
 import js_async as js
 from js_async.consume.push import PushMessages
+from js_async.consume.push_buffer import PushBuffer
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import disconnected
 from tests.inside import api_of, link_of, open_push
@@ -232,7 +233,8 @@ async def test_waiter_at_a_refused_subscription_is_notified(way):
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            config = ConsumerConfig(deliver_subject="here")
+            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
 
             async def wait():
                 if way == "fetch":
@@ -268,7 +270,8 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     with FakeServer(first, second) as server:
         async with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
-            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            config = ConsumerConfig(deliver_subject="here")
+            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             await open_push(push, "c")
             assert (await push.next(20)).data == b"1"
             server.tell("taken")
@@ -314,7 +317,8 @@ async def test_stalled_push_consumer_is_answered_after_earlier_messages():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            config = ConsumerConfig(deliver_subject="here")
+            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             await open_push(push, "c")
             assert (await push.next(20)).data == b"1"
 

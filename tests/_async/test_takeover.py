@@ -43,11 +43,11 @@ class Silent:
 
 
 class Arrivals:
-    """The messages of a consumer as they arrive: a replacement for a part of `Messages`."""
+    """The messages of a consumer as they arrive: a replacement for a `MessageBuffer`."""
 
     def __init__(self, *arrived):
         self._arrived = deque(arrived)
-        self._held = SimpleNamespace(hold=self._ignore, release=self._ignore)
+        self.progress = SimpleNamespace(hold=self._ignore, release=self._ignore)
 
     def _ignore(self, message):
         """Report no progress."""
@@ -55,7 +55,7 @@ class Arrivals:
     def add(self, *arrived):
         self._arrived.extend(arrived)
 
-    async def _take(self, deadline):
+    async def take(self, deadline):
         if self._arrived:
             stream_seq, consumer_seq = self._arrived.popleft()
             return message(stream_seq, consumer_seq)

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_sync.consume.messages import Messages
+from js_sync.consume.buffer import MessageBuffer
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
@@ -221,7 +221,7 @@ def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, na
 
 
 def test_iteration_interrupted_at_its_creation_ends_quietly():
-    made = Messages.__new__(Messages)
+    made = MessageBuffer.__new__(MessageBuffer)
     del made
     gc.collect()
 

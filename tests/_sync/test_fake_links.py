@@ -7,6 +7,7 @@ import pytest
 
 import js_sync as js
 from js_sync.consume.push import PushMessages
+from js_sync.consume.push_buffer import PushBuffer
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import disconnected
 from tests.inside import api_of, link_of, open_push
@@ -233,7 +234,8 @@ def test_waiter_at_a_refused_subscription_is_notified(way):
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            config = ConsumerConfig(deliver_subject="here")
+            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
 
             def wait():
                 if way == "fetch":
@@ -269,7 +271,8 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     with FakeServer(first, second) as server:
         with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
-            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            config = ConsumerConfig(deliver_subject="here")
+            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             open_push(push, "c")
             assert (push.next(20)).data == b"1"
             server.tell("taken")
@@ -315,7 +318,8 @@ def test_stalled_push_consumer_is_answered_after_earlier_messages():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            config = ConsumerConfig(deliver_subject="here")
+            push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             open_push(push, "c")
             assert (push.next(20)).data == b"1"
 

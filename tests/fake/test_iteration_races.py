@@ -11,16 +11,17 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
-from js_sync.consume import messages as messages_module
+from js_sync.consume import buffer as buffer_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
+from js_sync.consume.push_buffer import PushBuffer
 from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
-from tests.inside import api_of, held_of, open_push, session_of
+from tests.inside import api_of, held_of, open_push, requests_of, session_of
 from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
@@ -90,7 +91,7 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
             messages.close()
             return Message(frame, delivery)
 
-        monkeypatch.setattr(messages_module, "Message", slowly)
+        monkeypatch.setattr(buffer_module, "Message", slowly)
         assert take(messages) is None
         eventually(lambda: server.reached("given back"))
 
@@ -238,7 +239,8 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(tuned):
 def test_a_push_iteration_that_is_closed_before_it_waits_ends():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         api = api_of(connection.jetstream())
-        push = PushMessages(api, "S", ConsumerConfig(deliver_subject="here"), None)
+        config = ConsumerConfig(deliver_subject="here")
+        push = PushMessages(PushBuffer(api, "S", config, None))
         open_push(push, "c")
         with hooked("push: before clear", once(push.close)):
             assert take(push, 10) is None
@@ -407,7 +409,7 @@ def test_refusal_before_the_write_returns_belongs_to_the_message():
 def test_outstanding_count_may_be_read_by_others():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
-        requests = messages._engine._requests
+        requests = requests_of(messages)
 
         class Request:
             @property

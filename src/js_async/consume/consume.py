@@ -10,10 +10,11 @@ from zlib import crc32
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.consume.message import Message
-from js_async.consume.messages import Messages
+from js_async.consume.messages import Messages, buffer_of
 from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 
 __all__ = ["Consuming", "Order"]
@@ -98,11 +99,12 @@ class Consuming(Owned, WorksBeside):
             raise BadArgument("order='total' works on one message at a time: concurrency=1")
         self._consumer: Final = consumer
         self._messages: Final = messages
+        self._buffer: Final = buffer_of(messages)
         self._handler: Final = handler
         self._progress: Final = progress
         # With `progress`, handlers may run for a long time, during which no message is taken.
         # Report the progress of buffered messages meanwhile: otherwise the server redelivers them.
-        messages._held.keep_all |= progress
+        self._buffer.progress.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
         lanes = concurrency if order == "subject" else 1
@@ -130,17 +132,16 @@ class Consuming(Owned, WorksBeside):
         if self._tasks:
             raise BadArgument("the consumption was started already")
         self._note_begun()
-        try:
+        async with AsyncOnFailure(self._end_started):
             self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
             for number in range(self._workers):
                 lane = self._lanes[number % len(self._lanes)]
                 self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
-        except BaseException:
-            # The start was interrupted. End the started workers, because the caller cannot stop
-            # them.
-            self._stopping = True
-            await self._messages.close()
-            raise
+
+    async def _end_started(self) -> None:
+        # The start was interrupted, so the caller cannot stop the started workers.
+        self._stopping = True
+        await self._buffer.close()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop taking messages, return the buffered ones to the server and wait for the handlers.
@@ -157,7 +158,7 @@ class Consuming(Owned, WorksBeside):
             return
         self._require_begun(self._what_it_is)
         self._stopping = True
-        await self._messages.close()
+        await self._buffer.close()
         await self._join(Deadline.after(timeout))
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
@@ -174,7 +175,7 @@ class Consuming(Owned, WorksBeside):
         if self._is_parents:
             return
         self._require_begun(self._what_it_is)
-        await self._messages.drain()
+        await self._buffer.drain()
         await self._join(Deadline.after(timeout))
 
     async def wait(self, timeout: Seconds | None = None) -> None:
@@ -210,10 +211,10 @@ class Consuming(Owned, WorksBeside):
     async def _dispatch(self) -> None:
         try:
             while True:
-                message = await self._messages._take(NEVER)
+                message = await self._buffer.take(NEVER)
                 if message is None:
                     break
-                self._messages._held.queue(message)
+                self._buffer.progress.queue(message)
                 await self._lane(message).put(message)
         except Exception as error:
             self._fail(error)
@@ -234,21 +235,21 @@ class Consuming(Owned, WorksBeside):
         A late message is skipped. While the consumption stops, a message that is not late is
         returned to the server.
         """
-        self._messages._held.release(message)
+        self._buffer.progress.release(message)
         if message.is_late:
-            await self._messages._note_late()
+            self._buffer.note_late()
             return
         if self._stopping:
             await message.nak()
             return
         if self._progress:
-            self._messages._held.hold(message)
+            self._buffer.progress.hold(message)
         try:
             await call(self._handler, message)
             async with self._counting:
                 self.handled += 1
         finally:
-            self._messages._held.release(message)
+            self._buffer.progress.release(message)
 
     def _fail(self, error: BaseException) -> None:
         """Keep the error unless an earlier one is kept, and let the workers stop."""
@@ -257,7 +258,7 @@ class Consuming(Owned, WorksBeside):
 
     async def _end(self) -> None:
         """Close the iterator after an error. Workers call this."""
-        await self._messages.close()
+        await self._buffer.close()
 
     async def _leave(self) -> None:
         """Count a worker that has ended. Close the iterator after the last one."""
@@ -266,7 +267,7 @@ class Consuming(Owned, WorksBeside):
             is_last = self._left == self._workers
         if is_last:
             try:
-                await self._messages.close()
+                await self._buffer.close()
             except TwinstreamError as error:
                 self._fail(error)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from js_async.api.api import Api
 from js_async.consume.delivery import Delivery
+from js_async.consume.item_source import ItemSource
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.pull_subscription import PullChannel, PullChannels
@@ -16,23 +18,19 @@ from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.server_faults.delays import SPREADING_PAUSES
 from twinstream.errors import NoResponders, RequestTimeout
 
-__all__ = ["FetchMessages"]
+__all__ = ["FetchBuffer", "FetchMessages"]
 
 
-class FetchMessages(Iteration[Message]):
-    """An iterator over the messages of one fetch as they arrive. `Consumer.fetch_each` creates it.
-
-    It sends the request when the caller takes the first message. It ends when the fetch ends, and
-    `reason` states why. If your program may leave the iteration early, use the iterator in a `with`
-    block, or close it. The messages that were not taken then return to the server.
-    """
+class FetchBuffer(ItemSource[Message]):
+    """The messages of one fetch as they arrive. The first `take` sends the request."""
 
     def __init__(
         self,
-        source: str,
+        label: str,
         api: Api,
         channels: PullChannels,
         limits: PullLimits,
@@ -41,7 +39,7 @@ class FetchMessages(Iteration[Message]):
         spreading: float,
         on_end: Callable[[Fetch], None],
     ) -> None:
-        super().__init__(source)
+        super().__init__(label)
         self._transport: Final = api.transport
         self._timeout: Final = api.timeout
         self._channels: Final = channels
@@ -79,7 +77,7 @@ class FetchMessages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the iterator is closed, or the fetch has ended and no messages are buffered."""
+        """Whether the buffer is closed, or the fetch has ended and no messages are buffered."""
         fetch = self._fetch
         return self._closed or (
             fetch is not None and fetch.is_over and self._given == len(fetch.frames)
@@ -121,11 +119,8 @@ class FetchMessages(Iteration[Message]):
 
     async def _begin(self) -> Fetch:
         channel = self._channels.take_idle() or await self._channels.take()
-        try:
+        async with AsyncOnFailure(partial(self._channels.end, channel)):
             self._fetch = await channel.begin(self._limits, self._patience)
-        except BaseException:
-            await self._channels.end(channel)
-            raise
         self._channel = channel
         self._repeats = Deadline.after(self._spreading)
         return self._fetch
@@ -162,27 +157,59 @@ class FetchMessages(Iteration[Message]):
         self._on_end(fetch)
 
     async def close(self) -> None:
-        """End the iterator, and send a NAK to the server for each message that was not taken."""
-        if self._is_parents:
-            return
+        """End the fetch, and send a NAK to the server for each message that was not taken."""
         self._closed = True
         if self._channel is not None:
             self._channel.box.signal.set()
         held = False
         try:
             # Another caller may be taking a message now: wait until its call has ended.
-            held = await self._taking.acquire(NEVER)
+            held = await self.turn.acquire(NEVER)
             await self._leave()
         finally:
-            self._taking.release(held)
+            self.turn.release(held)
 
     def __del__(self) -> None:
         channel = getattr(self, "_channel", None)
         if channel is None or self._transport.is_closed or self._forks != Forks.count:
             return
         warnings.warn(
-            f"{self._source}: a fetch was left before its end; messages it requested are"
+            f"{self.label}: a fetch was left before its end; messages it requested are"
             " redelivered after ack_wait. Use it in a `with` block, or close it",
             ResourceWarning,
             stacklevel=2,
         )
+
+
+class FetchMessages(Iteration[Message]):
+    """An iterator over the messages of one fetch as they arrive. `Consumer.fetch_each` creates it.
+
+    It sends the request when the caller takes the first message. It ends when the fetch ends, and
+    `reason` states why. If your program may leave the iteration early, use the iterator in a `with`
+    block, or close it. The messages that were not taken then return to the server.
+    """
+
+    def __init__(self, buffer: FetchBuffer) -> None:
+        super().__init__(buffer)
+        self._buffer: Final = buffer
+
+    @property
+    def reason(self) -> BatchEnd | None:
+        """The reason why the fetch ended. None if it has not ended, or if an error ended it."""
+        return self._buffer.reason
+
+    @property
+    def detail(self) -> str:
+        """An explanation of `reason`, often the server's status text; empty if there is none."""
+        return self._buffer.detail
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the iterator is closed, or the fetch has ended and no messages are buffered."""
+        return self._buffer.is_ended
+
+    async def close(self) -> None:
+        """End the iterator, and send a NAK to the server for each message that was not taken."""
+        if self._is_parents:
+            return
+        await self._buffer.close()

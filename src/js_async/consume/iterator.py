@@ -5,85 +5,57 @@ from __future__ import annotations
 from typing import Final, Generic, Self, TypeVar
 
 from js_async.client.owned import Owned
-from js_async.runtime.concurrency import BlockHint, LoopHint, TimedLock
+from js_async.consume.item_source import ItemSource
+from js_async.runtime.concurrency import BlockHint, LoopHint
 from twinstream.core.deadline import NEVER, Deadline, Seconds
-from twinstream.errors import IterationEnded, RequestTimeout
+from twinstream.errors import IterationEnded
 
 __all__ = ["Iteration"]
 
 T = TypeVar("T")
 Entered = TypeVar("Entered")
 
-# The longest wait for another caller that is taking a buffered item (seconds).
-_MOVING: Final = 1.0
-
 
 class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
     """The base class of iterators that end when they are closed.
 
-    Subclasses define `_take_next`, `is_ended`, `buffered` and `close`.
-
-    Several threads or tasks may share one iterator. A lock lets only one of them take an item at a
-    time, so subclasses need no lock for their state.
+    An iterator has the methods for programs. Its `ItemSource` has the state and does the work.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: ItemSource[T]) -> None:
         super().__init__()
         self._source: Final = source
-        self._taking = TimedLock()
 
     @property
     def is_ended(self) -> bool:
         """Whether the iterator has ended, so that `next` would raise `IterationEnded`."""
-        raise NotImplementedError
-
-    async def _take(self, deadline: Deadline) -> T | None:
-        """Return the next item, or None when the iterator has ended.
-
-        Raises `RequestTimeout` if no item arrived before the deadline.
-        """
-        lock, held = self._taking, False
-        try:
-            held = lock.try_acquire() or await self._acquire(deadline)
-            return await self._take_next(deadline)
-        finally:
-            lock.release(held)
-
-    async def _acquire(self, deadline: Deadline) -> bool:
-        """Wait for the lock that allows taking an item. Raises `RequestTimeout` at the deadline."""
-        if await self._taking.acquire(deadline):
-            return True
-        # Another caller holds the lock. Items are buffered, so that caller needs the lock only for
-        # a moment: wait for it beyond the deadline.
-        if self.buffered and await self._taking.acquire(Deadline.after(_MOVING)):
-            return True
-        raise RequestTimeout("no item in time: other callers wait for this iterator, too")
+        return self._source.is_ended
 
     @property
     def buffered(self) -> int:
         """The number of items that have arrived and were not taken."""
-        raise NotImplementedError
+        return self._source.buffered
 
     def __repr__(self) -> str:
         state = "ended" if self.is_ended else f"{self.buffered} buffered"
-        return f"<{type(self).__name__} {self._source}: {state}>"
-
-    async def _take_next(self, deadline: Deadline) -> T | None:
-        """Return the next item as `_take` does. Only one caller at a time runs this."""
-        raise NotImplementedError
+        return f"<{type(self).__name__} {self._source.label}: {state}>"
 
     async def close(self) -> None:
         """End the iterator."""
-        raise NotImplementedError
+        if self._is_parents:
+            return
+        await self._source.close()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
         """Return the next item; the iteration ends after `close`."""
-        item = await self._take(NEVER)
+        item = self._source.take_nowait()
         if item is None:
-            raise StopAsyncIteration
+            item = await self._source.take(NEVER)
+            if item is None:
+                raise StopAsyncIteration
         return item
 
     async def next(self, timeout: Seconds | None = None) -> T:
@@ -96,7 +68,7 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
             RequestTimeout: No item arrived in time.
             IterationEnded: The iterator has ended (check `is_ended` first).
         """
-        item = await self._take(Deadline.after(timeout))
+        item = await self._source.take(Deadline.after(timeout))
         if item is None:
             raise IterationEnded("the iteration has ended: it was drained or closed")
         return item

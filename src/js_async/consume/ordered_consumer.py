@@ -8,8 +8,8 @@ from typing import Final
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
+from js_async.consume.buffer import MessageBuffer
 from js_async.consume.consumer_recovery import Missing
-from js_async.consume.messages import Messages
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import shielded, sleep
 from twinstream.core.consume.ordered import OrderedRead
@@ -52,8 +52,8 @@ class OrderedConsumer:
         self._unsure: str | None = None
         # The names of consumers that may exist on the server and must be deleted.
         self._unwanted: list[str] = []
-        self.messages: Messages | None = None
-        """The iterator of the current consumer, or None if there is none."""
+        self.messages: MessageBuffer | None = None
+        """The messages of the current consumer, or None if there is none."""
 
     def __del__(self) -> None:
         # If `__init__` was interrupted, attributes are missing, and there is no consumer.
@@ -62,8 +62,8 @@ class OrderedConsumer:
             for name in {*names, self._read.name}:
                 self._api.transport.part(self._deletion(name))
 
-    async def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
-        """Delete earlier consumers, create the next consumer and return its iterator.
+    async def create(self, deadline: Deadline, stop_after: int | None) -> MessageBuffer:
+        """Delete earlier consumers, create the next consumer and return its buffer.
 
         If the previous attempt failed, its name is used again, so that at most one consumer exists.
         Raises `ConsumerExists` if the previous attempt created a consumer with another
@@ -97,12 +97,12 @@ class OrderedConsumer:
         channels = PullChannels(api, self._stream, info.name, owner)
         missing = Missing(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
-        self.messages = Messages(
+        self.messages = MessageBuffer(
             missing, limits, None, self._on_report, give_back=False, fragile=True
         )
         self._unsure = None
         # Subscribe now, so that a read that is dropped before its first message causes a warning.
-        await self.messages._open()
+        await self.messages.open()
         return self.messages
 
     def _limits_now(self, stop_after: int | None) -> PullLimits:

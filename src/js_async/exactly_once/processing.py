@@ -10,6 +10,7 @@ from js_async.client.owned import Owned
 from js_async.consume.consume import Consuming, Order
 from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
+from js_async.consume.messages import buffer_of
 from js_async.consumer import Consumer
 from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import By, OnceWriter, once_writer
@@ -142,7 +143,7 @@ class Processing(Owned, BlockHint):
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
             # `Consumer.consume` used the cached ack_wait, which may be outdated or None.
-            self._consuming.messages._learn(ack_wait)
+            buffer_of(self._consuming.messages).set_ack_wait(ack_wait)
         await self._consuming.start()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:

@@ -10,8 +10,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from js_async.consume.buffer import MessageBuffer
 from js_async.consume.message import Message
-from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
 from js_async.groups.message import group_message
 from js_async.runtime.concurrency import sleep
@@ -47,12 +47,12 @@ class Takeover:
 
     def __init__(
         self,
-        messages: Messages,
+        buffer: MessageBuffer,
         consumer: Consumer,
         config: ConsumerConfig,
         report: Reporter[WorkReport],
     ) -> None:
-        self._messages: Final = messages
+        self._buffer: Final = buffer
         self._consumer: Final = consumer
         self._patience: Final = patience(config)
         self._report: Final = report
@@ -82,7 +82,7 @@ class Takeover:
             if not await self._settle(message):
                 return None
         message = self._sorted.popleft()
-        self._messages._held.release(message)
+        self._buffer.progress.release(message)
         return self._noted(message)
 
     def _noted(self, message: Message) -> Message:
@@ -95,7 +95,7 @@ class Takeover:
 
     async def _receive(self, deadline: Deadline) -> Message | None:
         """Return the next message as it arrives, and note if a delivery before it is missing."""
-        message = await self._messages._take(deadline)
+        message = await self._buffer.take(deadline)
         if message is not None:
             # The object that the handler acknowledges, so that `_noted` can forget it afterwards.
             message = group_message(message)
@@ -130,11 +130,11 @@ class Takeover:
         return True
 
     def _keep(self, message: Message) -> None:
-        held, seq = self._messages._held, message.metadata.stream_seq
+        progress, seq = self._buffer.progress, message.metadata.stream_seq
         earlier = self._buffered.get(seq)
         if earlier is not None:
-            held.release(earlier)
-        held.hold(message)
+            progress.release(earlier)
+        progress.hold(message)
         self._buffered[seq] = message
 
     async def _has_all(self) -> bool:

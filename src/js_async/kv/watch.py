@@ -8,8 +8,9 @@ from typing import Final, Generic, Self, TypeVar
 
 from js_async.api.leader_info import confirmed_info
 from js_async.client.owned import Owned
-from js_async.consume.iterator import Iteration
+from js_async.consume.item_source import ItemSource
 from js_async.consume.message import Message
+from js_async.consume.ordered import buffer_of
 from js_async.kv.place import Place
 from js_async.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_async.runtime.concurrency import Stream as Generated
@@ -140,8 +141,8 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     return read
 
 
-class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
-    """An iterator over the results of `read` for the messages that match the filters.
+class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
+    """The results of `read` for the messages that match the filters.
 
     It returns `CAUGHT_UP` after the initial values. If the bucket is re-created, it returns the new
     initial values, and then `CAUGHT_UP` again.
@@ -175,7 +176,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         stored = place.subjects.stored
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
         resumes = options.resume_from is not None
-        self.messages: Final = place.stream.ordered(
+        messages = place.stream.ordered(
             subjects=subjects,
             deliver_policy=None if resumes else options.policy,
             start_seq=options.resume_from,
@@ -183,7 +184,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             max_messages=_WITHOUT_VALUES if options.meta_only else None,
             on_report=self._report,
         )
-        self.messages._stops_at_new_stream = True
+        self.messages: Final = buffer_of(messages)
+        self.messages.stops_at_new_stream = True
 
     def _report(self, report: PullReport) -> None:
         if isinstance(report, Recreated) and report.name == self._place.stream.name:
@@ -207,9 +209,9 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                         f" {info.state.last_seq}: it was deleted and created again, or restored"
                     )
             deadline = self._place.api.deadline()
-            await self.messages._open(deadline)
+            await self.messages.open(deadline)
             if self.is_followed:
-                await self.messages._pull_ahead(deadline)
+                await self.messages.pull_ahead(deadline)
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
@@ -232,11 +234,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         finally:
             self.ready.clear()
 
-    async def _take(self, deadline: Deadline) -> S | CaughtUp | None:
-        step = self.at_hand()
-        return await super()._take(deadline) if step is None else step
-
-    def at_hand(self) -> S | None:
+    def take_nowait(self) -> S | None:
         """Remove and return the first result in `ready`, or return None if `ready` is empty."""
         if self.ready:
             try:
@@ -254,23 +252,23 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                     # The watch was closed, possibly by another caller during the wait.
                     self.ready.clear()
                     return None
-                step = self.at_hand()
+                step = self.take_nowait()
                 if step is not None:
                     return step
-                if not state.is_live and self._revision >= messages._last_at_start:
+                if not state.is_live and self._revision >= messages.last_at_start:
                     await self._judge(deadline)
                 if state.is_live and not state.is_marked:
                     if self.is_followed:
                         # Before the mark is taken, so that an interrupted call loses no mark.
                         within = self._place.api.deadline().earlier(deadline.at)
-                        await messages._pull_ahead(within)
+                        await messages.pull_ahead(within)
                     if state.take_mark():
                         return CAUGHT_UP
-                messages._take_run(self._keep)
+                messages.take_run(self._keep)
                 if self.ready:
                     continue
                 message = await (
-                    messages._take(deadline) if state.is_live else self._initial(deadline)
+                    messages.take(deadline) if state.is_live else self._initial(deadline)
                 )
                 if message is not None:
                     self._keep(message._frame, message._position)
@@ -308,7 +306,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             # The next message is almost always in flight, so wait before sending a request for it.
             self._has_more = False
             try:
-                return await self.messages._take(deadline.earlier(monotonic() + _EXPECTED))
+                return await self.messages.take(deadline.earlier(monotonic() + _EXPECTED))
             except RequestTimeout:
                 pass
         try:
@@ -318,7 +316,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if batch.reason is BatchEnd.EXPIRED:
                 # The server may respond with errors only. Then the ordered consumer misses no
                 # heartbeat and does not notice the failure, so it is replaced.
-                await self.messages._renew("it did not answer within the time of a request")
+                await self.messages.renew("it did not answer within the time of a request")
                 if deadline.expired():
                     raise RequestTimeout("no entry in time: the consumer did not answer")
         except IterationEnded:
@@ -348,7 +346,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if deadline.expired():
                 raise
             return
-        if await messages._leave_earlier_stream(info):
+        if await messages.leave_earlier_stream(info):
             return
         before = state.target
         state.judge(info.state.last_seq, messages.scanned)
@@ -376,7 +374,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __repr__(self) -> str:
         state = "ended" if self._steps.is_ended else f"at {self.position}"
-        return f"<Watch of {self._steps._source}: {state}>"
+        return f"<Watch of {self._steps.label}: {state}>"
 
     @property
     def is_current(self) -> bool:
@@ -418,10 +416,10 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     async def __anext__(self) -> Entry[V] | None:
         """Return the next revision, or None when the initial values are complete."""
-        entry = self._steps.at_hand()
+        entry = self._steps.take_nowait()
         if entry is not None:
             return entry
-        step = await self._steps._take(NEVER)
+        step = await self._steps.take(NEVER)
         if step is None:
             raise StopAsyncIteration
         return None if isinstance(step, CaughtUp) else step
@@ -436,7 +434,9 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
             RequestTimeout: The time has passed.
             IterationEnded: The watch was closed.
         """
-        step = await self._steps.next(timeout)
+        step = await self._steps.take(Deadline.after(timeout))
+        if step is None:
+            raise IterationEnded("the iteration has ended: it was drained or closed")
         return None if isinstance(step, CaughtUp) else step
 
     @looped
@@ -446,7 +446,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         The watch stays open. Iterate over the watch itself to get the updates.
         """
         while not self._steps.state.is_marked:
-            step = await self._steps._take(NEVER)
+            step = await self._steps.take(NEVER)
             if step is None or isinstance(step, CaughtUp):
                 return
             yield step

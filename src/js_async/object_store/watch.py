@@ -7,7 +7,8 @@ from typing import Final, Self
 
 from js_async.client.owned import Owned
 from js_async.consume.message import Message
-from js_async.consume.ordered import OrderedMessages
+from js_async.consume.ordered import buffer_of
+from js_async.consume.ordered_buffer import OrderedBuffer
 from js_async.object_store.infos import ObjectPlace
 from js_async.runtime.concurrency import BlockHint, LoopHint, TimedLock
 from twinstream.core.consume.batch import BatchEnd
@@ -27,14 +28,15 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
     subjects = place.subjects.all_infos
     if updates_only:
         behind = (await place.stream.info(confirmed=True)).state.last_seq + 1
-        messages = place.stream.ordered(subjects=subjects, start_seq=behind)
+        messages = buffer_of(place.stream.ordered(subjects=subjects, start_seq=behind))
         async with AsyncOnFailure(messages.close):
             # If the store is re-created later, the consumer notices that the sequences restart.
             deadline = place.api.deadline()
-            await messages._open(deadline)
-            await messages._pull_ahead(deadline)
+            await messages.open(deadline)
+            await messages.pull_ahead(deadline)
     else:
-        messages = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
+        every = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
+        messages = buffer_of(every)
     return ObjectWatch(place, messages, updates_only, deletes)
 
 
@@ -52,7 +54,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
     """
 
     def __init__(
-        self, place: ObjectPlace, messages: OrderedMessages, updates_only: bool, deletes: bool
+        self, place: ObjectPlace, messages: OrderedBuffer, updates_only: bool, deletes: bool
     ) -> None:
         super().__init__()
         self._place: Final = place
@@ -116,12 +118,12 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 return self._initial.popleft()
             if self._has_all:
                 # Metadata that is replaced between two calls is delivered nevertheless.
-                await self._messages._pull_ahead(self._place.api.deadline().earlier(deadline.at))
+                await self._messages.pull_ahead(self._place.api.deadline().earlier(deadline.at))
                 self.is_current = True
                 return None
             await self._receive(deadline)
         while True:
-            message = await self._messages._take(deadline)
+            message = await self._messages.take(deadline)
             if message is None:
                 raise IterationEnded("the watch was closed")
             info = self._read(message)
@@ -147,7 +149,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         if batch.reason is BatchEnd.EXPIRED:
             # The server may respond with errors only. Then the ordered consumer misses no
             # heartbeat and does not notice the failure, so it is replaced.
-            await self._messages._renew("it did not answer within the time of a request")
+            await self._messages.renew("it did not answer within the time of a request")
             if deadline.expired():
                 raise RequestTimeout("no description in time: the consumer did not answer")
 

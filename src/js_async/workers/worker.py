@@ -8,9 +8,10 @@ from typing import Final, Protocol, Self
 
 from js_async.api.api import Api
 from js_async.client.closing import failure_of
+from js_async.consume.buffer import MessageBuffer
 from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
-from js_async.consume.messages import Messages
+from js_async.consume.messages import buffer_of
 from js_async.consumer import Consumer
 from js_async.runtime.concurrency import (
     Handler,
@@ -98,7 +99,7 @@ class Worker(Runnable):
         self._emptied: Final = Signal()
         self._tasks: list[Task] = []
         self._consumer: Consumer | None = None
-        self._messages: Messages | None = None
+        self._buffer: MessageBuffer | None = None
         self._letters: DeadLetters | None = None
         self._stopping = False
         self._end_is_logged = False
@@ -156,12 +157,13 @@ class Worker(Runnable):
             priority=self._settings.priority,
             on_report=self._settings.on_report,
         )
-        messages._held.keep_all |= self._settings.is_ordered
+        buffer = buffer_of(messages)
+        buffer.progress.keep_all |= self._settings.is_ordered
         if self._settings.dead_letters is not None:
             await self._settings.dead_letters.start()
             self._letters = self._settings.dead_letters
         self._home = here()
-        self._messages = messages
+        self._buffer = buffer
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
         for number in range(self._settings.concurrency):
             self._tasks.append(spawn(self._work, f"twinstream-worker-{number}"))
@@ -239,8 +241,8 @@ class Worker(Runnable):
         self._emptied.set()
 
     async def _give_back(self, deadline: Deadline) -> None:
-        if self._messages is not None:
-            await self._messages.close()
+        if self._buffer is not None:
+            await self._buffer.close()
         for dispatcher in self._tasks[:1]:
             # The dispatching task or thread may have a message that is not queued yet.
             await dispatcher.join(deadline)
@@ -262,20 +264,20 @@ class Worker(Runnable):
     # ---- from the consumer to the queue
 
     async def _dispatch(self) -> None:
-        messages = self._messages
-        if messages is None:
+        buffer = self._buffer
+        if buffer is None:
             return
-        adapt, take = self._settings.adapt, self._taking(messages)
+        adapt, take = self._settings.adapt, self._taking(buffer)
         try:
             while await self._has_room():
                 message = await take(NEVER)
                 if message is None:
                     return
-                if await self._is_known(messages, message):
+                if await self._is_known(buffer, message):
                     continue
                 if adapt is not None:
                     message = adapt(message)
-                messages._held.hold(message)
+                buffer.progress.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
                 async with self._lock:
@@ -284,11 +286,11 @@ class Worker(Runnable):
         except Exception as error:
             self._fail(error)
 
-    def _taking(self, messages: Messages) -> Take:
+    def _taking(self, buffer: MessageBuffer) -> Take:
         """Return the function that takes the next message."""
-        return messages._take
+        return buffer.take
 
-    async def _is_known(self, messages: Messages, message: Message) -> bool:
+    async def _is_known(self, buffer: MessageBuffer, message: Message) -> bool:
         """Return whether an earlier delivery of the message is queued, being handled or done.
 
         If this is so, the caller must skip the message, because the outcome of the earlier delivery
@@ -297,7 +299,7 @@ class Worker(Runnable):
         """
         if not is_repeated(message):
             return False
-        await self._refresh_settings(messages)
+        await self._refresh_settings(buffer)
         async with self._lock:
             earlier = self._here.waiting(message)
             is_over = self._here.is_over(message)
@@ -309,7 +311,7 @@ class Worker(Runnable):
                 await earlier.in_progress()
         return is_over or earlier is not None
 
-    async def _refresh_settings(self, messages: Messages) -> None:
+    async def _refresh_settings(self, buffer: MessageBuffer) -> None:
         """Request the consumer's settings, which may have been changed, at most every 5 seconds."""
         if self._consumer is None or not self._next_refresh.expired():
             return
@@ -324,7 +326,7 @@ class Worker(Runnable):
         ack_wait = ack_wait_of(info)
         if info.config is not None and ack_wait is not None:
             self._outcomes.config = info.config
-            messages._hurry(ack_wait)
+            buffer.change_ack_wait(ack_wait)
 
     async def _has_room(self) -> bool:
         """Wait until the queue has space for a message; return False if the worker stops."""
@@ -411,8 +413,8 @@ class Worker(Runnable):
         return False
 
     def _release(self, job: Job) -> None:
-        if self._messages is not None:
-            self._messages._held.release(job.message)
+        if self._buffer is not None:
+            self._buffer.progress.release(job.message)
 
 
 def _place(job: Job) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 from weakref import ref
 
 from js_sync.client.transport import Box, Transport
+from js_sync.consume.item_source import ItemSource
 from js_sync.consume.iterator import Iteration
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.arguments.check_arguments import check_whole
@@ -16,6 +17,7 @@ from twinstream.core.client.connection_events import MessagesDropped
 from twinstream.core.consume.advisories import Event, read_event
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.reporter import GuardedReporter
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.errors import RequestTimeout
 
@@ -26,13 +28,8 @@ __all__ = ["Events", "listen"]
 _LOOK: Final = 1.0
 
 
-class Events(Iteration[Event]):
-    """An iterator over the events from now on, until it is closed. `JetStream.events` creates it.
-
-    Events are core NATS messages: events that are sent while the client is not subscribed are lost.
-    Each `Event` shows whether events were dropped before it. `next` and the iteration raise
-    `PermissionDenied` if the user may not subscribe.
-    """
+class _EventBuffer(ItemSource[Event]):
+    """The events that have arrived, and their subscriptions."""
 
     def __init__(
         self,
@@ -57,24 +54,16 @@ class Events(Iteration[Event]):
         self.dropped = 0
         """The number of events that were dropped because the buffer was full."""
 
-    @property
-    def pending(self) -> int:
-        """The number of buffered events: they arrived, and `next` has not returned them yet."""
-        return len(self._frames)
-
-    def _open(self) -> None:
-        """Subscribe. `JetStream.events` calls this."""
+    def open(self) -> None:
+        """Subscribe."""
         self._epoch = self._transport.epoch
-        try:
+        with OnFailure(self.close):
             for subject in self.subjects:
                 box = self._transport.open_mailbox(subject.encode(), sink=self._sink)
                 if not self._boxes:
                     # One warning is enough for all subjects.
-                    box.owner = f"the iterator over the events on {self._source}"
+                    box.owner = f"the iterator over the events on {self.label}"
                 self._boxes.append(box)
-        except BaseException:
-            self.close()
-            raise
 
     def _sink(self, box: Box) -> Sink:
         if not self._boxes:
@@ -87,11 +76,12 @@ class Events(Iteration[Event]):
         def take(frame: Frame) -> None:
             events = weak()
             if events is not None:
-                events._add(frame)
+                events.add(frame)
 
         return take
 
-    def _add(self, frame: Frame) -> None:
+    def add(self, frame: Frame) -> None:
+        """Buffer an event, or drop it if the buffer is full."""
         if len(self._frames) < self._max_pending:
             missed, self._missed = self._missed, 0
             self._frames.append((frame, missed))
@@ -109,12 +99,12 @@ class Events(Iteration[Event]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether the iterator is closed and no events are buffered."""
+        """Whether the buffer is closed and empty."""
         return self._closed and not self._frames
 
     @property
     def buffered(self) -> int:
-        """The same number as `pending`."""
+        """The number of events that have arrived and were not taken."""
         return len(self._frames)
 
     def _take_next(self, deadline: Deadline) -> Event | None:
@@ -145,13 +135,52 @@ class Events(Iteration[Event]):
             raise self._transport.closed_error()
 
     def close(self) -> None:
-        """Unsubscribe. The iteration ends after the buffered events."""
-        if self._is_parents:
-            return
+        """Unsubscribe. `take` still returns the buffered events."""
         self._closed = True
         while self._boxes:
             self._transport.close_mailbox(self._boxes.pop())
         self._signal.set()
+
+
+class Events(Iteration[Event]):
+    """An iterator over the events from now on, until it is closed. `JetStream.events` creates it.
+
+    Events are core NATS messages: events that are sent while the client is not subscribed are lost.
+    Each `Event` shows whether events were dropped before it. `next` and the iteration raise
+    `PermissionDenied` if the user may not subscribe.
+    """
+
+    def __init__(self, buffer: _EventBuffer) -> None:
+        super().__init__(buffer)
+        self._buffer: Final = buffer
+        self.subjects: Final = buffer.subjects
+        """The subscribed subjects."""
+
+    @property
+    def dropped(self) -> int:
+        """The number of events that were dropped because the buffer was full."""
+        return self._buffer.dropped
+
+    @property
+    def pending(self) -> int:
+        """The number of buffered events: they arrived, and `next` has not returned them yet."""
+        return self._buffer.buffered
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the iterator is closed and no events are buffered."""
+        return self._buffer.is_ended
+
+    @property
+    def buffered(self) -> int:
+        """The same number as `pending`."""
+        return self._buffer.buffered
+
+    def close(self) -> None:
+        """Unsubscribe. The iteration ends after the buffered events."""
+        if self._is_parents:
+            return
+        self._buffer.close()
 
 
 def listen(
@@ -161,6 +190,6 @@ def listen(
     on_drop: Callable[[MessagesDropped], None] | None = None,
 ) -> Events:
     """Subscribe to the event subjects and return the iterator over their events."""
-    events = Events(transport, subjects, max_pending, on_drop)
-    events._open()
-    return events
+    buffer = _EventBuffer(transport, subjects, max_pending, on_drop)
+    buffer.open()
+    return Events(buffer)

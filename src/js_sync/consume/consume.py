@@ -11,10 +11,11 @@ from zlib import crc32
 from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
 from js_sync.consume.message import Message
-from js_sync.consume.messages import Messages
+from js_sync.consume.messages import Messages, buffer_of
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.on_failure import OnFailure
 from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 
 __all__ = ["Consuming", "Order"]
@@ -99,11 +100,12 @@ class Consuming(Owned, WorksBeside):
             raise BadArgument("order='total' works on one message at a time: concurrency=1")
         self._consumer: Final = consumer
         self._messages: Final = messages
+        self._buffer: Final = buffer_of(messages)
         self._handler: Final = handler
         self._progress: Final = progress
         # With `progress`, handlers may run for a long time, during which no message is taken.
         # Report the progress of buffered messages meanwhile: otherwise the server redelivers them.
-        messages._held.keep_all |= progress
+        self._buffer.progress.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
         lanes = concurrency if order == "subject" else 1
@@ -131,17 +133,16 @@ class Consuming(Owned, WorksBeside):
         if self._tasks:
             raise BadArgument("the consumption was started already")
         self._note_begun()
-        try:
+        with OnFailure(self._end_started):
             self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
             for number in range(self._workers):
                 lane = self._lanes[number % len(self._lanes)]
                 self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
-        except BaseException:
-            # The start was interrupted. End the started workers, because the caller cannot stop
-            # them.
-            self._stopping = True
-            self._messages.close()
-            raise
+
+    def _end_started(self) -> None:
+        # The start was interrupted, so the caller cannot stop the started workers.
+        self._stopping = True
+        self._buffer.close()
 
     def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop taking messages, return the buffered ones to the server and wait for the handlers.
@@ -158,7 +159,7 @@ class Consuming(Owned, WorksBeside):
             return
         self._require_begun(self._what_it_is)
         self._stopping = True
-        self._messages.close()
+        self._buffer.close()
         self._join(Deadline.after(timeout))
 
     def drain(self, timeout: Seconds = 30.0) -> None:
@@ -175,7 +176,7 @@ class Consuming(Owned, WorksBeside):
         if self._is_parents:
             return
         self._require_begun(self._what_it_is)
-        self._messages.drain()
+        self._buffer.drain()
         self._join(Deadline.after(timeout))
 
     def wait(self, timeout: Seconds | None = None) -> None:
@@ -211,10 +212,10 @@ class Consuming(Owned, WorksBeside):
     def _dispatch(self) -> None:
         try:
             while True:
-                message = self._messages._take(NEVER)
+                message = self._buffer.take(NEVER)
                 if message is None:
                     break
-                self._messages._held.queue(message)
+                self._buffer.progress.queue(message)
                 self._lane(message).put(message)
         except Exception as error:
             self._fail(error)
@@ -235,21 +236,21 @@ class Consuming(Owned, WorksBeside):
         A late message is skipped. While the consumption stops, a message that is not late is
         returned to the server.
         """
-        self._messages._held.release(message)
+        self._buffer.progress.release(message)
         if message.is_late:
-            self._messages._note_late()
+            self._buffer.note_late()
             return
         if self._stopping:
             message.nak()
             return
         if self._progress:
-            self._messages._held.hold(message)
+            self._buffer.progress.hold(message)
         try:
             call(self._handler, message)
             with self._counting:
                 self.handled += 1
         finally:
-            self._messages._held.release(message)
+            self._buffer.progress.release(message)
 
     def _fail(self, error: BaseException) -> None:
         """Keep the error unless an earlier one is kept, and let the workers stop."""
@@ -258,7 +259,7 @@ class Consuming(Owned, WorksBeside):
 
     def _end(self) -> None:
         """Close the iterator after an error. Workers call this."""
-        self._messages.close()
+        self._buffer.close()
 
     def _leave(self) -> None:
         """Count a worker that has ended. Close the iterator after the last one."""
@@ -267,7 +268,7 @@ class Consuming(Owned, WorksBeside):
             is_last = self._left == self._workers
         if is_last:
             try:
-                self._messages.close()
+                self._buffer.close()
             except TwinstreamError as error:
                 self._fail(error)
 

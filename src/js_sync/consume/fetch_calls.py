@@ -121,11 +121,11 @@ class FetchCalls:
         not be None. The iterator raises `NoResponders`, `ConsumerDeleted` and other errors, as
         `fetch` does.
         """
-        from js_sync.consume.fetch_messages import FetchMessages
+        from js_sync.consume.fetch_messages import FetchBuffer, FetchMessages
 
         most = self._most(max_messages, max_bytes)
         limits = fetch_limits(most, max_bytes, timeout, wait, priority, heartbeat)
-        return FetchMessages(
+        buffer = FetchBuffer(
             f"{self._stream}/{self._name}",
             self._api,
             self._channels,
@@ -135,6 +135,7 @@ class FetchCalls:
             self._spreading(seconds(timeout)),
             lambda fetch: self._conclude(limits, fetch),
         )
+        return FetchMessages(buffer)
 
     def _fetch_rounds(
         self,

@@ -11,6 +11,7 @@ from js_sync.client.owned import Owned
 from js_sync.consume.consume import Consuming, Order
 from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
+from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
 from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By, OnceWriter, once_writer
@@ -143,7 +144,7 @@ class Processing(Owned, BlockHint):
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
             # `Consumer.consume` used the cached ack_wait, which may be outdated or None.
-            self._consuming.messages._learn(ack_wait)
+            buffer_of(self._consuming.messages).set_ack_wait(ack_wait)
         self._consuming.start()
 
     def stop(self, timeout: Seconds = 30.0) -> None:

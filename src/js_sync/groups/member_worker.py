@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, cast
 from attrs import evolve
 
 from js_sync.api.api import Api
+from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.message import Message
-from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
 from js_sync.groups.floors import Floors
 from js_sync.groups.takeover import Takeover
@@ -103,21 +103,21 @@ class MemberWorker(Worker):
 
     def _note_lost_pin(self) -> None:
         self.lost_pin = True
-        if self._messages is not None:
+        if self._buffer is not None:
             # Stop pulling, so that the server does not pin a pull request whose inbox is about to
             # close.
-            self._messages._stop_pulling()
+            self._buffer.stop_pulling()
         self._woken.set()
 
-    def _taking(self, messages: Messages) -> Take:
+    def _taking(self, buffer: MessageBuffer) -> Take:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
         # Messages are not sorted if the consumer delivers one at a time, if the user requires no
         # order, or if the settings of the consumer are unknown.
         if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
-            return super()._taking(messages)
+            return super()._taking(buffer)
         report = self._outcomes.report
-        self._takeover = Takeover(messages, self.consumer, config, report)
+        self._takeover = Takeover(buffer, self.consumer, config, report)
         return self._takeover.take
 
     def _dispatch(self) -> None:

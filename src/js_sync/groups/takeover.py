@@ -11,8 +11,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.message import Message
-from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
 from js_sync.groups.message import group_message
 from js_sync.runtime.concurrency import sleep
@@ -48,12 +48,12 @@ class Takeover:
 
     def __init__(
         self,
-        messages: Messages,
+        buffer: MessageBuffer,
         consumer: Consumer,
         config: ConsumerConfig,
         report: Reporter[WorkReport],
     ) -> None:
-        self._messages: Final = messages
+        self._buffer: Final = buffer
         self._consumer: Final = consumer
         self._patience: Final = patience(config)
         self._report: Final = report
@@ -83,7 +83,7 @@ class Takeover:
             if not self._settle(message):
                 return None
         message = self._sorted.popleft()
-        self._messages._held.release(message)
+        self._buffer.progress.release(message)
         return self._noted(message)
 
     def _noted(self, message: Message) -> Message:
@@ -96,7 +96,7 @@ class Takeover:
 
     def _receive(self, deadline: Deadline) -> Message | None:
         """Return the next message as it arrives, and note if a delivery before it is missing."""
-        message = self._messages._take(deadline)
+        message = self._buffer.take(deadline)
         if message is not None:
             # The object that the handler acknowledges, so that `_noted` can forget it afterwards.
             message = group_message(message)
@@ -131,11 +131,11 @@ class Takeover:
         return True
 
     def _keep(self, message: Message) -> None:
-        held, seq = self._messages._held, message.metadata.stream_seq
+        progress, seq = self._buffer.progress, message.metadata.stream_seq
         earlier = self._buffered.get(seq)
         if earlier is not None:
-            held.release(earlier)
-        held.hold(message)
+            progress.release(earlier)
+        progress.hold(message)
         self._buffered[seq] = message
 
     def _has_all(self) -> bool:

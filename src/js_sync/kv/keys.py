@@ -57,7 +57,7 @@ def keys_of(
     try:
         watch.open()
         while True:
-            step = watch.at_hand() or watch._take(Deadline.after(timeout))
+            step = watch.take_nowait() or watch.take(Deadline.after(timeout))
             if watch.state.generation != generation:
                 # The bucket was re-created, so the watch delivers the whole state of the new one.
                 generation = watch.state.generation
@@ -65,7 +65,7 @@ def keys_of(
             if step is None or isinstance(step, CaughtUp):
                 break
             key, revision, is_value = step
-            if generation > 1 or revision > watch.messages._last_at_start:
+            if generation > 1 or revision > watch.messages.last_at_start:
                 written[key] = is_value
             elif is_value:
                 numbers.append(hash(key))
@@ -230,7 +230,7 @@ def _read_markers(place: Place, timeout: float) -> list[tuple[str, int, int]]:
     try:
         watch.open()
         while True:
-            step = watch._take(Deadline.after(timeout))
+            step = watch.take(Deadline.after(timeout))
             if step is None or isinstance(step, CaughtUp):
                 return markers
             markers.append(step)

@@ -9,8 +9,9 @@ from typing import Final, Generic, Self, TypeVar
 
 from js_sync.api.leader_info import confirmed_info
 from js_sync.client.owned import Owned
-from js_sync.consume.iterator import Iteration
+from js_sync.consume.item_source import ItemSource
 from js_sync.consume.message import Message
+from js_sync.consume.ordered import buffer_of
 from js_sync.kv.place import Place
 from js_sync.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_sync.runtime.concurrency import Stream as Generated
@@ -141,8 +142,8 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     return read
 
 
-class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
-    """An iterator over the results of `read` for the messages that match the filters.
+class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
+    """The results of `read` for the messages that match the filters.
 
     It returns `CAUGHT_UP` after the initial values. If the bucket is re-created, it returns the new
     initial values, and then `CAUGHT_UP` again.
@@ -176,7 +177,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         stored = place.subjects.stored
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
         resumes = options.resume_from is not None
-        self.messages: Final = place.stream.ordered(
+        messages = place.stream.ordered(
             subjects=subjects,
             deliver_policy=None if resumes else options.policy,
             start_seq=options.resume_from,
@@ -184,7 +185,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             max_messages=_WITHOUT_VALUES if options.meta_only else None,
             on_report=self._report,
         )
-        self.messages._stops_at_new_stream = True
+        self.messages: Final = buffer_of(messages)
+        self.messages.stops_at_new_stream = True
 
     def _report(self, report: PullReport) -> None:
         if isinstance(report, Recreated) and report.name == self._place.stream.name:
@@ -208,9 +210,9 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                         f" {info.state.last_seq}: it was deleted and created again, or restored"
                     )
             deadline = self._place.api.deadline()
-            self.messages._open(deadline)
+            self.messages.open(deadline)
             if self.is_followed:
-                self.messages._pull_ahead(deadline)
+                self.messages.pull_ahead(deadline)
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
@@ -233,11 +235,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         finally:
             self.ready.clear()
 
-    def _take(self, deadline: Deadline) -> S | CaughtUp | None:
-        step = self.at_hand()
-        return super()._take(deadline) if step is None else step
-
-    def at_hand(self) -> S | None:
+    def take_nowait(self) -> S | None:
         """Remove and return the first result in `ready`, or return None if `ready` is empty."""
         if self.ready:
             try:
@@ -255,22 +253,22 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                     # The watch was closed, possibly by another caller during the wait.
                     self.ready.clear()
                     return None
-                step = self.at_hand()
+                step = self.take_nowait()
                 if step is not None:
                     return step
-                if not state.is_live and self._revision >= messages._last_at_start:
+                if not state.is_live and self._revision >= messages.last_at_start:
                     self._judge(deadline)
                 if state.is_live and not state.is_marked:
                     if self.is_followed:
                         # Before the mark is taken, so that an interrupted call loses no mark.
                         within = self._place.api.deadline().earlier(deadline.at)
-                        messages._pull_ahead(within)
+                        messages.pull_ahead(within)
                     if state.take_mark():
                         return CAUGHT_UP
-                messages._take_run(self._keep)
+                messages.take_run(self._keep)
                 if self.ready:
                     continue
-                message = messages._take(deadline) if state.is_live else self._initial(deadline)
+                message = messages.take(deadline) if state.is_live else self._initial(deadline)
                 if message is not None:
                     self._keep(message._frame, message._position)
                     if not self.ready and deadline.expired():
@@ -307,7 +305,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             # The next message is almost always in flight, so wait before sending a request for it.
             self._has_more = False
             try:
-                return self.messages._take(deadline.earlier(monotonic() + _EXPECTED))
+                return self.messages.take(deadline.earlier(monotonic() + _EXPECTED))
             except RequestTimeout:
                 pass
         try:
@@ -317,7 +315,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if batch.reason is BatchEnd.EXPIRED:
                 # The server may respond with errors only. Then the ordered consumer misses no
                 # heartbeat and does not notice the failure, so it is replaced.
-                self.messages._renew("it did not answer within the time of a request")
+                self.messages.renew("it did not answer within the time of a request")
                 if deadline.expired():
                     raise RequestTimeout("no entry in time: the consumer did not answer")
         except IterationEnded:
@@ -347,7 +345,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if deadline.expired():
                 raise
             return
-        if messages._leave_earlier_stream(info):
+        if messages.leave_earlier_stream(info):
             return
         before = state.target
         state.judge(info.state.last_seq, messages.scanned)
@@ -375,7 +373,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __repr__(self) -> str:
         state = "ended" if self._steps.is_ended else f"at {self.position}"
-        return f"<Watch of {self._steps._source}: {state}>"
+        return f"<Watch of {self._steps.label}: {state}>"
 
     @property
     def is_current(self) -> bool:
@@ -417,10 +415,10 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __next__(self) -> Entry[V] | None:
         """Return the next revision, or None when the initial values are complete."""
-        entry = self._steps.at_hand()
+        entry = self._steps.take_nowait()
         if entry is not None:
             return entry
-        step = self._steps._take(NEVER)
+        step = self._steps.take(NEVER)
         if step is None:
             raise StopIteration
         return None if isinstance(step, CaughtUp) else step
@@ -435,7 +433,9 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
             RequestTimeout: The time has passed.
             IterationEnded: The watch was closed.
         """
-        step = self._steps.next(timeout)
+        step = self._steps.take(Deadline.after(timeout))
+        if step is None:
+            raise IterationEnded("the iteration has ended: it was drained or closed")
         return None if isinstance(step, CaughtUp) else step
 
     @looped
@@ -445,7 +445,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         The watch stays open. Iterate over the watch itself to get the updates.
         """
         while not self._steps.state.is_marked:
-            step = self._steps._take(NEVER)
+            step = self._steps.take(NEVER)
             if step is None or isinstance(step, CaughtUp):
                 return
             yield step

@@ -81,7 +81,7 @@ def test_the_first_poll_pulls_all_and_the_next_nothing() -> None:
     bench = Bench()
     assert bench.poll() == [pull(b"1", 10)]
     assert bench.poll() == []
-    assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
+    assert (bench.engine.requests.outstanding, len(bench.engine.requests.open)) == (10, 1)
     assert bench.engine.wake_at() == 30.0
 
 
@@ -89,7 +89,7 @@ def test_the_buffer_is_filled_again_at_the_threshold() -> None:
     bench = Bench()
     bench.poll()
     bench.arrived(10)
-    assert (bench.engine.buffered, bench.engine.outstanding) == (10, 0)
+    assert (bench.engine.budget.buffered, bench.engine.requests.outstanding) == (10, 0)
     assert bench.engine.wake_at() == NEVER
     bench.handed(4)
     assert bench.poll() == []
@@ -174,14 +174,17 @@ def test_buffer_by_count_starts_small_and_limits_bytes() -> None:
         bench.handed()
         asked += [each.batch for each in bench.pulls()]
     assert asked[:3] == [1, 1, 1]
-    assert bench.engine.outstanding > 250
+    assert bench.engine.requests.outstanding > 250
 
 
 def test_bytes_are_filled_again_at_the_threshold() -> None:
     bench = Bench(None, max_bytes=1000)
     assert bench.poll() == [pull(b"1", 1_000_000, 1000)]
     bench.arrived(2, 700)
-    assert (bench.engine.buffered_bytes, bench.engine.outstanding_bytes) == (700, 300)
+    assert (bench.engine.budget.buffered_bytes, bench.engine.requests.outstanding_bytes) == (
+        700,
+        300,
+    )
     bench.handed(1, 350)
     assert bench.poll() == []
     bench.status(409, "Message Size Exceeds MaxBytes", Nats_Pending_Bytes=300)
@@ -192,7 +195,7 @@ def test_bytes_used_up_end_a_request_without_a_status() -> None:
     bench = Bench(None, max_bytes=1000)
     bench.poll()
     bench.arrived(3, 1000)
-    assert bench.engine.open_requests == 0
+    assert len(bench.engine.requests.open) == 0
     bench.handed(3, 333)
     assert bench.pulls() == [pull(b"2", 1_000_000, 999)]
 
@@ -202,7 +205,7 @@ def test_more_bytes_than_requested_leave_no_debt() -> None:
     bench.poll()
     bench.arrived(3, 1300)
     bench.handed(3, 433)
-    assert bench.engine.outstanding_bytes == 0
+    assert bench.engine.requests.outstanding_bytes == 0
     [again] = bench.pulls()
     assert again.max_bytes == 999
 
@@ -244,7 +247,7 @@ def test_an_end_with_nothing_delivered(code: int, text: str, wanted: Then, error
     bench.poll()
     bench.status(code, text)
     actions = bench.poll()
-    assert (bench.engine.outstanding > 0) is (wanted == AGAIN)
+    assert (bench.engine.requests.outstanding > 0) is (wanted == AGAIN)
     if wanted == OVER:
         [end] = actions
         assert isinstance(end, Finish)
@@ -265,7 +268,7 @@ def test_an_end_with_nothing_delivered(code: int, text: str, wanted: Then, error
         bench.now = bench.engine.wake_at()
         assert bench.pulls() == [pull(b"2", 10)]
     # Exactly one request is open again in any case.
-    assert bench.engine.open_requests == 1
+    assert len(bench.engine.requests.open) == 1
     assert bench.pulls() == []
 
 
@@ -283,11 +286,11 @@ def test_an_end_after_messages(code: int, text: str, wanted: Then, error: Any) -
     if terminal:
         return
     waits = code in {503, 599} or "Exceeded " in text or text == "Something New"
-    assert (bench.engine.open_requests == 0) is waits
+    assert (len(bench.engine.requests.open) == 0) is waits
     assert any(isinstance(action, PullWarning) for action in actions) is waits
     bench.now += 0.05
     bench.poll()
-    assert bench.engine.outstanding == 10
+    assert bench.engine.requests.outstanding == 10
 
 
 @CASES
@@ -298,7 +301,7 @@ def test_an_end_of_a_request_that_is_not_open_changes_nothing(
     bench.poll()
     bench.status(code, text, b"OLD", Nats_Pending_Messages=10)
     assert bench.poll() == []
-    assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
+    assert (bench.engine.requests.outstanding, len(bench.engine.requests.open)) == (10, 1)
 
 
 def test_a_probe_without_responders_lets_the_engine_pull_again() -> None:
@@ -421,16 +424,16 @@ def two_requests() -> Bench:
     bench.arrived(6)
     bench.handed(3)
     assert bench.poll() == [pull(b"2", 3)]
-    assert (bench.engine.buffered, bench.engine.outstanding) == (3, 7)
+    assert (bench.engine.budget.buffered, bench.engine.requests.outstanding) == (3, 7)
     return bench
 
 
 def test_messages_count_against_the_oldest_request() -> None:
     bench = two_requests()
     bench.arrived(5)
-    assert (bench.engine.outstanding, bench.engine.open_requests) == (2, 1)
+    assert (bench.engine.requests.outstanding, len(bench.engine.requests.open)) == (2, 1)
     bench.arrived(2)
-    assert (bench.engine.outstanding, bench.engine.open_requests) == (0, 0)
+    assert (bench.engine.requests.outstanding, len(bench.engine.requests.open)) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -440,7 +443,7 @@ def test_messages_count_against_the_oldest_request() -> None:
 def test_pending_headers_put_the_books_right(token: bytes, left: int, wanted: int) -> None:
     bench = two_requests()
     bench.status(408, "Request Timeout", token, Nats_Pending_Messages=left)
-    assert bench.engine.outstanding == wanted
+    assert bench.engine.requests.outstanding == wanted
 
 
 def test_pending_bytes_put_the_books_right() -> None:
@@ -449,34 +452,34 @@ def test_pending_bytes_put_the_books_right() -> None:
     bench.arrived(1, 300)
     bench.handed(1, 300)
     assert bench.poll() == [pull(b"2", 1_000_000, 300)]
-    assert bench.engine.outstanding_bytes == 1000
+    assert bench.engine.requests.outstanding_bytes == 1000
     bench.status(408, "Request Timeout", Nats_Pending_Messages=10, Nats_Pending_Bytes=900)
-    assert bench.engine.outstanding_bytes == 100
+    assert bench.engine.requests.outstanding_bytes == 100
     bench.status(408, "Request Timeout", b"2", Nats_Pending_Messages=10, Nats_Pending_Bytes=9)
-    assert bench.engine.outstanding_bytes == 0
+    assert bench.engine.requests.outstanding_bytes == 0
 
 
 def test_a_request_full_by_the_books_may_end_with_a_remainder() -> None:
     bench = two_requests()
     bench.arrived(4)
-    assert (bench.engine.outstanding, bench.engine.open_requests) == (3, 1)
+    assert (bench.engine.requests.outstanding, len(bench.engine.requests.open)) == (3, 1)
     bench.status(408, "Request Timeout", b"1", Nats_Pending_Messages=2)
-    assert bench.engine.outstanding == 1
+    assert bench.engine.requests.outstanding == 1
 
 
 def test_a_status_without_headers_voids_its_request_alone() -> None:
     bench = two_requests()
     bench.status(409, "Leadership Change", b"1")
-    assert bench.engine.outstanding == 3
+    assert bench.engine.requests.outstanding == 3
     bench.status(409, "Leadership Change", b"2")
-    assert bench.engine.outstanding == 0
+    assert bench.engine.requests.outstanding == 0
 
 
 def test_messages_beyond_all_requests_leave_no_debt() -> None:
     bench = Bench()
     bench.poll()
     bench.arrived(25)
-    assert (bench.engine.buffered, bench.engine.outstanding) == (25, 0)
+    assert (bench.engine.budget.buffered, bench.engine.requests.outstanding) == (25, 0)
     bench.handed(25)
     assert bench.poll() == [pull(b"2", 10)]
 
@@ -557,7 +560,7 @@ def test_a_lost_link_voids_and_the_next_pulls_at_once() -> None:
     bench.poll()
     bench.arrived(3)
     bench.engine.lost()
-    assert (bench.engine.outstanding, bench.engine.buffered) == (0, 3)
+    assert (bench.engine.requests.outstanding, bench.engine.budget.buffered) == (0, 3)
     assert bench.engine.wake_at() == NEVER
     bench.now = 500.0
     assert bench.poll() == []
@@ -571,7 +574,7 @@ def test_a_link_that_broke_unnoticed_voids_too() -> None:
     bench.poll()
     bench.engine.restored(bench.now)
     assert bench.poll() == [pull(b"2", 10)]
-    assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
+    assert (bench.engine.requests.outstanding, len(bench.engine.requests.open)) == (10, 1)
 
 
 def kept(engine: PullEngine) -> int:
@@ -597,7 +600,7 @@ def test_full_requests_do_not_pile_up_while_another_is_open() -> None:
         bench.poll()
         bench.arrived(1)
         bench.handed()
-        assert bench.engine.open_requests
+        assert len(bench.engine.requests.open)
         sizes.append(kept(bench.engine))
     assert sizes[0] < max(sizes) <= sizes[0] + 65
 
@@ -697,7 +700,7 @@ def test_pull_to_keep_a_pin_with_enough_bytes() -> None:
     bench.now = 4.0
     assert bench.poll() == [pull(b"2", 1, None)]
     bench.arrived(1, 5000)
-    assert (bench.engine.outstanding, bench.engine.outstanding_bytes) == (0, 0)
+    assert (bench.engine.requests.outstanding, bench.engine.requests.outstanding_bytes) == (0, 0)
 
 
 def test_a_pause_and_the_end_of_what_is_wanted_come_before_a_pin() -> None:
@@ -770,7 +773,7 @@ def test_what_grew_beyond_a_limit_asks_for_no_more_than_that() -> None:
     # The limit is lowered meanwhile.
     bench.status(409, "Exceeded MaxRequestBatch of 35", b"4")
     assert [type(each) for each in bench.poll()] == [PullWarning, SendPull]
-    assert bench.engine.outstanding == 35
+    assert bench.engine.requests.outstanding == 35
     # Invalid: more than requested.
     bench.status(409, "Exceeded MaxRequestBatch of 35", b"5")
     assert bench.pulls() == []

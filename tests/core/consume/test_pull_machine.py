@@ -136,10 +136,10 @@ class Pulling(RuleBasedStateMachine):
 
     def check_limit(self) -> None:
         if self.most_bytes is not None:
-            wanted = self.engine.buffered_bytes + self.engine.outstanding_bytes
+            wanted = self.engine.budget.buffered_bytes + self.engine.requests.outstanding_bytes
             assert wanted <= self.most_bytes
         if self.most is not None:
-            assert self.engine.buffered + self.engine.outstanding <= self.most
+            assert self.engine.budget.buffered + self.engine.requests.outstanding <= self.most
 
     def read(self, frames: int) -> None:
         for _ in range(min(frames, len(self.server.wire))):
@@ -229,12 +229,12 @@ class Pulling(RuleBasedStateMachine):
     @invariant()
     def books_are_sound(self) -> None:
         engine = self.engine
-        assert engine.buffered == len(self.buffer)
-        assert engine.buffered_bytes == sum(self.buffer)
-        assert engine.outstanding >= 0
-        assert engine.outstanding_bytes >= 0
-        assert (engine.outstanding == 0) == (engine.open_requests == 0)
-        assert engine.open_requests <= (self.most or self.most_bytes or 0)
+        assert engine.budget.buffered == len(self.buffer)
+        assert engine.budget.buffered_bytes == sum(self.buffer)
+        assert engine.requests.outstanding >= 0
+        assert engine.requests.outstanding_bytes >= 0
+        assert (engine.requests.outstanding == 0) == (len(engine.requests.open) == 0)
+        assert len(engine.requests.open) <= (self.most or self.most_bytes or 0)
 
     def teardown(self) -> None:
         """Every history ends with a request that is open on the server."""
@@ -259,7 +259,7 @@ class Pulling(RuleBasedStateMachine):
         server.advance(60.0)
         self.read(1000)
         self.poll()
-        assert (self.engine.buffered, self.engine.buffered_bytes) == (0, 0)
+        assert (self.engine.budget.buffered, self.engine.budget.buffered_bytes) == (0, 0)
 
 
 TestPulling = Pulling.TestCase

@@ -46,16 +46,17 @@ a list of actions: send a pull, pass on a report, forget the pin, finish.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from itertools import accumulate, islice
 from typing import Final
 
+from twinstream.core.consume.buffer_budget import BufferBudget
+from twinstream.core.consume.pull_accounting import OpenRequest, OpenRequests
 from twinstream.core.consume.pull_error import pull_error, refused_limit
-from twinstream.core.consume.pull_request import MANY, PullLimits
+from twinstream.core.consume.pull_request import PullLimits
+from twinstream.core.consume.pull_watchdog import Watchdog
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Backoff
-from twinstream.core.wire.single_answers import QUIET, LoneAnswer, Verdict
+from twinstream.core.wire.single_answers import LoneAnswer, Verdict
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import TwinstreamError
 from twinstream.models.codec.records import frozen
@@ -66,16 +67,6 @@ _BACKOFF: Final = Backoff(0.05, 5.0)
 # Seconds. A request that lived this long was accepted, so its end causes no back-off.
 _LONG_LIFE: Final = 1.0
 _RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
-# Limit in bytes of a buffer that the caller limits by count only. A server counts the data it is
-# writing as pending until all of it is written, so it may count twice as many bytes.
-_MOST_BYTES: Final = 1 << 24
-# Maximum number of remembered requests that are complete by the accounting. A late status may still
-# correct the accounting of such a request. Usually no status arrives, so without a limit these
-# requests would accumulate.
-_REMEMBERED: Final = 64
-# Messages in a buffer until pace and size are known: enough to measure both, but few enough to stay
-# in the buffer for a while.
-_SMALL_START: Final = 32
 
 
 @frozen
@@ -116,131 +107,89 @@ class DropPin:
 Action = SendPull | SendProbe | Probed | PullWarning | DropPin | Finish
 
 
-class _Request:
-    __slots__ = ("bytes_left", "left", "sent_at", "sent_behind")
+class _Pauses:
+    """The pauses between pulls: they grow while requests end without a message."""
 
-    def __init__(self, batch: int, max_bytes: int | None, sent_at: float, arrived: int) -> None:
-        self.left = batch
-        self.bytes_left = max_bytes
-        self.sent_at: Final = sent_at
-        # The number of messages that had arrived before the request was sent.
-        self.sent_behind: Final = arrived
+    def __init__(self) -> None:
+        self.until = 0.0
+        """The monotonic time before which no pull is sent, or 0."""
+        self._count = 0
+        self._hasty_ends = 0
 
-    @property
-    def is_full(self) -> bool:
-        return self.left == 0 or self.bytes_left == 0
+    def note_progress(self) -> None:
+        """Record that messages arrived."""
+        self._count = 0
+        self.until = 0.0
+        self._hasty_ends = 0
+
+    def note_long_life(self) -> None:
+        """Record the end of a request that was accepted for a while."""
+        self._count = 0
+        self._hasty_ends = 0
+
+    def restored(self) -> None:
+        """Record a reconnect: the next pull needs no pause."""
+        self.until = 0.0
+        self._hasty_ends = 0
+
+    def back_off(self, now: float) -> None:
+        """Begin the next pause, which is longer."""
+        self._count += 1
+        self.until = now + _BACKOFF.pause(self._count)
+
+    def ended_early(self, now: float) -> None:
+        """Record a request that ended soon and without a message. Only the first has no pause."""
+        self._hasty_ends += 1
+        if self._hasty_ends > 1:
+            self.back_off(now)
 
 
 class PullEngine:
-    """The state machine that keeps a buffer filled. The module docstring explains its rules."""
+    """The state machine that keeps a buffer filled. The module docstring explains its rules.
+
+    It decides with the accounting of its requests, the budget of the buffer, and the watchdog.
+    """
 
     def __init__(self, limits: PullLimits, tokens: Callable[[], bytes], now: float) -> None:
         self._limits: Final = limits
         self._tokens: Final = tokens
-        self._requests: dict[bytes, _Request] = {}
-        # Requests that are complete by the accounting, which a late status may still correct.
-        self._presumed_full: dict[bytes, _Request] = {}
-        self.buffered = 0
-        self.buffered_bytes = 0
+        self.requests: Final = OpenRequests()
+        """The accounting of the requests."""
+        self.budget: Final = BufferBudget(limits)
+        """The contents and limits of the buffer."""
+        self._watchdog: Final = Watchdog(limits.heartbeat, now)
         self.still_wanted = limits.stop_after
         """Messages that the owner still wants, including buffered ones; None means no limit."""
-        start = min(limits.max_messages, _SMALL_START)
-        self._by_count: Final = limits.max_bytes is None or limits.max_messages < MANY
-        self._by_age = limits.max_messages if limits.max_age is None else start
-        self._by_size = limits.max_messages if limits.max_bytes is not None else start
-        self._allowed = min(self._by_age, self._by_size)
         self._first = 0
         self._max_batch = min(limits.max_messages, limits.max_batch or limits.max_messages)
-        self._size = 0
-        self._pace = 0.0
-        self._handed_at = 0.0
-        self._paused_until = 0.0
-        self._pauses = 0
+        self._pauses: Final = _Pauses()
         self._pulled_at = now
-        self._heard_at = now
-        self._arrived = 0
-        self._hasty_ends = 0
         self._accepted = False
         self._last_warning = ""
         self._connected = True
         self._stopped = False
         self._actions: list[Action] = []
-        self._pulls = 0
-        self._statuses = 0
-        # The number of statuses that did not end their request, and the number of such statuses and
-        # of messages at the last pull.
-        self._beats = 0
-        self._before_pull = 0
-        self.lone: Final = LoneAnswer()
+
+    @property
+    def lone(self) -> LoneAnswer:
         """The probes that find out whether several responses to a request arrive."""
-        self._probe_token = b""
-        if limits.heartbeat == float("inf"):
-            self.lone.give_up()
-
-    # ---- outstanding messages
-
-    @property
-    def outstanding(self) -> int:
-        """Messages that were requested and have not arrived."""
-        # A copy, because another thread may read this while the owner changes the requests.
-        requests = tuple(self._requests.values())
-        return requests[0].left if len(requests) == 1 else sum([each.left for each in requests])
-
-    @property
-    def outstanding_bytes(self) -> int:
-        """Bytes that were requested and have not arrived."""
-        return sum(request.bytes_left or 0 for request in self._requests.values())
-
-    @property
-    def open_requests(self) -> int:
-        """Number of requests that no status has ended and that are incomplete by the accounting."""
-        return len(self._requests)
+        return self._watchdog.lone
 
     # ---- events
 
     def arrived(self, count: int, size: int) -> None:
         """Record messages that arrived; `size` is their total in bytes as counted by the server."""
-        self.buffered += count
-        self.buffered_bytes += size
+        self.budget.buffered += count
+        self.budget.buffered_bytes += size
         if count:
-            self._note_progress()
-            self._arrived += count
-        some_full = False
-        for request in self._requests.values():
-            taken = min(count, request.left)
-            request.left -= taken
-            if request.bytes_left is not None:
-                request.bytes_left = max(0, request.bytes_left - size)
-                size = 0
-            some_full = some_full or request.is_full
-            count -= taken
-            if count <= 0:
-                break
-        if some_full:
-            self._sort_out_full()
+            self._note_life()
+            self._pauses.note_progress()
+            self._watchdog.arrived += count
+        self.requests.arrived(count, size)
 
     def note_size(self, size: int) -> None:
         """Record the size of an arrived message. A buffer limited by bytes does not need this."""
-        if size == self._size:
-            return
-        # The size grows at once but shrinks slowly, since later messages may be long again.
-        self._size = max(size, self._size - (self._size >> 3))
-        self._by_size = max(1, min(self._limits.max_messages, _MOST_BYTES // max(1, self._size)))
-        self._allowed = min(self._by_age, self._by_size)
-
-    def _sort_out_full(self) -> None:
-        for token in [token for token, each in self._requests.items() if each.is_full]:
-            self._presumed_full[token] = self._requests.pop(token)
-            if len(self._presumed_full) > _REMEMBERED:
-                del self._presumed_full[next(iter(self._presumed_full))]
-        if not self._requests:
-            self._presumed_full.clear()
-
-    def _note_progress(self) -> None:
-        self._note_life()
-        self._pauses = 0
-        self._paused_until = 0.0
-        self._hasty_ends = 0
+        self.budget.note_size(size)
 
     def _note_life(self) -> None:
         self._accepted = True
@@ -253,18 +202,12 @@ class PullEngine:
         The owner reports these messages with one call of `handed_over`, because a call for each
         would cost as much as parsing it.
         """
-        limits = self._limits
-        if limits.pull_every is not None or not self.buffered:
+        if self._limits.pull_every is not None or not self.budget.buffered:
             return 0
-        granted = self.buffered
-        if self._by_count:
-            spare = self.buffered + self.outstanding - self._threshold() - 1
-            granted = max(0, min(granted, spare))
-        if limits.max_bytes is not None:
-            spare = self.buffered_bytes + self.outstanding_bytes - limits.threshold_bytes - 1
-            fitting = bisect_right(list(accumulate(islice(sizes, self.buffered))), spare)
-            # A pull is due only when both thresholds are reached.
-            granted = max(granted, fitting) if self._by_count else fitting
+        # Without a limit by bytes, the sum of the outstanding bytes would be computed in vain.
+        by_bytes = self._limits.max_bytes is not None
+        missing = self.requests.outstanding_bytes if by_bytes else 0
+        granted = self.budget.grant(self.requests.outstanding, missing, sizes)
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def may_pass(self) -> bool:
@@ -273,61 +216,37 @@ class PullEngine:
         The buffer must be empty and limited by count only, and no pull may become due.
         """
         limits = self._limits
-        if limits.max_bytes is not None or limits.priority is not None or self.buffered:
+        if limits.max_bytes is not None or limits.priority is not None or self.budget.buffered:
             return False
-        return self.outstanding - 1 > self._threshold()
+        return self.budget.may_pass(self.requests.outstanding)
 
     def handed_over(self, size: int, now: float, count: int = 1) -> None:
         """Record that the caller received `count` messages, with `size` bytes in total."""
-        self.buffered -= count
-        self.buffered_bytes -= size
-        if self._limits.max_age is not None and count:
-            self._note_pace(now, count, self._limits.max_age)
-
-    def _note_pace(self, now: float, count: int, max_age: float) -> None:
-        if self._handed_at:
-            # A moving average over about eight messages, in seconds per message. It includes the
-            # time that the caller waited for messages, so `fitting` may be too low. While the
-            # stream has more messages, the caller does not wait.
-            mean = (now - self._handed_at) / count
-            self._pace += (mean - self._pace) * min(1.0, count / 8)
-            fitting = int(max_age / self._pace) if self._pace > 0 else self._limits.max_messages
-            self._by_age = max(1, min(self._limits.max_messages, fitting))
-            self._allowed = min(self._by_age, self._by_size)
-        self._handed_at = now
+        self.budget.handed_over(size, now, count)
 
     def probing(self) -> None:
         """Record that the owner sends a pull request whose messages the engine does not count."""
-        self._pulls += 1
+        self._watchdog.pulls += 1
 
     def heard(self, at: float) -> None:
         """Record the time at which the reader last received anything for the subscription."""
-        if at > self._heard_at:
-            self._heard_at = at
+        self._watchdog.heard(at)
 
     def status(self, status: Status, now: float) -> None:
         """Record a status; `poll` returns the resulting actions."""
-        self.heard(now)
-        self._statuses += 1
-        self._beats += not status.ends
-        if status.ends and status.token == self._probe_token:
-            self.lone.refused(self._surplus)
+        self._watchdog.status(status, now)
         if not status.ends:
             self._note_life()
             return
-        request = self._requests.pop(status.token, None)
-        if request is None:
-            request = self._presumed_full.pop(status.token, None)
+        request = self.requests.end(status)
         if request is None:
             # The status is late. The request with its token has already ended.
             return
-        self._settle(request, status)
         if now - request.sent_at >= _LONG_LIFE:
-            self._pauses = 0
-            self._hasty_ends = 0
+            self._pauses.note_long_life()
         # The second argument is true if no message arrived since the request was sent. Only such
         # requests could lead to a tight loop.
-        self._react(status, request.sent_behind == self._arrived, now)
+        self._react(status, request.sent_behind == self._watchdog.arrived, now)
 
     def probe_failed(self, now: float) -> None:
         """Record that a probe had no responders, and pull again after a pause.
@@ -335,21 +254,9 @@ class PullEngine:
         The consumer was deleted or has no leader, so the server may never reply to the open
         requests. The reply to the next pull shows the reason.
         """
-        if self._requests:
-            self._void()
-            self._back_off(now)
-
-    def _settle(self, request: _Request, status: Status) -> None:
-        if status.pending_messages is None or not self._requests:
-            return
-        # If fewer messages are pending than `request.left`, the difference was counted for the
-        # oldest request by mistake. If more are pending, the reverse happened.
-        oldest = next(iter(self._requests.values()))
-        oldest.left = max(0, oldest.left + request.left - status.pending_messages)
-        if oldest.bytes_left is not None and status.pending_bytes is not None:
-            difference = (request.bytes_left or 0) - status.pending_bytes
-            oldest.bytes_left = max(0, oldest.bytes_left + difference)
-        self._sort_out_full()
+        if self.requests.open:
+            self.requests.void()
+            self._pauses.back_off(now)
 
     def _react(self, status: Status, fruitless: bool, now: float) -> None:
         match status.kind:
@@ -360,25 +267,23 @@ class PullEngine:
             case Kind.REFUSED if not self._accepted and self._limits.on_refused == "raise":
                 self._finish(pull_error(status, self._limits))
             case Kind.REFUSED | Kind.BUSY | Kind.NO_RESPONDERS | Kind.UNKNOWN:
-                self._back_off(now)
+                self._pauses.back_off(now)
                 self._warn(f"the pull ended with {status}; retrying", status)
             case Kind.TOO_BIG if fruitless:
-                self._back_off(now)
+                self._pauses.back_off(now)
                 # While messages are buffered, this is no problem. After the caller has received
                 # them, the next request asks for more bytes.
-                if self.buffered == 0:
+                if self.budget.buffered == 0:
                     self._warn(f"the pull ended with {status}; retrying", status)
             case Kind.NO_MESSAGES if fruitless:
-                self._back_off(now)
+                self._pauses.back_off(now)
             case _:
                 pass
         if status.kind is Kind.UNPINNED:
             self._actions.append(DropPin())
         if fruitless and status.kind in _RETRYABLE:
             self._accepted = True
-            self._hasty_ends += 1
-            if self._hasty_ends > 1:
-                self._back_off(now)
+            self._pauses.ended_early(now)
 
     def _adopt_max_batch(self, refusal: str) -> bool:
         """Adopt the max_batch in the text of a refusal, in the two cases of the module docstring.
@@ -402,29 +307,24 @@ class PullEngine:
     def lost(self) -> None:
         """Record that the connection was lost. All requests are void, and the watchdog stops."""
         self._connected = False
-        self.lone.give_up()
-        self._void()
+        self._watchdog.lone.give_up()
+        self.requests.void()
 
     def restored(self, now: float) -> None:
         """Record a reconnect. The next `poll` pulls immediately."""
         self._connected = True
-        self.lone.give_up()
-        self._void()
-        self._heard_at = now
-        self._paused_until = 0.0
-        self._hasty_ends = 0
-
-    def _void(self) -> None:
-        self._requests.clear()
-        self._presumed_full.clear()
+        self._watchdog.lone.give_up()
+        self.requests.void()
+        self._watchdog.heard_at = now
+        self._pauses.restored()
 
     def go_on(self, now: float, at_least: float = 0.0) -> float:
         """Resume pulling after at least `at_least` seconds; return the time at which it resumes."""
         self._stopped = False
-        self._void()
-        self._back_off(now)
-        self._paused_until = max(self._paused_until, now + at_least)
-        return self._paused_until
+        self.requests.void()
+        self._pauses.back_off(now)
+        self._pauses.until = max(self._pauses.until, now + at_least)
+        return self._pauses.until
 
     @property
     def is_stopped(self) -> bool:
@@ -442,13 +342,11 @@ class PullEngine:
 
         Pass true only if the owner was waiting before the call.
         """
-        if self._paused_until <= now:
-            self._paused_until = 0.0
+        if self._pauses.until <= now:
+            self._pauses.until = 0.0
         if self._connected and not self._stopped:
-            if watch:
+            if watch and self.requests.open:
                 self._watch(now)
-                if not self.lone.is_over and now >= self._doubt_at():
-                    self._doubt(now)
             if self.due(now):
                 self._pull(now)
         actions, self._actions = self._actions, []
@@ -462,118 +360,74 @@ class PullEngine:
         """Return the time at which `poll` must be called again even without an event."""
         if not self._connected or self._stopped:
             return float("inf")
-        wake_at = min(self._paused_until or float("inf"), self._keep_pin_at())
-        if self._requests:
-            wake_at = min(wake_at, self._heard_at + 2 * self._limits.heartbeat)
-            if not self.lone.is_over:
-                wake_at = min(wake_at, self._doubt_at())
-        return wake_at
+        wake_at = min(self._pauses.until or float("inf"), self._keep_pin_at())
+        return min(wake_at, self._watchdog.wake_at()) if self.requests.open else wake_at
 
     @property
     def is_lone(self) -> bool:
         """Whether responses arrived, but none of the requests got several for certain."""
-        return self._surplus <= 0 and self._arrived + self._beats > self._before_pull
+        return self._watchdog.is_lone
 
-    @property
-    def _surplus(self) -> int:
-        return self._arrived + self._statuses - self._pulls
-
-    def _doubt_at(self) -> float:
-        """Return when to send a probe or to judge its result; infinity if there is no reason."""
-        if not self._requests:
-            return float("inf")
-        if self.lone.is_probing:
-            return self.lone.due_at(self._surplus, self._heard_at)
-        return self._heard_at + QUIET if self.is_lone else float("inf")
-
-    def _doubt(self, now: float) -> None:
-        verdict: Verdict | None = Verdict.AGAIN
-        if self.lone.is_probing:
-            verdict = self.lone.judge(self._surplus, self._heard_at, now)
-        if verdict is Verdict.AGAIN:
-            self._pulls += 1
-            self.lone.sent(self._surplus, now)
-            self._probe_token = self._tokens()
-            self._actions.append(SendProbe(self._probe_token))
-        elif verdict is not None:
-            self._actions.append(Probed(verdict))
+    def _watch(self, now: float) -> None:
+        """Void the requests after silence, and send or judge a probe if it is time for it."""
+        watchdog = self._watchdog
+        if watchdog.is_silent(now):
+            self.requests.void()
+            watchdog.heard_at = now
+            text = f"nothing received for {watchdog.silence:g} s, two heartbeats; pulling again"
+            self._warn(text)
+        elif not watchdog.lone.is_over and now >= watchdog.doubt_at():
+            verdict = watchdog.judge(now)
+            if verdict is Verdict.AGAIN:
+                token = self._tokens()
+                watchdog.probed(token, now)
+                self._actions.append(SendProbe(token))
+            elif verdict is not None:
+                self._actions.append(Probed(verdict))
 
     def _keep_pin_at(self) -> float:
         """Return the time of the next pull that keeps the pin; infinity if there is none."""
         every = self._limits.pull_every
         if every is None or self._capacity() <= 0:
             return float("inf")
-        return max(self._pulled_at + every, self._paused_until)
-
-    def _watch(self, now: float) -> None:
-        if not self._requests or now < self._heard_at + 2 * self._limits.heartbeat:
-            return
-        silence = 2 * self._limits.heartbeat
-        self._void()
-        self._heard_at = now
-        self._warn(f"nothing received for {silence:g} s, two heartbeats; pulling again")
+        return max(self._pulled_at + every, self._pauses.until)
 
     def due(self, now: float) -> bool:
         """Return whether `poll` would pull. This is fast, since it is called for every message."""
         limits = self._limits
         keep_pin = limits.pull_every is not None and now >= self._keep_pin_at()
-        if not keep_pin and self.buffered > limits.threshold:
+        if not keep_pin and self.budget.buffered > limits.threshold:
             return False
         if (
             not self._connected
             or self._stopped
-            or now < self._paused_until
+            or now < self._pauses.until
             or self._capacity() <= 0
         ):
             return False
         if keep_pin:
             return True
-        if limits.max_bytes is not None:
-            wanted_bytes = self.buffered_bytes + self.outstanding_bytes
-            if wanted_bytes > limits.threshold_bytes or wanted_bytes >= limits.max_bytes:
-                return False
-            if not self._by_count:
-                return True
-        wanted = self.buffered + self.outstanding
-        return wanted <= self._threshold() and wanted < self._allowed
-
-    def _threshold(self) -> int:
-        """Return the largest number of buffered and outstanding messages at which a pull is due."""
-        threshold = self._limits.threshold
-        if self._allowed < self._limits.max_messages:
-            return min(threshold, self._allowed // 2)
-        return threshold
+        missing = self.requests.outstanding_bytes if limits.max_bytes is not None else 0
+        return self.budget.is_low(self.requests.outstanding, missing)
 
     def _capacity(self) -> int:
         """Return how many more messages may be requested."""
         waiting = self._limits.max_waiting
-        if waiting is not None and self.open_requests >= waiting:
+        if waiting is not None and len(self.requests.open) >= waiting:
             return 0
         if self.still_wanted is None:
             return self._limits.max_messages
-        return self.still_wanted - self.buffered - self.outstanding
+        return self.still_wanted - self.budget.buffered - self.requests.outstanding
 
     def _pull(self, now: float) -> None:
-        limits = self._limits
-        token = self._tokens()
-        # A pull that only keeps the pin requests one message more than fits.
-        batch, max_bytes = limits.max_messages, limits.max_bytes
-        if self._by_count:
-            batch = max(1, self._allowed - self.buffered - self.outstanding)
-        if max_bytes is not None:
-            max_bytes -= self.buffered_bytes + self.outstanding_bytes
-            batch, max_bytes = (batch, max_bytes) if max_bytes > 0 else (1, None)
+        token, requests = self._tokens(), self.requests
+        batch, max_bytes = self.budget.room(requests.outstanding, requests.outstanding_bytes)
         batch = min(batch, self._capacity(), self._max_batch)
         self._first = self._first or batch
         self._pulled_at = now
-        self._pulls += 1
-        self._before_pull = self._arrived + self._beats
-        self._requests[token] = _Request(batch, max_bytes, now, self._arrived)
+        self._watchdog.pulled()
+        requests.open[token] = OpenRequest(batch, max_bytes, now, self._watchdog.arrived)
         self._actions.append(SendPull(token, batch, max_bytes))
-
-    def _back_off(self, now: float) -> None:
-        self._pauses += 1
-        self._paused_until = now + _BACKOFF.pause(self._pauses)
 
     def _finish(self, error: TwinstreamError) -> None:
         self._stopped = True

@@ -1,0 +1,82 @@
+"""The base class of the objects from which several callers take items, one caller at a time."""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+from js_async.client.owned import Owned
+from js_async.runtime.concurrency import TimedLock
+from twinstream.core.deadline import Deadline
+from twinstream.errors import RequestTimeout
+
+__all__ = ["ItemSource"]
+
+T = TypeVar("T")
+
+# The longest wait for another caller that is taking a buffered item (seconds).
+_MOVING: Final = 1.0
+
+
+class ItemSource(Owned, Generic[T]):
+    """A source of items, which tasks or threads share until it is closed.
+
+    Subclasses define `_take_next`, `is_ended`, `buffered` and `close`. A lock lets only one caller
+    at a time run `_take_next`, so subclasses need no lock for the state that it uses.
+    """
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self.label: Final = label
+        """Where the items come from, for the text of the public object."""
+        self.turn: Final = TimedLock()
+        """The lock that a caller holds while it takes an item."""
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the source has ended, so that `take` would return None or raise its error."""
+        raise NotImplementedError
+
+    @property
+    def buffered(self) -> int:
+        """The number of items that have arrived and were not taken."""
+        raise NotImplementedError
+
+    def take_nowait(self) -> T | None:
+        """Return an item that needs neither the lock nor a wait, or None.
+
+        None does not show that no item is buffered: only `take` decides that.
+        """
+        return None
+
+    async def take(self, deadline: Deadline) -> T | None:
+        """Return the next item, or None when the source has ended.
+
+        Raises `RequestTimeout` if no item arrived before the deadline.
+        """
+        item = self.take_nowait()
+        if item is not None:
+            return item
+        lock, held = self.turn, False
+        try:
+            held = lock.try_acquire() or await self.acquire(deadline)
+            return await self._take_next(deadline)
+        finally:
+            lock.release(held)
+
+    async def acquire(self, deadline: Deadline) -> bool:
+        """Wait for the lock `turn`. Raises `RequestTimeout` at the deadline."""
+        if await self.turn.acquire(deadline):
+            return True
+        # Another caller holds the lock. Items are buffered, so that caller needs the lock only for
+        # a moment: wait for it beyond the deadline.
+        if self.buffered and await self.turn.acquire(Deadline.after(_MOVING)):
+            return True
+        raise RequestTimeout("no item in time: other callers wait for this iterator, too")
+
+    async def _take_next(self, deadline: Deadline) -> T | None:
+        """Return the next item as `take` does. Only one caller at a time runs this."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End the source."""
+        raise NotImplementedError

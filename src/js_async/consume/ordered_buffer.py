@@ -1,0 +1,610 @@
+"""The messages of a stream in order, without gaps, across disconnects and server failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from js_async.api import consumer_admin
+from js_async.api.api import Api
+from js_async.consume.buffer import MessageBuffer
+from js_async.consume.item_source import ItemSource
+from js_async.consume.message import Message
+from js_async.consume.ordered_consumer import OrderedConsumer
+from js_async.runtime.concurrency import Signal
+from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.consume.batch import Batch, BatchEnd
+from twinstream.core.consume.fetch import frame_size
+from twinstream.core.consume.metadata import Position, Positions
+from twinstream.core.consume.ordered import Mark, OrderedRead
+from twinstream.core.consume.probing import LIFE, Probing
+from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
+from twinstream.core.consume.reports import PullReport, PullWarning
+from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short, monotonic
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.status import Status
+from twinstream.core.wire.subjects import check_name
+from twinstream.errors import (
+    BadArgument,
+    ConnectionLost,
+    ConsumerDeleted,
+    ConsumerExists,
+    IterationEnded,
+    NoResponders,
+    PullError,
+    RequestTimeout,
+    StreamNotFound,
+    TwinstreamError,
+)
+from twinstream.errors.transient import FAILED_REQUEST
+from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, StreamInfo
+from twinstream.models.codec.records import evolve
+
+__all__ = ["OrderedBuffer"]
+
+_BACKOFF: Final = Backoff(0.1, 10.0)
+# A consumer that existed for this time (seconds) was stable, so the next one needs no pause.
+_LONG_LIFE: Final = 1.0
+# The interval at which to check whether the server has answered a probe (seconds).
+_LOOK: Final = 0.002
+
+
+class _Question:
+    """The check whether the caller has all messages that were stored when the check began.
+
+    The heartbeats with which the server answers probes decide it (see `Probing`).
+    """
+
+    def __init__(self) -> None:
+        # The tokens of the probes that were sent for this check.
+        self.tokens: set[bytes] = set()
+        # The number of messages that the consumer had sent at the last heartbeat that answered one
+        # of these probes. None before the first such heartbeat.
+        self.sent: int | None = None
+
+    def again(self) -> None:
+        """Begin the check again with a new consumer."""
+        self.tokens.clear()
+        self.sent = None
+
+    def is_answered(self, read: OrderedRead) -> bool:
+        """Return whether the caller has all messages that were stored when the check began."""
+        return self.sent is not None and read.has_all(self.sent) and read.is_current
+
+
+class OrderedBuffer(ItemSource[Message]):
+    """The messages of a stream in order. A lost consumer is replaced by the next one.
+
+    The buffer of the current consumer has the messages. This object checks their order.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        config: ConsumerConfig,
+        limits: PullLimits,
+        on_report: Callable[[PullReport], None] | None,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+    ) -> None:
+        super().__init__(stream)
+        if name_prefix is not None:
+            check_name(name_prefix, "name_prefix")
+        if max_reset_attempts is not None:
+            check_whole(max_reset_attempts, "max_reset_attempts")
+        # With this policy, the server sends the messages at their original pace. While it waits to
+        # send the next one, it sends no heartbeats.
+        self._is_paced: Final = config.replay_policy == ReplayPolicy.ORIGINAL
+        self._silence: Final = 2 * limits.heartbeat
+        if self._is_paced:
+            limits = evolve(limits, heartbeat=float("inf"))
+        self._api: Final = api
+        self._stream: Final = stream
+        self._limits: Final = limits
+        self._attempts: Final = max_reset_attempts
+        token = api.transport.tokens.name()
+        prefix = token if name_prefix is None else f"{name_prefix}_{token}"
+        self._read: Final = OrderedRead(config, prefix, by_bytes=limits.max_bytes is not None)
+        self._consumer: Final = OrderedConsumer(api, stream, self._read, limits, on_report)
+        self._probing = self._new_probing()
+        self._positions: Final = Positions()
+        self._question: _Question | None = None
+        self._ended: Final = Signal()
+        self._left: int | None = limits.stop_after
+        # A message that was taken from the consumer and is the next one for the caller, for example
+        # because it exceeds the remaining bytes of a fetch.
+        self._kept: Message | None = None
+        self._draining = self._closed = self._began = self._has_rested = False
+        self.stops_at_new_stream = False
+        """Whether `take` returns None once after the stream was re-created.
+
+        The owner then need not wait for the first message of the new stream.
+        """
+        self._pauses = 0
+        self._failures = 0
+        # Why the last attempt to create a consumer failed, or None if it succeeded.
+        self._trouble: TwinstreamError | None = None
+        # The number of consecutive consumers that were lost soon after their creation.
+        self._short_lives = 0
+        self._position_then = 0
+        self._made_at = 0.0
+        self.resets = 0
+        """The number of times that a lost consumer was replaced."""
+
+    @property
+    def position(self) -> int:
+        """The stream sequence of the last message taken."""
+        return self._read.position
+
+    @property
+    def scanned(self) -> int:
+        """The stream sequence up to which all matching messages were taken."""
+        return self._read.scanned
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller took all matching messages that were stored when the read began."""
+        return self._read.is_current
+
+    @property
+    def last_at_start(self) -> int:
+        """The last sequence of the stream when the read began; 0 before that."""
+        return self._read.last_at_start
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the read has ended."""
+        return self._closed or self._left == 0 or (self._draining and not self._is_filled())
+
+    @property
+    def buffered(self) -> int:
+        """The number of messages that have arrived and were not taken."""
+        messages = self._consumer.messages
+        return (self._kept is not None) + (messages.buffered if messages is not None else 0)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the current consumer, or None if there is none."""
+        return self._read.name if self._consumer.messages is not None else None
+
+    async def info(self) -> ConsumerInfo:
+        """Request the configuration and state of the current consumer."""
+        name = self.name
+        if name is None:
+            raise BadArgument(
+                f"{self._stream}: the ordered read has no consumer now, request a message first"
+            )
+        return await consumer_admin.info(self._api, self._stream, name)
+
+    async def open(self, deadline: Deadline) -> None:
+        """Create the first consumer now, unless it exists.
+
+        A read of new messages then includes all messages that are stored from now on.
+        """
+        held = await self.acquire(deadline)
+        try:
+            if self._consumer.messages is None:
+                await self._begin(deadline)
+        finally:
+            self.turn.release(held)
+
+    async def pull_ahead(self, deadline: Deadline) -> None:
+        """Let the server deliver messages from now on, although no caller waits for them.
+
+        Otherwise, a message that is removed before the next call, for example because its subject
+        was overwritten, is never delivered. Without a consumer, this does nothing.
+        """
+        messages = self._consumer.messages
+        if messages is not None and not self._is_paced:
+            try:
+                await messages.pull_ahead(deadline)
+            except FAILED_REQUEST:
+                # The next call that takes a message pulls again, and finds the reason.
+                pass
+
+    async def renew(self, reason: str) -> None:
+        """Leave a consumer that does not respond. The next consumer delivers the missing messages.
+
+        `reason` is for the report.
+        """
+        held = await self.acquire(self._api.deadline())
+        try:
+            await self._reset(reason)
+        finally:
+            self.turn.release(held)
+
+    async def leave_earlier_stream(self, stream: StreamInfo) -> bool:
+        """Leave the consumer if the stream was re-created since the consumer's creation.
+
+        Return whether it was. The next consumer then reads the new stream.
+        """
+        another = self._read.is_another(stream)
+        if another:
+            await self.renew("the stream was deleted and created again")
+        return another
+
+    # ---- iterating
+
+    async def _take_next(self, deadline: Deadline) -> Message | None:
+        return self._take_buffered() or await self._next(deadline)
+
+    def _take_buffered(self) -> Message | None:
+        """Return the next message if it is buffered and in order, else None.
+
+        Also return None if the message is skipped, or if `_next` must first replace the consumer.
+        """
+        messages, read = self._consumer.messages, self._read
+        if (
+            messages is None
+            or self._kept is not None
+            or self._left == 0
+            or self._closed
+            or read.is_outdated
+        ):
+            return None
+        message = messages.take_nowait()
+        if message is None:
+            return None
+        metadata = message.metadata
+        if not read.is_in_order(metadata):
+            self._kept = message
+        elif read.take(metadata):
+            if self._left is not None:
+                self._left -= 1
+            return message
+        return None
+
+    def take_run(self, use: Callable[[Frame, Position], object]) -> None:
+        """Take the buffered messages up to the first gap, and pass them to `use` one by one.
+
+        `use` must store each message at once. If the caller is interrupted, `use` may get the last
+        messages again later. Does nothing if `_next` must check the messages one by one.
+        """
+        messages, read = self._consumer.messages, self._read
+        if (
+            messages is None
+            or self._kept is not None
+            or self._left is not None
+            or self._closed
+            or not read.takes_runs
+        ):
+            return
+        next_seq, at = read.next_consumer_seq, read.position
+        parse = self._positions.read
+        kept = None
+        # The fast path of `take_nowait` without a call for each message.
+        ready = messages.ready
+        for _ in range(len(ready) - messages.reserved):
+            try:
+                message = ready.popleft()
+            except IndexError:
+                # Another thread closes the buffer.
+                break
+            frame = message._frame
+            position = parse(frame[1])
+            if position is None or position[1] != next_seq:
+                # There is a gap. The next consumer delivers the messages after it again.
+                kept = message
+                break
+            next_seq += 1
+            if position[0] > at:
+                at = position[0]
+                use(frame, position)
+        read.take_run(next_seq - 1, at)
+        self._kept = kept
+
+    def _is_filled(self) -> bool:
+        return self.buffered > 0
+
+    async def _next(
+        self, deadline: Deadline, fits: Callable[[Message], bool] | None = None
+    ) -> Message | None:
+        """Return the next message, or None.
+
+        None means that the read has ended, that the pending `_Question` is answered, or that the
+        next message does not satisfy `fits`. A message that does not satisfy `fits` stays buffered.
+        With `stops_at_new_stream`, None may also mean that the stream was re-created.
+        """
+        read, consumer = self._read, self._consumer
+        while not (self._closed or self._left == 0):
+            messages = consumer.messages
+            if messages is None or read.is_outdated:
+                if self._draining:
+                    break
+                recreations = read.recreations
+                await self._begin(deadline)
+                if self.stops_at_new_stream and read.recreations != recreations:
+                    return None
+                continue
+            if self._draining:
+                await messages.drain()
+            try:
+                message, self._kept = self._kept, None
+                if message is not None:
+                    pass
+                elif self._question is None and not read.has_list and not self._is_paced:
+                    message = await messages.take(deadline)
+                else:
+                    message = await self._probed(messages, deadline)
+            except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
+                await self._reset_after_gap(messages, str(error))
+                continue
+            if message is None:
+                if self._has_answer():
+                    return None
+                # The consumer's iterator is closed: another caller is leaving the consumer, or was
+                # interrupted while leaving it.
+                await consumer.leave()
+                continue
+            metadata = message.metadata
+            if not read.is_in_order(metadata):
+                gap = f"a gap after stream sequence {self.position}"
+                await self._reset_after_gap(messages, gap)
+            elif fits is not None and read.wants(metadata) and not fits(message):
+                self._kept = message
+                return None
+            elif read.take(metadata):
+                if self._left is not None:
+                    self._left -= 1
+                return message
+            elif deadline.expired():
+                raise RequestTimeout("no message in time")
+        # Another caller may have closed the read while this call created a consumer. Delete that
+        # consumer.
+        await consumer.end()
+        return None
+
+    # ---- fetching
+
+    async def fetch(
+        self,
+        max_messages: int | None = None,
+        *,
+        timeout: Seconds = 5.0,
+        max_bytes: int | None = None,
+        wait: Wait = "full",
+    ) -> Batch[Message]:
+        """Fetch a batch of messages. `take` and `fetch` share a buffer."""
+        limits = fetch_limits(max_messages, max_bytes, timeout, wait)
+        ends = self._api.deadline() if wait == "none" else Deadline.after(timeout)
+        held, begin = False, None
+        try:
+            held = await self.acquire(ends)
+            begin = self._read.mark(), self._left
+            return await self._fetch(limits, ends, wait)
+        except BaseException:
+            # The call failed or was interrupted. The next call returns the same messages again.
+            if begin is not None:
+                self._go_back(*begin)
+            raise
+        finally:
+            if held:
+                self._question = None
+            self.turn.release(held)
+
+    def _go_back(self, mark: Mark, left: int | None) -> None:
+        if self._read.mark() != mark:
+            self._read.go_back(mark)
+            self._left = left
+
+    async def _fetch(self, limits: PullLimits, deadline: Deadline, wait: Wait) -> Batch[Message]:
+        messages: list[Message] = []
+        room, ends = limits.max_bytes, deadline
+
+        def fits(message: Message) -> bool:
+            return room is None or frame_size(message._frame) <= room
+
+        while len(messages) < limits.max_messages:
+            if wait == "none" or (wait == "first" and messages):
+                # `_next` waits until a message arrives or the question is answered. The server
+                # answers even if no further message arrives, so the default timeout applies.
+                deadline = self._api.deadline()
+                if wait == "first":
+                    deadline = deadline.earlier(ends.at)
+                self._question = self._question or _Question()
+            try:
+                message = await self._next(deadline, fits if room is not None else None)
+            except RequestTimeout:
+                if not messages and self._consumer.messages is None:
+                    raise
+                return Batch(messages, BatchEnd.EXPIRED)
+            except TwinstreamError as error:
+                if not messages:
+                    raise
+                return Batch(messages, BatchEnd.INTERRUPTED, str(error))
+            if message is None:
+                return self._ended_batch(messages, limits)
+            messages.append(message)
+            if room is not None:
+                room -= frame_size(message._frame)
+        return Batch(messages, BatchEnd.FILLED)
+
+    def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
+        """Return the batch of a fetch that gets no further message.
+
+        If the batch would be empty, raises `PullError` if the next message exceeds `max_bytes`, and
+        `IterationEnded` if the read has ended.
+        """
+        if self._kept is not None:
+            if not messages:
+                raise PullError(
+                    f"the next message is bigger than the {limits.max_bytes} bytes requested:"
+                    " raise max_bytes"
+                )
+            return Batch(messages, BatchEnd.BYTES_FILLED)
+        if not self.is_ended:
+            return Batch(messages, BatchEnd.NO_MESSAGES)
+        if not messages:
+            raise IterationEnded("the ordered read has ended: it was drained or closed")
+        return Batch(messages, BatchEnd.NO_MESSAGES, "the ordered read has ended")
+
+    # ---- probing
+
+    def _new_probing(self) -> Probing:
+        return Probing(self._silence if self._is_paced else None)
+
+    def _has_answer(self) -> bool:
+        return self._question is not None and self._question.is_answered(self._read)
+
+    async def _probed(self, messages: MessageBuffer, deadline: Deadline) -> Message | None:
+        """Return the next message, and send probes while none arrives.
+
+        Returns None if the pending `_Question` is answered, or if a new consumer is needed.
+        """
+        probing = self._probing
+        if self._question is not None:
+            # Send a probe at once, because the last message may have ended the previous probe.
+            probing.hurry(monotonic())
+        while not (self._has_answer() or self._read.is_outdated):
+            now = monotonic()
+            wake_at = probing.due_at(now)
+            if self._question is not None and wake_at > now:
+                wake_at = min(wake_at, now + _LOOK)
+            try:
+                message = await messages.take(deadline.earlier(wake_at))
+            except RequestTimeout:
+                now = monotonic()
+                if deadline.expired() or now < wake_at:
+                    raise
+                if now >= probing.due_at(now):
+                    await self._probe(messages)
+                continue
+            probing.moved()
+            return message
+        return None
+
+    async def _probe(self, messages: MessageBuffer) -> None:
+        now, question = monotonic(), self._question
+        if question is None and self._probing.rare(now):
+            limits = evolve(self._limits, max_bytes=None)
+        else:
+            heartbeat = self._probing.heartbeat(now, self._read.progress)
+            limits = PullLimits(max_messages=1, expires=heartbeat * LIFE, heartbeat=heartbeat)
+        if not self._api.transport.is_connected:
+            return
+        try:
+            token = await messages.probe(limits)
+        except RequestTimeout:
+            # The connection was just lost and not restored in time.
+            return
+        if question is not None:
+            question.tokens.add(token)
+
+    def _heard(self, heartbeat: Status, buffered: int) -> None:
+        """Process an idle heartbeat. `buffered` is the number of messages in the iterator's buffer.
+
+        All of these messages arrived before the heartbeat.
+        """
+        question, messages = self._question, self._consumer.messages
+        if question is not None and heartbeat.token in question.tokens:
+            question.sent = heartbeat.last_consumer
+        wrong = self._read.heard(heartbeat, buffered + (self._kept is not None))
+        if wrong is not None and messages is not None:
+            messages.note_break(wrong)
+
+    # ---- replacing consumers
+
+    async def _begin(self, deadline: Deadline) -> None:
+        """Leave the current consumer and create the next one.
+
+        `StreamNotFound` and `BadArgument` are raised at once. The first attempt of a read also
+        raises other errors, except a lost connection. Later attempts are repeated after a pause,
+        until `max_reset_attempts` in a row have failed.
+        """
+        await self._leave()
+        if self._short_lives > 1 and not self._has_rested:
+            await self._wait(ConnectionLost("two consumers in a row were lost soon"), deadline)
+            self._has_rested = True
+        while not (self._closed or self._draining):
+            try:
+                await self._api.transport.ready(deadline)
+                within = self._api.deadline().earlier(deadline.at)
+                messages = await self._consumer.create(within, self._left)
+            except (StreamNotFound, BadArgument):
+                raise
+            except ConsumerExists:
+                continue
+            except FAILED_REQUEST as error:
+                if self._is_explained(error, deadline):
+                    self._check_time(deadline)
+                    continue
+                self._failures += 1
+                first = not self._began and not isinstance(error, ConnectionLost)
+                if first or self._failures == self._attempts:
+                    self._failures = 0
+                    raise
+                await self._wait(error, deadline)
+                continue
+            messages.on_heartbeat = self._heard
+            self._began, self._failures, self._trouble = True, 0, None
+            self._position_then, self._made_at = self.position, monotonic()
+            return
+
+    def _is_explained(self, error: TwinstreamError, deadline: Deadline) -> bool:
+        """Return whether an attempt had too little time, and an earlier one shows the reason."""
+        return (
+            self._trouble is not None
+            and self._api.transport.is_connected
+            and is_cut_short(error, deadline)
+        )
+
+    def _check_time(self, deadline: Deadline) -> None:
+        """Raise `RequestTimeout` at the deadline. Its cause is the last failure of an attempt."""
+        if deadline.expired() and not (self._closed or self._draining):
+            raise RequestTimeout("no message in time") from self._trouble
+
+    async def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
+        self._trouble = error
+        self._consumer.report(PullWarning(f"no consumer for the ordered read yet: {error}"))
+        self._pauses += 1
+        pause = Deadline.after(_BACKOFF.pause(self._pauses))
+        await self._ended.sleep(pause.earlier(deadline.at))
+        # Check before the next attempt, which would have no time.
+        self._check_time(deadline)
+
+    async def _reset_after_gap(self, messages: MessageBuffer, reason: str) -> None:
+        """Leave the consumer. Raises `SingleAnswers` if that is why messages are missing."""
+        try:
+            # The first response arrives in any case.
+            if self._read.next_consumer_seq > 1:
+                await messages.check_several()
+        finally:
+            await self._reset(reason)
+
+    async def _reset(self, reason: str) -> None:
+        if not self._draining:
+            self.resets += 1
+            report = PullWarning(f"the ordered read starts a new consumer: {reason}")
+            self._consumer.report(report)
+            self._has_rested = False
+            if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
+                self._pauses = self._short_lives = 0
+            else:
+                # `_begin` pauses after the second short-lived consumer, to avoid a busy loop.
+                self._short_lives += 1
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Leave the current consumer. The next consumer delivers the buffered messages again."""
+        self._kept = None
+        self._probing = self._new_probing()
+        if self._question is not None:
+            self._question.again()
+        await self._consumer.leave()
+
+    # ---- draining and closing
+
+    async def drain(self) -> None:
+        """Stop pulling. The read ends after the buffered messages; `close` ends it at once."""
+        self._draining = True
+        self._ended.set()
+        messages = self._consumer.messages
+        if messages is not None:
+            await messages.drain()
+
+    async def close(self) -> None:
+        """End the read and delete its consumer."""
+        self._closed = True
+        self._ended.set()
+        await self._consumer.end()
