@@ -17,7 +17,7 @@ from twinstream.models.problem import Problem
 from twinstream.models.restorable import Restorable
 from twinstream.records.atomic_outcome import AtomicOutcome
 from twinstream.records.entry import Entry, KeyValueOperation
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 from twinstream.records.headers import Headers
 from twinstream.records.publish_request import PublishRequest
 
@@ -37,7 +37,7 @@ ENTRY = Entry[bytes](
 
 # What the classes take that do not take a text.
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
-    "NotPromised": (("S", "order", (Hole("max_age", "1 h", "it goes", "0"),)), {}),
+    "NotPromised": (("S", "order", (GuaranteeGap("max_age", "1 h", "it goes", "0"),)), {}),
     "PublishFailures": (([FAILURE], 3), {}),
     "JetStreamError": (("no",), {"code": 404, "err_code": 10059, "subject": "$JS.API.X"}),
     "KeyNotFound": (("B", "k"), {}),

@@ -628,7 +628,15 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
     found = blocks(twin)
     # The seam's own, which are not of a connection. `_Chunks` leaves the block of its publisher,
     # and the thread of an `_Interrupter` does not run in a child.
-    own = {"Gate", "Interrupts", "KeepingSocket", "OpenCall", "Opening", "_Chunks", "_Interrupter"}
+    own = {
+        "Gate",
+        "Interrupts",
+        "KeepingSocket",
+        "InstrumentedCall",
+        "Opening",
+        "_Chunks",
+        "_Interrupter",
+    }
     base = importlib.import_module(f"{twin}.client.owned").Owned
     assert len(found) > 15
     assert {kind.__name__ for kind in found if not issubclass(kind, base)} <= own

@@ -250,7 +250,7 @@ if TYPE_CHECKING:
     from twinstream.records.atomic_outcome import AtomicOutcome
     from twinstream.records.difference import Difference
     from twinstream.records.entry import Entries, Entry, KeyValueOperation
-    from twinstream.records.guarantee_gap import Hole
+    from twinstream.records.guarantee_gap import GuaranteeGap
     from twinstream.records.headers import Headers
     from twinstream.records.publish_request import PublishRequest
 
@@ -330,10 +330,10 @@ __all__ = [
     "GroupNotFound",
     "GroupReport",
     "GroupWorker",
+    "GuaranteeGap",
     "HandlerFailed",
     "Headers",
     "Health",
-    "Hole",
     "Ingested",
     "InvalidConfig",
     "InvalidKey",

@@ -14,7 +14,7 @@ from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_told
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
-from twinstream.core.client.event_dispatcher import Announcer
+from twinstream.core.client.event_dispatcher import EventDispatcher
 from twinstream.core.client.handshake import ServerInfo
 from twinstream.core.client.options import ConnectOptions
 from twinstream.core.client.server_pool import ReconnectPolicy
@@ -181,7 +181,7 @@ class Connection(Owned, BlockHint):
         # Weak references, because this list must not keep unused iterators alive.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
-        self._tell: Final = Announcer(self._pass_on).tell
+        self._tell: Final = EventDispatcher(self._pass_on).tell
         self._session: Final = Session(options, self._tell, on_call)
         # Weak references: a subscription that the program has dropped ends.
         self._subscriptions: dict[int, ref[Subscription]] = {}

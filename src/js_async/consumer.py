@@ -251,7 +251,7 @@ class Consumer(FetchCalls):
                 known to have groups.
         """
         from js_async.consume.buffer import MessageBuffer
-        from js_async.consume.consumer_recovery import Missing
+        from js_async.consume.consumer_recovery import ConsumerRecovery
         from js_async.consume.messages import Messages
 
         self._check_group(priority)
@@ -268,7 +268,7 @@ class Consumer(FetchCalls):
             stop_after=stop_after,
             on_refused=on_refused,
         )
-        missing = Missing(
+        missing = ConsumerRecovery(
             self._api, self._channels, self._stream, self._name, self.cached_info, on_deleted
         )
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())

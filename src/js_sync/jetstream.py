@@ -115,7 +115,7 @@ class JetStream:
     def _writes(self) -> SubjectWrites:
         from js_sync.exactly_once.conditional_writes import SubjectWrites
 
-        # Not a `cached_property`, for the reason given in `publish.inflight.UnderWay`. Two threads
+        # Not a `cached_property`, for the reason given in `publish.inflight.InFlight`. Two threads
         # may each create an object, which is harmless: the objects only cache lookups.
         if self._own_writes is None:
             self._own_writes = SubjectWrites(self._api)

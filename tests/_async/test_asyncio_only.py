@@ -31,7 +31,7 @@ import js_async as js
 import js_async.publish.publisher
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.socket_link import Link, _Receiver
-from js_async.runtime.waiter import Alarm, Sleeper, Turn
+from js_async.runtime.waiter import Alarm, Turn, Waiter
 from tests._async.flow import eventually
 from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
@@ -380,7 +380,7 @@ async def test_worker_can_be_stopped_from_any_thread() -> None:
 async def test_one_alarm_wakes_each_sleeper_at_its_deadline() -> None:
     loop = asyncio.get_running_loop()
     alarm = Alarm(loop)
-    sleepers = [Sleeper(loop) for _ in range(4)]
+    sleepers = [Waiter(loop) for _ in range(4)]
     now = monotonic()
     for sleeper, delay in zip(sleepers, (0.02, 0.01, math.inf, 0.015), strict=True):
         alarm.set(sleeper, now + delay)
@@ -398,7 +398,7 @@ async def test_alarm_rings_again_after_a_time_without_sleepers() -> None:
     loop = asyncio.get_running_loop()
     alarm = Alarm(loop)
     for delay in (0.02, 0.0, 0.01):
-        sleeper = Sleeper(loop)
+        sleeper = Waiter(loop)
         alarm.set(sleeper, monotonic() + delay)
         async with asyncio.timeout(20):
             await sleeper
@@ -409,7 +409,7 @@ class Sleeping:
     """A sleeping task, with a record of how it was resumed."""
 
     def __init__(self, turn: Turn, after: Callable[[], object] = lambda: None) -> None:
-        self.sleeper = Sleeper(asyncio.get_running_loop(), turn)
+        self.sleeper = Waiter(asyncio.get_running_loop(), turn)
         self.after = after
         self.seen: list[object] = []
         self.task = asyncio.create_task(self._sleep())
@@ -448,7 +448,7 @@ async def test_woken_task_resumes_in_the_same_loop_iteration() -> None:
     # Each as itself, once all was handed out.
     assert told == [[], [[first.task], [second.task]]]
     await asyncio.gather(first.task, second.task)
-    late = Sleeper(asyncio.get_running_loop(), turn)
+    late = Waiter(asyncio.get_running_loop(), turn)
     late.wake()
     await late  # which is over
 

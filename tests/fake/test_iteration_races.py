@@ -15,7 +15,7 @@ from js_sync.consume import buffer as buffer_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
-from js_sync.exactly_once.stream_guarantees import PromisedStreams
+from js_sync.exactly_once.stream_guarantees import StreamGuarantees
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
@@ -329,7 +329,7 @@ def test_streams_requested_by_others_disturb_no_search():
         def stream_info(self, name, _):
             return SimpleNamespace(config=Config(name.lower()))
 
-    streams = PromisedStreams(Asked())
+    streams = StreamGuarantees(Asked())
     for name in "AB":
         streams.of(name.lower(), name)
     assert streams.of("b").name == "B"

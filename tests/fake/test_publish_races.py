@@ -241,6 +241,6 @@ def test_oldest_message_is_found_while_another_thread_takes_responses():
 
 
 def test_two_threads_never_give_a_message_its_first_dict():
-    """The reason is described at `UnderWay`."""
+    """The reason is described at `InFlight`."""
     entry = _pipeline.under_way(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
     assert not hasattr(entry, "__dict__")

@@ -35,7 +35,7 @@ from twinstream.models import DecodeError, Model, decode, encode
 from twinstream.models.error_codes import REQUIRED_API_LEVEL
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import OpenCall
+    from js_async.client.instrumentation import InstrumentedCall
     from js_async.client.requests import Answer
     from twinstream.models import StreamInfoResponse
 
@@ -106,7 +106,7 @@ class Api:
 
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
-    ) -> AbstractContextManager[OpenCall | None]:
+    ) -> AbstractContextManager[InstrumentedCall | None]:
         """Return a context manager for one call. At its exit, it logs and reports the call.
 
         If calls are neither logged nor reported, the context manager does nothing and yields None.
@@ -115,11 +115,11 @@ class Api:
         """
         if not self.is_told:
             return _UNREPORTED
-        from js_async.client.instrumentation import OpenCall
+        from js_async.client.instrumentation import InstrumentedCall
 
         if stream is None:
             stream = self.subjects.stream_of(subject)
-        return OpenCall(self.on_call, kind, subject, size, stream)
+        return InstrumentedCall(self.on_call, kind, subject, size, stream)
 
     async def call(
         self,
@@ -230,7 +230,7 @@ class Api:
         payload: bytes,
         deadline: Deadline | None,
         repeatable: bool | None,
-        call: OpenCall | None,
+        call: InstrumentedCall | None,
     ) -> dict[str, Any]:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
@@ -278,7 +278,7 @@ class Api:
         deadline: Deadline,
         again: bool,
         spreading: float,
-        call: OpenCall | None,
+        call: InstrumentedCall | None,
     ) -> Frame:
         if self._headers:
             await self.transport.ready(deadline)
@@ -305,7 +305,7 @@ class Api:
         *,
         repeatable: bool = False,
         spreading: float = SPREADING,
-        call: OpenCall | None = None,
+        call: InstrumentedCall | None = None,
     ) -> Frame:
         """Send a request as `Transport.ask` does; repeat it while there are no responders.
 

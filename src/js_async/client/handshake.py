@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async.client.keepalive import Pings
+from js_async.client.keepalive import KeepAlive
 from js_async.client.tls import tls_context
 from js_async.runtime.concurrency import Signal
 from js_async.runtime.socket_link import Link
@@ -23,16 +23,16 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import PING, connect_command
 from twinstream.errors import AuthenticationFailed, ConnectionFailed
 
-__all__ = ["Greeting"]
+__all__ = ["Handshake"]
 
 _BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_first=True))"
 
 
-class Greeting:
+class Handshake:
     """The handshake of a session. The session passes the server's replies to this object."""
 
     def __init__(
-        self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
+        self, options: ConnectOptions, link: Link, pings: KeepAlive, shuffle: Shuffle | None
     ) -> None:
         self._options: Final = options
         self._shuffle: Final = shuffle

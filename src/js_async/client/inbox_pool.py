@@ -6,10 +6,10 @@ from typing import Final
 
 from js_async.client.channel import Box
 
-__all__ = ["IdleInboxes"]
+__all__ = ["InboxPool"]
 
 
-class IdleInboxes:
+class InboxPool:
     """A pool of inboxes that no pull request uses. An inbox is a prefix and a mailbox.
 
     The pool belongs to the connection and not to a consumer handle. Otherwise a program that looks

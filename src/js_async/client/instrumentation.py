@@ -11,7 +11,7 @@ from twinstream.core.log.events import CallbackFailed
 from twinstream.core.log.logger import Log
 from twinstream.errors import BadArgument, OutcomeUnknown, TwinstreamError
 
-__all__ = ["OnCall", "OpenCall", "tell"]
+__all__ = ["InstrumentedCall", "OnCall", "tell"]
 
 _CALLS: Final = Log("api")
 _FAILURES: Final = Log("connection")
@@ -19,7 +19,7 @@ _FAILURES: Final = Log("connection")
 OnCall = Callable[[Call], None]
 
 
-class OpenCall:
+class InstrumentedCall:
     """A context manager for an API call in progress. Its exit logs and reports the call.
 
     It does not report a call that raises `BadArgument`, because such a call sends nothing. The

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from js_async.client.channel import Box, Channel
-from js_async.client.inbox_pool import IdleInboxes
+from js_async.client.inbox_pool import InboxPool
 from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.client.handshake import Denied
 from twinstream.core.deadline import Deadline, monotonic
@@ -20,9 +20,9 @@ from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import NoResponders, RequestTimeout, TwinstreamError
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import OnCall, OpenCall
+    from js_async.client.instrumentation import InstrumentedCall, OnCall
 
-__all__ = ["Answer", "Replies", "Watcher"]
+__all__ = ["Answer", "OpenRequests", "Watcher"]
 
 
 class Watcher(Protocol):
@@ -88,7 +88,7 @@ class Answer:
         return frame
 
 
-class Replies:
+class OpenRequests:
     """The open requests of a connection. The last token of the reply subject identifies each."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
@@ -100,7 +100,7 @@ class Replies:
         self._token: Final = channel.tokens.next_bytes
         self._answers: Final[dict[bytes, Answer]] = {}
         self._watchers: list[Watcher] = []
-        self.idle_inboxes: Final = IdleInboxes()
+        self.idle_inboxes: Final = InboxPool()
         self.several: Final[set[str]] = set()
         """The API subjects whose requests are known to get several responses."""
         self._box: Box | None = None
@@ -225,7 +225,7 @@ class Replies:
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
-        call: OpenCall | None = None,
+        call: InstrumentedCall | None = None,
     ) -> Frame:
         """Send a request and return its response, as `Transport.ask` does.
 
@@ -269,7 +269,7 @@ class Replies:
         headers: bytes,
         payload: bytes,
         deadline: Deadline,
-        call: OpenCall | None,
+        call: InstrumentedCall | None,
     ) -> None:
         """Wait for the response, and send the request again after each pause of `ASK_AGAIN`."""
         for pause in ASK_AGAIN:

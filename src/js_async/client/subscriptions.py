@@ -33,7 +33,7 @@ from twinstream.core.wire.protocol import (
 )
 from twinstream.errors import BadArgument, TwinstreamError
 
-__all__ = ["Mailboxes", "warn_of_drop"]
+__all__ = ["Subscriptions", "warn_of_drop"]
 
 
 def warn_of_drop(box: Box) -> None:
@@ -50,7 +50,7 @@ def warn_of_drop(box: Box) -> None:
         )
 
 
-class Mailboxes:
+class Subscriptions:
     """The mailboxes of a connection by subscription id. It sends their SUB and UNSUB commands.
 
     Mailboxes may be opened and closed while the client is not connected. When the server has

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from js_async.client.channel import Box, Channel
-from js_async.client.requests import Replies
+from js_async.client.requests import OpenRequests
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import Frame
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import OpenCall
+    from js_async.client.instrumentation import InstrumentedCall
 
 __all__ = ["Box", "Transport"]
 
@@ -23,7 +23,7 @@ class Transport(Channel, Protocol):
     """The interface of a connection that reconnects by itself and sends requests."""
 
     @property
-    def replies(self) -> Replies:
+    def replies(self) -> OpenRequests:
         """The open requests of the connection."""
         ...
 
@@ -36,7 +36,7 @@ class Transport(Channel, Protocol):
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
-        call: OpenCall | None = None,
+        call: InstrumentedCall | None = None,
     ) -> Frame:
         """Send a request and return its single response.
 

@@ -9,7 +9,7 @@ from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.consume.buffer import MessageBuffer
-from js_async.consume.consumer_recovery import Missing
+from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import shielded, sleep
 from twinstream.core.consume.ordered import OrderedRead
@@ -95,7 +95,7 @@ class OrderedConsumer:
         read.made(info)
         owner = f"{self._stream}: an ordered read"
         channels = PullChannels(api, self._stream, info.name, owner)
-        missing = Missing(api, channels, self._stream, info.name, info, "raise")
+        missing = ConsumerRecovery(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = MessageBuffer(
             missing, limits, None, self._on_report, give_back=False, fragile=True

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from js_async.consume.consumer_recovery import Missing
+from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.pull_subscription import PullChannel
-from twinstream.core.consume.absence_timer import Doubt
+from twinstream.core.consume.absence_timer import AbsenceTimer
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.consume.pull_engine import (
     Action,
@@ -38,13 +38,13 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import FAILED_REQUEST, NO_RESPONSE
 
-__all__ = ["Decisions"]
+__all__ = ["PullDriver"]
 
 # Statuses with which the server refuses a pull request. They do not show a loss of messages.
 _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
-class Decisions:
+class PullDriver:
     """The driver of one iterator's pull engine: it sends pulls, handles errors and reports.
 
     A `fragile` iterator does not recover: it ends when messages may have been lost. Ordered reads
@@ -53,7 +53,7 @@ class Decisions:
 
     def __init__(
         self,
-        missing: Missing,
+        missing: ConsumerRecovery,
         limits: PullLimits,
         on_report: Callable[[PullReport], None] | None,
         fragile: bool,
@@ -67,7 +67,7 @@ class Decisions:
         self._recreate_at: float | None = None
         self.limits = limits
         """The limits of the next pulls."""
-        self.doubt: Final = Doubt()
+        self.doubt: Final = AbsenceTimer()
         """A timer of the time without responders, used if the user may not request the info."""
         self.error: TwinstreamError | None = None
         """The error that ended the iterator, or None."""

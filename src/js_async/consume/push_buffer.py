@@ -14,7 +14,7 @@ from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery, ack_wait_of
 from js_async.consume.item_source import ItemSource
 from js_async.consume.message import Message
-from twinstream.core.consume.absence_timer import Doubt
+from twinstream.core.consume.absence_timer import AbsenceTimer
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
@@ -81,7 +81,7 @@ class PushBuffer(ItemSource[Message]):
         self._heard_at = 0.0
         self._draining = self._drained = False
         self._closed = False
-        self._doubt: Final = Doubt()
+        self._doubt: Final = AbsenceTimer()
         self._epoch = 0
 
     @property

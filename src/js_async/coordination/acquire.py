@@ -21,7 +21,7 @@ from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Backoff, Deadline, is_cut_short, monotonic, unsleeping
 from twinstream.errors import RequestTimeout, TwinstreamError
 
-__all__ = ["Asking", "NumberedAsking", "SlotAsking"]
+__all__ = ["Asking", "NumberedAcquisition", "SlotAcquisition"]
 
 # The pauses between two attempts of a waiter in seconds.
 _BACKOFF: Final = Backoff(0.5, 10.0)
@@ -181,7 +181,7 @@ class ServerClock:
         return (self._shown - time).total_seconds() + monotonic() - self._read_at
 
 
-class SlotAsking(Asking):
+class SlotAcquisition(Asking):
     """An acquisition of the single slot of a name."""
 
     def __init__(self, place: Place, kind: str, name: str, terms: Terms, note: str) -> None:
@@ -201,7 +201,7 @@ class SlotAsking(Asking):
         super().give_up()
 
 
-class NumberedAsking(Asking):
+class NumberedAcquisition(Asking):
     """An acquisition of any of the slots 1 to `count` of a name."""
 
     def __init__(

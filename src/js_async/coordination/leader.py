@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from js_async.client.closing import WorksBeside, failure_of
 from js_async.client.owned import Owned
-from js_async.coordination.acquire import SlotAsking
+from js_async.coordination.acquire import SlotAcquisition
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, Slots, may_pass
 from js_async.runtime.concurrency import Handler, Signal, Task, call, check_handler, spawn
@@ -62,7 +62,7 @@ class Leader(Owned, WorksBeside):
         self._on_elected: Final = on_elected
         self._on_lost: Final = on_lost
         self._subject: Final = place.subjects.slot("leader", name)
-        self._asking: SlotAsking | None = None
+        self._asking: SlotAcquisition | None = None
         self._lease: Lease | None = None
         self._campaign: Task | None = None
         self._term: _Term | None = None
@@ -188,7 +188,7 @@ class Leader(Owned, WorksBeside):
             await self._stopping.sleep(Deadline.after(pause))
 
     async def _campaign_once(self) -> None:
-        asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
+        asking = SlotAcquisition(self._place, "leader", self._name, self._terms, self._note)
         self._asking = asking
         # `stop` cannot cancel the acquisition if it ran before `_asking` was set.
         if self._stopping.is_set():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async.coordination.acquire import SlotAsking
+from js_async.coordination.acquire import SlotAcquisition
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, Slot, Slots, may_pass
 from js_async.runtime.concurrency import Handler, call, check_handler
@@ -90,7 +90,7 @@ class Once:
             Exception: The error of the work.
         """
         check_handler(work, "work")
-        asking = SlotAsking(self._place, "once", self._key, self._terms, "")
+        asking = SlotAcquisition(self._place, "once", self._key, self._terms, "")
         slot = await asking.attempt(self._place.api.deadline())
         if slot is None:
             return _result(asking.holder or await self._record())

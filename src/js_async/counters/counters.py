@@ -38,7 +38,7 @@ from twinstream.records.header_names import INCREMENT
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import OpenCall
+    from js_async.client.instrumentation import InstrumentedCall
 
 __all__ = ["Counters"]
 
@@ -148,7 +148,11 @@ class Counters:
             return await self._insist(request, headers, deadline, call)
 
     async def _insist(
-        self, request: PublishRequest, headers: bytes, deadline: Deadline, call: OpenCall | None
+        self,
+        request: PublishRequest,
+        headers: bytes,
+        deadline: Deadline,
+        call: InstrumentedCall | None,
     ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)

@@ -10,7 +10,13 @@ from js_async.api.api import Api
 from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.exactly_once.conditional_writes import SubjectWrites
-from js_async.exactly_once.idempotent_writer import By, ByIdentity, OnceWriter, Written, once_writer
+from js_async.exactly_once.idempotent_writer import (
+    By,
+    ByIdentity,
+    IdempotentWriter,
+    Written,
+    once_writer,
+)
 from js_async.exactly_once.outbox_store import OutboxStore
 from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
 from js_async.exactly_once.outbox_window import OutboxWindow
@@ -82,7 +88,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
         self._report: Final[Reporter[OutboxReport]] = Reporter(on_report, stream=stream)
-        self._writer: Final[OnceWriter] = once_writer(api, writes, stream, by, self._timeout)
+        self._writer: Final[IdempotentWriter] = once_writer(api, writes, stream, by, self._timeout)
         self._window: OutboxWindow | None = None
         self._stop: Final = Signal()
         self._awake: Final = Signal()

@@ -13,7 +13,7 @@ from js_async.consume.message import Message
 from js_async.consume.messages import buffer_of
 from js_async.consumer import Consumer
 from js_async.exactly_once.conditional_writes import SubjectWrites
-from js_async.exactly_once.idempotent_writer import By, OnceWriter, once_writer
+from js_async.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
 from js_async.exactly_once.stored_results import KnownResults
 from js_async.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
@@ -82,7 +82,7 @@ class Processing(Owned, BlockHint):
         self._into: Final = into
         self._name: Final = name or consumer.name
         self._timeout: Final = seconds(timeout)
-        self._writer: Final[OnceWriter] = once_writer(api, writes, into, by, self._timeout)
+        self._writer: Final[IdempotentWriter] = once_writer(api, writes, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
         self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(

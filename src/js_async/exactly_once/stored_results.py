@@ -25,7 +25,7 @@ from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from js_async.consume.message import Message
-    from js_async.exactly_once.idempotent_writer import OnceWriter
+    from js_async.exactly_once.idempotent_writer import IdempotentWriter
     from js_async.stream import Stream
 
 __all__ = ["KnownResults"]
@@ -59,7 +59,7 @@ class KnownResults:
     def __init__(
         self,
         api: Api,
-        writer: OnceWriter,
+        writer: IdempotentWriter,
         input: InputStream,
         now: Timestamp | None,
         timeout: float,

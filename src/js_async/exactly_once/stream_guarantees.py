@@ -13,12 +13,12 @@ from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import NoStream, NotPromised
 from twinstream.models import StreamConfig
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 
-__all__ = ["PromisedStreams"]
+__all__ = ["StreamGuarantees"]
 
 
-class PromisedStreams:
+class StreamGuarantees:
     """A cache of the streams that were looked up. It is cleared after each reconnect."""
 
     def __init__(self, api: Api) -> None:
@@ -37,7 +37,7 @@ class PromisedStreams:
         return await self._of(literal, name, deadline)
 
     async def named(
-        self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
+        self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[GuaranteeGap]]
     ) -> Stream:
         """Return the stream called `name`.
 
@@ -66,14 +66,14 @@ class PromisedStreams:
         subject: str,
         name: str | None,
         promise: str,
-        holes_of: Callable[[StreamConfig], list[Hole]],
+        holes_of: Callable[[StreamConfig], list[GuaranteeGap]],
         deadline: Deadline,
     ) -> Stream:
         """Return the stream as `of` does, and check its settings as `named` does."""
         return self._checked(await self.of(subject, name, deadline), promise, holes_of)
 
     def _checked(
-        self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
+        self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[GuaranteeGap]]
     ) -> Stream:
         holes = holes_of(stream.config)
         if holes:

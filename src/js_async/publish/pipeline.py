@@ -19,8 +19,8 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.client.transport import Box
-from js_async.publish.diagnose import Reasons
-from js_async.publish.inflight import Outcome, UnderWay, new_engine, under_way
+from js_async.publish.diagnose import Diagnosis
+from js_async.publish.inflight import InFlight, Outcome, new_engine, under_way
 from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.deadline import Deadline, monotonic
@@ -37,7 +37,7 @@ from twinstream.core.publish.publish_engine import (
     Send,
 )
 from twinstream.core.publish.request import as_request, publish_headers
-from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.wire.bulk_acks import BulkAcks
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.pub_ack import AckReader
 from twinstream.core.wire.status import is_unserved
@@ -71,7 +71,7 @@ class Pipeline:
         self,
         api: Api,
         limits: PublishLimits,
-        on_done: Callable[[UnderWay, Outcome], bool] | None = None,
+        on_done: Callable[[InFlight, Outcome], bool] | None = None,
     ) -> None:
         self._api: Final = api
         self._transport: Final = api.transport
@@ -89,19 +89,19 @@ class Pipeline:
         # Template of reply subjects; `%d` is replaced by the number of the message.
         self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
         self._number = 0
-        self._waiting: dict[bytes, UnderWay] = {}
+        self._waiting: dict[bytes, InFlight] = {}
         # Reply subjects of messages in `_waiting` that cannot be sent before the connection is
         # ready.
         self._unsent: Final[set[bytes]] = set()
-        self._to_recover: deque[UnderWay] = deque()
+        self._to_recover: deque[InFlight] = deque()
         self._subjects: dict[str, bytes] = {}
         self._acks: Final = AckReader()
         self._box: Box | None = None
         self._flagging: Final = Lock()
-        self._cutter: AckCutter | None = None
+        self._cutter: BulkAcks | None = None
 
     @property
-    def oldest(self) -> UnderWay | None:
+    def oldest(self) -> InFlight | None:
         """The message that has been in flight for the longest time, or None."""
         while True:
             try:
@@ -115,7 +115,7 @@ class Pipeline:
         """Whether the connection is closed permanently and no message is in flight."""
         return self._transport.is_closed and not self._waiting
 
-    def under_way(self) -> list[UnderWay]:
+    def under_way(self) -> list[InFlight]:
         """Return all messages in flight, in sending order."""
         return list(self._waiting.values())
 
@@ -124,7 +124,7 @@ class Pipeline:
         if self._box is None:
             await self._transport.ready(Deadline.after(self._timeout))
             self._box = await self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
-            self._cutter = AckCutter(self._box.sid, self._prefix, self._deliver_all)
+            self._cutter = BulkAcks(self._box.sid, self._prefix, self._deliver_all)
             self._transport.cut_acks(self._cutter)
             self._transport.replies.watch(self)
 
@@ -142,7 +142,7 @@ class Pipeline:
 
     # ---- sending
 
-    def prepare(self, given: Publishable) -> UnderWay:
+    def prepare(self, given: Publishable) -> InFlight:
         """Return the entry of a message; if the message is invalid, its outcome is the error.
 
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
@@ -173,24 +173,24 @@ class Pipeline:
         self._subjects[subject] = encoded = check_subject(subject)
         return encoded
 
-    def expect(self, entry: UnderWay) -> None:
+    def expect(self, entry: InFlight) -> None:
         """Count a message as in flight. Called before the message is sent."""
         self._waiting[entry.reply] = entry
 
-    def forget(self, entry: UnderWay) -> None:
+    def forget(self, entry: InFlight) -> None:
         """Stop counting a message as in flight, and wake up the callers that wait for it."""
         self._waiting.pop(entry.reply, None)
         if entry.signal is not None:
             entry.signal.set()
 
-    def try_send(self, entry: UnderWay) -> bool:
+    def try_send(self, entry: InFlight) -> bool:
         """Send a message if possible without waiting. If the result is False, call `send`."""
         if HOOKS:
             reached("publish: before send", entry)
         self._waiting[entry.reply] = entry
         return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
 
-    async def send(self, entry: UnderWay) -> None:
+    async def send(self, entry: InFlight) -> None:
         """Send a message, after waiting for the connection if necessary.
 
         A failure to send becomes the outcome of the message, possibly after retries.
@@ -199,7 +199,7 @@ class Pipeline:
             self._waiting[entry.reply] = entry
             await self._send(entry)
 
-    async def _send(self, entry: UnderWay) -> None:
+    async def _send(self, entry: InFlight) -> None:
         try:
             # If the connection is lost during this wait, `note` fails the messages in flight. This
             # message is not sent yet, so `note` must skip it.
@@ -244,7 +244,7 @@ class Pipeline:
                 continue
             self._finish(entry, ack)
 
-    def _is_expected(self, entry: UnderWay, ack: PubAck) -> bool:
+    def _is_expected(self, entry: InFlight, ack: PubAck) -> bool:
         """Return whether an acknowledgement is from the stream that the request expects, if any."""
         expected = entry.request.expected_stream
         if expected in {None, ack.stream}:
@@ -254,7 +254,7 @@ class Pipeline:
         self._engine(entry).stray = BadAnswer(text)
         return False
 
-    def _judge(self, entry: UnderWay, frame: Frame) -> None:
+    def _judge(self, entry: InFlight, frame: Frame) -> None:
         """Parse a response and set the outcome of its message, or handle the failure."""
         request = entry.request
         try:
@@ -269,7 +269,7 @@ class Pipeline:
             if self._is_expected(entry, ack):
                 self._finish(entry, ack)
 
-    def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
+    def _finish(self, entry: InFlight, outcome: Outcome) -> None:
         # A response and a timeout may come at the same time; the first one is the outcome.
         if entry.outcome is None:
             if HOOKS:
@@ -316,14 +316,14 @@ class Pipeline:
         if box is not None and box.error is not None and self._waiting:
             self.note(None, box.error)
 
-    def _engine(self, entry: UnderWay) -> PublishEngine:
+    def _engine(self, entry: InFlight) -> PublishEngine:
         """Return the engine of a message; it is created at the first failure."""
         if entry.engine is None:
             is_clustered = bool(self._transport.server_info.cluster)
             entry.engine = new_engine(entry, self._policy, is_clustered)
         return entry.engine
 
-    def _fail(self, entry: UnderWay, error: TwinstreamError) -> None:
+    def _fail(self, entry: InFlight, error: TwinstreamError) -> None:
         """Pass the error of an attempt to the engine, and carry out the engine's action."""
         engine = self._engine(entry)
         if entry.action is None:
@@ -333,7 +333,7 @@ class Pipeline:
             # that there are no responders.
             engine.error = error
 
-    def _act(self, entry: UnderWay, action: Action) -> None:
+    def _act(self, entry: InFlight, action: Action) -> None:
         """Set the outcome if the action is `Fail`, else queue the message for `recover`."""
         if isinstance(action, Fail):
             self._finish(entry, PublishFailure(entry.request, action.error))
@@ -343,15 +343,15 @@ class Pipeline:
         if entry.signal is not None:
             entry.signal.set()
 
-    def _end(self, entry: UnderWay) -> float:
+    def _end(self, entry: InFlight) -> float:
         return entry.started + self._timeout
 
-    def _left(self, entry: UnderWay) -> float:
+    def _left(self, entry: InFlight) -> float:
         return self._end(entry) - monotonic()
 
     # ---- waiting
 
-    async def until(self, entry: UnderWay) -> Outcome:
+    async def until(self, entry: InFlight) -> Outcome:
         """Wait for the outcome of a message and return it.
 
         A caller that waits also carries out the retries of all other messages.
@@ -377,7 +377,7 @@ class Pipeline:
                 self.expire()
         return entry.outcome
 
-    async def _flag(self, entry: UnderWay) -> Signal:
+    async def _flag(self, entry: InFlight) -> Signal:
         """Return the signal that all callers waiting for this message share."""
         async with self._flagging:
             if entry.signal is None:
@@ -393,12 +393,12 @@ class Pipeline:
             return soon
         return min(soon, self._due(oldest))
 
-    def _due(self, entry: UnderWay) -> float:
+    def _due(self, entry: InFlight) -> float:
         if self._may_repeat(entry):
             return entry.sent_at + self._share
         return self._policy.last_due(entry.sent_at, self._end(entry))
 
-    def _may_repeat(self, entry: UnderWay) -> bool:
+    def _may_repeat(self, entry: InFlight) -> bool:
         if entry.engine is not None:
             return entry.engine.may_repeat
         return self._policy.retries > 0 and entry.repeatable
@@ -427,7 +427,7 @@ class Pipeline:
         """Carry out the pending actions of messages; send retries in the original order."""
         if HOOKS:
             reached("publish: before recovery", self)
-        batch: deque[UnderWay] = deque()
+        batch: deque[InFlight] = deque()
         with OnFailure(partial(self._put_back, batch)):
             try:
                 while self._to_recover:
@@ -437,15 +437,15 @@ class Pipeline:
                 pass
             await self._recover(batch)
 
-    def _put_back(self, batch: deque[UnderWay]) -> None:
+    def _put_back(self, batch: deque[InFlight]) -> None:
         for entry in batch:
             if entry.action is not None:
                 self._to_recover.append(entry)
                 if entry.signal is not None:
                     entry.signal.set()
 
-    async def _recover(self, batch: deque[UnderWay]) -> None:
-        reasons = Reasons(self._api)
+    async def _recover(self, batch: deque[InFlight]) -> None:
+        reasons = Diagnosis(self._api)
         pause = 0.0
         for entry in batch:
             if entry.outcome is not None:
@@ -464,7 +464,7 @@ class Pipeline:
             await self._repeat(batch[0])
             batch.popleft()
 
-    async def _repeat(self, entry: UnderWay) -> None:
+    async def _repeat(self, entry: InFlight) -> None:
         # Clear the action before the send: the response may arrive during the send.
         action, entry.action = entry.action, None
         if isinstance(action, Listen) and entry.outcome is None:
@@ -491,7 +491,7 @@ class Pipeline:
             if entry.outcome is not None:
                 self.forget(entry)
 
-    async def _prove(self, entry: UnderWay, refusal: TwinstreamError) -> None:
+    async def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
         deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
         try:
             found = await prove(self._api, entry.request, refusal, deadline)
@@ -500,7 +500,7 @@ class Pipeline:
         else:
             self._finish(entry, found)
 
-    async def _explain(self, entry: UnderWay, action: Explain, reasons: Reasons) -> None:
+    async def _explain(self, entry: InFlight, action: Explain, reasons: Diagnosis) -> None:
         """Find out why no stream stored a message, then retry it or set its outcome."""
         deadline = Deadline(self._end(entry))
         why = await reasons.of(entry.request.subject, deadline, silent=action.silent)

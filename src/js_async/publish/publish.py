@@ -32,7 +32,7 @@ from twinstream.models import PubAck
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import OpenCall
+    from js_async.client.instrumentation import InstrumentedCall
 
 __all__ = ["EarlyPublish", "publish"]
 
@@ -42,7 +42,7 @@ async def publish(
     request: PublishRequest,
     policy: RetryPolicy,
     timeout: Seconds | None = None,
-    call: OpenCall | None = None,
+    call: InstrumentedCall | None = None,
 ) -> PubAck:
     """Publish one message and return its acknowledgement.
 
@@ -183,7 +183,9 @@ class _Publishing:
         self._expected = _expected(api, request)
         self._engine = PublishEngine(request.subject, policy, repeatable, self._expected)
 
-    async def run(self, answer: Answer | None, end: Deadline, call: OpenCall | None) -> PubAck:
+    async def run(
+        self, answer: Answer | None, end: Deadline, call: InstrumentedCall | None
+    ) -> PubAck:
         """Send the message until it has an outcome; return the acknowledgement or raise the error.
 
         If the caller has already sent the message, `answer` is its response, for which the caller

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Final, Self
 
 from js_async.client.closing import SentWhileRead, warn_of_unseen
-from js_async.publish.inflight import Outcome, UnderWay
+from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import portions
@@ -51,7 +51,7 @@ class PublishMany(SentWhileRead):
         self._limits: Final = limits
         self._pipeline: Final = pipeline
         # Messages in sending order whose outcome the iterator has not returned yet.
-        self._order: deque[UnderWay] = deque()
+        self._order: deque[InFlight] = deque()
         self._look_at = 0.0
         self._managed = False
         self._closed = False

@@ -9,7 +9,7 @@ from typing import Final, Self
 from js_async.api.api import Api
 from js_async.client.closing import Leaving, warn_of_failures
 from js_async.client.upkeep import EXIT_TIME
-from js_async.publish.inflight import Outcome, UnderWay
+from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
 from twinstream.core.deadline import Deadline
@@ -34,7 +34,7 @@ class PublishHandle:
 
     __slots__ = ("_entry", "_publisher")
 
-    def __init__(self, publisher: Publisher, entry: UnderWay) -> None:
+    def __init__(self, publisher: Publisher, entry: InFlight) -> None:
         self._publisher = publisher
         self._entry = entry
 
@@ -73,7 +73,7 @@ class _Work:
         self.released: Final[deque[int]] = deque()
         self.is_dropped = False
 
-    def release(self, entry: UnderWay) -> bool:
+    def release(self, entry: InFlight) -> bool:
         """Count a message as finished; return False if it was counted before."""
         if entry.is_told:
             return False
@@ -81,7 +81,7 @@ class _Work:
         self.released.append(entry.size)
         return True
 
-    def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
+    def _on_done(self, entry: InFlight, outcome: Outcome) -> bool:
         if not self.release(entry):
             return False
         if isinstance(outcome, PublishFailure):
@@ -242,7 +242,7 @@ class Publisher(Leaving):
                 self._work.release(entry)
         return PublishHandle(self, entry)
 
-    async def _take_room(self, entry: UnderWay) -> bool:
+    async def _take_room(self, entry: InFlight) -> bool:
         size = entry.size
         async with self._lock:
             if self._closed:
@@ -261,7 +261,7 @@ class Publisher(Leaving):
             self._bytes += size
             return True
 
-    async def _result_of(self, entry: UnderWay) -> PubAck:
+    async def _result_of(self, entry: InFlight) -> PubAck:
         """Wait for the outcome of a message; return its acknowledgement or raise its error."""
         outcome = await self._pipeline.until(entry)
         if isinstance(outcome, PublishFailure):

@@ -29,7 +29,7 @@ from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from js_async.runtime.waiter import Sleeper
+from js_async.runtime.waiter import Waiter
 from twinstream.core.arguments.check_callbacks import check_takes_one, is_of_kind, is_of_program
 from twinstream.core.arguments.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.arguments.wrong_statement import AsyncLoop as LoopHint
@@ -177,7 +177,7 @@ class Signal:
 
     def __init__(self) -> None:
         self.raised = False
-        self.sleepers: Final[list[Sleeper]] = []
+        self.sleepers: Final[list[Waiter]] = []
 
     def is_set(self) -> bool:
         """Return whether the flag is set."""
@@ -198,7 +198,7 @@ class Signal:
         if self.raised:
             return True
         loop = asyncio.get_running_loop()
-        sleeper = Sleeper(loop)
+        sleeper = Waiter(loop)
         self.sleepers.append(sleeper)
         alarm = None
         if deadline is not NEVER:

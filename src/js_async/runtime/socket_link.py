@@ -18,7 +18,7 @@ from weakref import ref
 
 from js_async.runtime.concurrency import Forks, Signal
 from js_async.runtime.sockets import connected
-from js_async.runtime.waiter import Alarm, Sleeper, Turn
+from js_async.runtime.waiter import Alarm, Turn, Waiter
 from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner
@@ -312,7 +312,7 @@ class Link:
         if signal.raised:
             return True
         # The same as `Signal.sleep`, but with one timer per `Link` instead of one per wait.
-        sleeper = Sleeper(self._loop, self._turn)
+        sleeper = Waiter(self._loop, self._turn)
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
         try:

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 from twinstream.core.deadline import monotonic
 
-__all__ = ["Alarm", "Sleeper", "Turn"]
+__all__ = ["Alarm", "Turn", "Waiter"]
 
 
 class Turn:
@@ -33,7 +33,7 @@ class Turn:
         # Whether this turn resumes several tasks now. The data that they send is then written
         # together.
         self.are_many = False
-        self.woken: list[Sleeper] = []
+        self.woken: list[Waiter] = []
 
     def end(self) -> None:
         """End the turn: resume the tasks that were woken up, in order."""
@@ -66,7 +66,7 @@ def _raise(error: BaseException) -> NoReturn:
     raise error
 
 
-class Sleeper:
+class Waiter:
     """A single wait of a task. It has the part of a future's interface that asyncio requires.
 
     If the task is woken up during a turn, it resumes at the end of the turn. Otherwise it resumes
@@ -87,7 +87,7 @@ class Sleeper:
     def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn | None = None) -> None:
         self._loop: Final = loop
         self._turn: Final = turn
-        self._go_on: Callable[[Sleeper], object] | None = None
+        self._go_on: Callable[[Waiter], object] | None = None
         self.is_over = False
         self.is_cancelled = False
 
@@ -117,13 +117,13 @@ class Sleeper:
 
     # ---- methods of a future that asyncio calls
 
-    def __await__(self) -> Generator[Sleeper]:
+    def __await__(self) -> Generator[Waiter]:
         if not self.is_over:
             # A task recognises a yielded object as a future by this attribute.
             self._asyncio_future_blocking = True
             yield self
 
-    def add_done_callback(self, callback: Callable[[Sleeper], object], *, context: Context) -> None:
+    def add_done_callback(self, callback: Callable[[Waiter], object], *, context: Context) -> None:
         """Store the callback that resumes the task. Called by asyncio."""
         self._context = context
         self._go_on = callback
@@ -154,17 +154,17 @@ class Alarm:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
-        self._sleepers: Final[dict[Sleeper, float]] = {}
+        self._sleepers: Final[dict[Waiter, float]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = math.inf
 
-    def set(self, sleeper: Sleeper, at: float) -> None:
+    def set(self, sleeper: Waiter, at: float) -> None:
         """Wake up `sleeper` at the time `at` (monotonic seconds; infinity means never)."""
         self._sleepers[sleeper] = at
         if at < self._rings_at:
             self._ring_at(at)
 
-    def clear(self, sleeper: Sleeper) -> None:
+    def clear(self, sleeper: Waiter) -> None:
         """Do not wake up `sleeper` any more."""
         self._sleepers.pop(sleeper, None)
 

@@ -36,7 +36,7 @@ from twinstream.models import DecodeError, Model, decode, encode
 from twinstream.models.error_codes import REQUIRED_API_LEVEL
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import OpenCall
+    from js_sync.client.instrumentation import InstrumentedCall
     from js_sync.client.requests import Answer
     from twinstream.models import StreamInfoResponse
 
@@ -107,7 +107,7 @@ class Api:
 
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
-    ) -> AbstractContextManager[OpenCall | None]:
+    ) -> AbstractContextManager[InstrumentedCall | None]:
         """Return a context manager for one call. At its exit, it logs and reports the call.
 
         If calls are neither logged nor reported, the context manager does nothing and yields None.
@@ -116,11 +116,11 @@ class Api:
         """
         if not self.is_told:
             return _UNREPORTED
-        from js_sync.client.instrumentation import OpenCall
+        from js_sync.client.instrumentation import InstrumentedCall
 
         if stream is None:
             stream = self.subjects.stream_of(subject)
-        return OpenCall(self.on_call, kind, subject, size, stream)
+        return InstrumentedCall(self.on_call, kind, subject, size, stream)
 
     def call(
         self,
@@ -231,7 +231,7 @@ class Api:
         payload: bytes,
         deadline: Deadline | None,
         repeatable: bool | None,
-        call: OpenCall | None,
+        call: InstrumentedCall | None,
     ) -> dict[str, Any]:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
@@ -279,7 +279,7 @@ class Api:
         deadline: Deadline,
         again: bool,
         spreading: float,
-        call: OpenCall | None,
+        call: InstrumentedCall | None,
     ) -> Frame:
         if self._headers:
             self.transport.ready(deadline)
@@ -306,7 +306,7 @@ class Api:
         *,
         repeatable: bool = False,
         spreading: float = SPREADING,
-        call: OpenCall | None = None,
+        call: InstrumentedCall | None = None,
     ) -> Frame:
         """Send a request as `Transport.ask` does; repeat it while there are no responders.
 

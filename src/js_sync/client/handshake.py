@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_sync.client.keepalive import Pings
+from js_sync.client.keepalive import KeepAlive
 from js_sync.client.tls import tls_context
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
@@ -24,16 +24,16 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import PING, connect_command
 from twinstream.errors import AuthenticationFailed, ConnectionFailed
 
-__all__ = ["Greeting"]
+__all__ = ["Handshake"]
 
 _BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_first=True))"
 
 
-class Greeting:
+class Handshake:
     """The handshake of a session. The session passes the server's replies to this object."""
 
     def __init__(
-        self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
+        self, options: ConnectOptions, link: Link, pings: KeepAlive, shuffle: Shuffle | None
     ) -> None:
         self._options: Final = options
         self._shuffle: Final = shuffle

@@ -14,10 +14,10 @@ from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.protocol import PING
 from twinstream.errors import ConnectionLost
 
-__all__ = ["Pings"]
+__all__ = ["KeepAlive"]
 
 
-class Pings:
+class KeepAlive:
     """The PINGs in flight, each with a signal, in the order in which they were sent.
 
     The server answers PINGs in order, so each PONG sets the oldest signal.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from js_sync.client.credentials import credentials_for
-from js_sync.client.handshake import Greeting
-from js_sync.client.keepalive import Pings
-from js_sync.client.requests import Replies
-from js_sync.client.subscriptions import Mailboxes
+from js_sync.client.handshake import Handshake
+from js_sync.client.keepalive import KeepAlive
+from js_sync.client.requests import OpenRequests
+from js_sync.client.subscriptions import Subscriptions
 from js_sync.client.transport import Box
 from js_sync.client.upkeep import Upkeep, keep, shuffle
 from js_sync.runtime.concurrency import Signal, Task, before_exit, spawn
@@ -109,7 +109,7 @@ class Session:
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
         self.wait: Final = self._link.wait
         self._lines: Final = ControlLines()
-        self._mailboxes: Final = Mailboxes(self._link, tell, self._lines)
+        self._mailboxes: Final = Subscriptions(self._link, tell, self._lines)
         self.cut_acks: Final = self._mailboxes.cut_acks
         self.part: Final = self._mailboxes.part
         self._boxes: Final = self._mailboxes.boxes
@@ -122,13 +122,13 @@ class Session:
         self.is_closed = self._warned = False
         self._end: BaseException | None = None
         self._cause: BaseException | None = None
-        self._pings: Final = Pings(self._link)
-        self._greeting: Final = Greeting(options, self._link, self._pings, chosen)
+        self._pings: Final = KeepAlive(self._link)
+        self._greeting: Final = Handshake(options, self._link, self._pings, chosen)
         self._log: Final = Log("connection")
         self._trouble = Signal()
         self._change = Signal()
         self._upkeep: Final = Upkeep(self, self._link, options)
-        self.replies: Final = Replies(self, on_call)
+        self.replies: Final = OpenRequests(self, on_call)
         self.ask: Final = self.replies.ask
 
     # ---- state

@@ -27,7 +27,7 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
 from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
-__all__ = ["Held"]
+__all__ = ["AckProgress"]
 
 # A multiple of ack_wait. If no caller takes or waits for a message for this time, the progress of
 # buffered messages is no longer reported, so that the server redelivers them.
@@ -44,7 +44,7 @@ The frames between the previous mark and this one belong to the same `Delivery`.
 """
 
 
-class Held:
+class AckProgress:
     """The messages of one iterator whose progress is reported.
 
     They are buffered (in the mailbox or in `ready`), queued for a handler, or being processed. If

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Final
 
 from js_sync.client.transport import Box
-from js_sync.consume.ack_progress import Held
-from js_sync.consume.consumer_recovery import Missing
+from js_sync.consume.ack_progress import AckProgress
+from js_sync.consume.consumer_recovery import ConsumerRecovery
 from js_sync.consume.delivery import AGE_SHARE, Delivery
 from js_sync.consume.item_source import ItemSource
 from js_sync.consume.message import Message, messages_of
-from js_sync.consume.pull_driver import Decisions
+from js_sync.consume.pull_driver import PullDriver
 from js_sync.consume.pull_subscription import PullChannel
 from js_sync.runtime.concurrency import Forks, shielded
 from twinstream.core.consume.fetch import frame_size
@@ -52,7 +52,7 @@ class MessageBuffer(ItemSource[Message]):
 
     def __init__(
         self,
-        missing: Missing,
+        missing: ConsumerRecovery,
         limits: PullLimits,
         ack_wait: float | None,
         on_report: Callable[[PullReport], None] | None,
@@ -64,7 +64,7 @@ class MessageBuffer(ItemSource[Message]):
         self.ack_wait = ack_wait
         """The `ack_wait` of the consumer in seconds, or None if it is unknown or not used."""
         self._timeout: Final = missing.api.timeout
-        self._decisions: Final = Decisions(missing, limits, on_report, fragile)
+        self._decisions: Final = PullDriver(missing, limits, on_report, fragile)
         self._give_back: Final = give_back
         super().__init__(f"{missing.stream}/{missing.name}")
         self.ready: Final[deque[Message]] = deque()
@@ -84,7 +84,7 @@ class MessageBuffer(ItemSource[Message]):
         self._waited = False
         self._draining = self._drained = False
         self._closed = self._left = False
-        self.progress: Final = Held(self._transport, self.ready, ack_wait, self._timeout)
+        self.progress: Final = AckProgress(self._transport, self.ready, ack_wait, self._timeout)
         """The progress reports of messages that are buffered or being handled."""
         # One entry for each late message that was skipped. Several threads may add one, and
         # appending to a list is atomic.
@@ -306,16 +306,16 @@ class MessageBuffer(ItemSource[Message]):
     def _is_stale(self, channel: PullChannel) -> bool:
         """Return whether the buffer must no longer use this channel.
 
-        Either another caller has replaced it, or `Held` has closed its mailbox.
+        Either another caller has replaced it, or `AckProgress` has closed its mailbox.
         """
         return channel is not self._channel or self._has_given_up()
 
     def _has_given_up(self) -> bool:
-        """Return whether `Held` closed the mailbox although the buffer is still in use."""
+        """Return whether `AckProgress` closed the mailbox although the buffer is still in use."""
         return self.progress.gave_up and not (self._draining or self._closed)
 
     def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
-        """Return the channel to use. Open a new one if `Held` closed the current mailbox."""
+        """Return the channel to use. Open a new one if `AckProgress` closed the current mailbox."""
         if channel is self._channel:
             fresh = self._missing.channels.take()
             if channel is self._channel and self._has_given_up():
@@ -436,7 +436,7 @@ class MessageBuffer(ItemSource[Message]):
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             channel.box.signal.clear()
             if self._closed or self._is_stale(channel):
-                # `close` or `Held` may have set the signal just before this code cleared it.
+                # `close` or `AckProgress` may have set the signal just before this code cleared it.
                 continue
             self._sort(channel, engine)
             if self.ready:

@@ -15,7 +15,7 @@ from twinstream.models.codec.records import evolve
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo
 
-__all__ = ["Missing", "OnDeleted"]
+__all__ = ["ConsumerRecovery", "OnDeleted"]
 
 OnDeleted = Literal["raise", "wait", "recreate"]
 """The reaction to the deletion of the consumer or its stream.
@@ -25,7 +25,7 @@ consumer 0.3 s later, when the server has removed the old one completely.
 """
 
 
-class Missing:
+class ConsumerRecovery:
     """A consumer that may have been deleted, with methods to check that and to re-create it."""
 
     def __init__(

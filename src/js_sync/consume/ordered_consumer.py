@@ -10,7 +10,7 @@ from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
 from js_sync.consume.buffer import MessageBuffer
-from js_sync.consume.consumer_recovery import Missing
+from js_sync.consume.consumer_recovery import ConsumerRecovery
 from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import shielded, sleep
 from twinstream.core.consume.ordered import OrderedRead
@@ -96,7 +96,7 @@ class OrderedConsumer:
         read.made(info)
         owner = f"{self._stream}: an ordered read"
         channels = PullChannels(api, self._stream, info.name, owner)
-        missing = Missing(api, channels, self._stream, info.name, info, "raise")
+        missing = ConsumerRecovery(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = MessageBuffer(
             missing, limits, None, self._on_report, give_back=False, fragile=True

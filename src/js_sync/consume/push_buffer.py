@@ -15,7 +15,7 @@ from js_sync.client.transport import Box
 from js_sync.consume.delivery import Delivery, ack_wait_of
 from js_sync.consume.item_source import ItemSource
 from js_sync.consume.message import Message
-from twinstream.core.consume.absence_timer import Doubt
+from twinstream.core.consume.absence_timer import AbsenceTimer
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
@@ -82,7 +82,7 @@ class PushBuffer(ItemSource[Message]):
         self._heard_at = 0.0
         self._draining = self._drained = False
         self._closed = False
-        self._doubt: Final = Doubt()
+        self._doubt: Final = AbsenceTimer()
         self._epoch = 0
 
     @property

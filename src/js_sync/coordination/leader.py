@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from js_sync.client.closing import WorksBeside, failure_of
 from js_sync.client.owned import Owned
-from js_sync.coordination.acquire import SlotAsking
+from js_sync.coordination.acquire import SlotAcquisition
 from js_sync.coordination.lease import Lease
 from js_sync.coordination.slot import Place, Slots, may_pass
 from js_sync.runtime.concurrency import Handler, Signal, Task, call, check_handler, spawn
@@ -63,7 +63,7 @@ class Leader(Owned, WorksBeside):
         self._on_elected: Final = on_elected
         self._on_lost: Final = on_lost
         self._subject: Final = place.subjects.slot("leader", name)
-        self._asking: SlotAsking | None = None
+        self._asking: SlotAcquisition | None = None
         self._lease: Lease | None = None
         self._campaign: Task | None = None
         self._term: _Term | None = None
@@ -189,7 +189,7 @@ class Leader(Owned, WorksBeside):
             self._stopping.sleep(Deadline.after(pause))
 
     def _campaign_once(self) -> None:
-        asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
+        asking = SlotAcquisition(self._place, "leader", self._name, self._terms, self._note)
         self._asking = asking
         # `stop` cannot cancel the acquisition if it ran before `_asking` was set.
         if self._stopping.is_set():

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
-from js_sync.coordination.acquire import Asking, NumberedAsking, SlotAsking
+from js_sync.coordination.acquire import Asking, NumberedAcquisition, SlotAcquisition
 from js_sync.coordination.lease import Lease, OnLost
 from js_sync.coordination.slot import Place, Slots
 from js_sync.runtime.opening import opening
@@ -82,7 +82,7 @@ class Lock(Leasing):
     """A named lock, created by `Coordination.lock`. It sends nothing before `acquire`."""
 
     def _asking(self) -> Asking:
-        return SlotAsking(self._place, "lock", self._name, self._terms, self._note)
+        return SlotAcquisition(self._place, "lock", self._name, self._terms, self._note)
 
     def holder(self) -> SlotRecord | None:
         """Return the record of the lock's holder, or None if the lock is free."""
@@ -114,7 +114,7 @@ class Semaphore(Leasing):
         return self._count
 
     def _asking(self) -> Asking:
-        return NumberedAsking(
+        return NumberedAcquisition(
             self._place, "semaphore", self._name, self._count, self._terms, self._note
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_sync.coordination.acquire import SlotAsking
+from js_sync.coordination.acquire import SlotAcquisition
 from js_sync.coordination.lease import Lease
 from js_sync.coordination.slot import Place, Slot, Slots, may_pass
 from js_sync.runtime.concurrency import Handler, call, check_handler
@@ -91,7 +91,7 @@ class Once:
             Exception: The error of the work.
         """
         check_handler(work, "work")
-        asking = SlotAsking(self._place, "once", self._key, self._terms, "")
+        asking = SlotAcquisition(self._place, "once", self._key, self._terms, "")
         slot = asking.attempt(self._place.api.deadline())
         if slot is None:
             return _result(asking.holder or self._record())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_sync.coordination.acquire import NumberedAsking
+from js_sync.coordination.acquire import NumberedAcquisition
 from js_sync.coordination.slot import Place, Slot
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.deadline import Deadline, Seconds
@@ -69,8 +69,8 @@ class RateLimiter:
         slot = self._asking().attempt(self._place.api.deadline())
         return None if slot is None else self._permit(slot)
 
-    def _asking(self) -> NumberedAsking:
-        return NumberedAsking(self._place, "rate", self._name, self._count, self._terms, "")
+    def _asking(self) -> NumberedAcquisition:
+        return NumberedAcquisition(self._place, "rate", self._name, self._count, self._terms, "")
 
     def _permit(self, slot: Slot) -> Permit:
         return Permit(self._name, slot.number or 0, slot.engine.token)

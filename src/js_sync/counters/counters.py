@@ -39,7 +39,7 @@ from twinstream.records.header_names import INCREMENT
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import OpenCall
+    from js_sync.client.instrumentation import InstrumentedCall
 
 __all__ = ["Counters"]
 
@@ -149,7 +149,11 @@ class Counters:
             return self._insist(request, headers, deadline, call)
 
     def _insist(
-        self, request: PublishRequest, headers: bytes, deadline: Deadline, call: OpenCall | None
+        self,
+        request: PublishRequest,
+        headers: bytes,
+        deadline: Deadline,
+        call: InstrumentedCall | None,
     ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)

@@ -12,12 +12,12 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.api.leader_info import has_message
 from js_sync.api.write_attempt import write
-from js_sync.exactly_once.stream_guarantees import PromisedStreams
+from js_sync.exactly_once.stream_guarantees import StreamGuarantees
 from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
-from twinstream.core.exactly_once.attempts import Tries
+from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import (
     AlreadyThere,
     Refusal,
@@ -58,7 +58,7 @@ class SubjectWrites:
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
-        self.streams: Final = PromisedStreams(api)
+        self.streams: Final = StreamGuarantees(api)
 
     def insert(
         self,
@@ -69,7 +69,7 @@ class SubjectWrites:
         timeout: Seconds | None,
     ) -> Stored | AlreadyThere:
         """Store a message unless its subject has one; see `JetStream.insert`."""
-        tries = Tries(self._api.deadline(timeout))
+        tries = WriteAttempts(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None or span == NEVER else seconds(span, "lasting", years=LONGEST)
         self.ready(tries.deadline)
@@ -97,7 +97,7 @@ class SubjectWrites:
                 f"expected_seq is the sequence to replace, from 1 up, got {expected_seq!r};"
                 " for an empty subject use insert"
             )
-        tries = Tries(self._api.deadline(timeout))
+        tries = WriteAttempts(self._api.deadline(timeout))
         self.ready(tries.deadline)
         version = self._api.transport.server_info.version_numbers
         stream = self.streams.check(
@@ -131,7 +131,7 @@ class SubjectWrites:
         window = stream.config.duplicate_window
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
-        tries = Tries(deadline)
+        tries = WriteAttempts(deadline)
         request = self._identified(request)._replace(expected_stream=stream.name)
         rollup = rolls_up(stream.config, history=False) and bool(stream.config.allow_rollup_hdrs)
         return SubjectWrite(self, stream, _rolling_up(request, rollup), tries).upsert()
@@ -180,7 +180,7 @@ class SubjectWrite:
         writes: SubjectWrites,
         stream: Stream,
         request: PublishRequest,
-        tries: Tries,
+        tries: WriteAttempts,
         stored: str | None = None,
     ) -> None:
         self._writes: Final = writes

@@ -28,7 +28,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import StreamConfig
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 from twinstream.records.header_names import MSG_ID
 from twinstream.records.publish_request import PublishRequest
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.stream import Stream
 
-__all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]
+__all__ = ["By", "ByIdentity", "BySubject", "IdempotentWriter", "Written", "once_writer"]
 
 By = Literal["subject", "id"]
 """What identifies a message: "subject" (each message has a unique one) or "id" (the message id)."""
@@ -47,7 +47,7 @@ Written = Stored | TwinstreamError
 _WINDOW: Final = 500
 
 
-class OnceWriter:
+class IdempotentWriter:
     """The base class of writers that store each message once, in one stream.
 
     All messages must have a message id. `promise` describes the guarantee that a message is stored
@@ -61,7 +61,7 @@ class OnceWriter:
         stream: str,
         timeout: float,
         promise: str,
-        holes_of: Callable[[StreamConfig], list[Hole]],
+        holes_of: Callable[[StreamConfig], list[GuaranteeGap]],
     ) -> None:
         self._api: Final = api
         self._writes: Final = writes
@@ -131,7 +131,7 @@ class OnceWriter:
         }
 
 
-class ByIdentity(OnceWriter):
+class ByIdentity(IdempotentWriter):
     """A writer that identifies messages by the header `Nats-Msg-Id`.
 
     The caller may repeat a message within the stream's duplicate window. Later, it must first check
@@ -145,7 +145,7 @@ class ByIdentity(OnceWriter):
         )
 
 
-class BySubject(OnceWriter):
+class BySubject(IdempotentWriter):
     """A writer that identifies messages by their unique subject: it inserts each of them."""
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
@@ -195,7 +195,9 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     )
 
 
-def once_writer(api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float) -> OnceWriter:
+def once_writer(
+    api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float
+) -> IdempotentWriter:
     """Return the writer for `stream` that identifies messages by `by`.
 
     `timeout` is the limit of one attempt in seconds. Raises `BadArgument` for another `by`.

@@ -11,7 +11,13 @@ from js_sync.api.api import Api
 from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
 from js_sync.exactly_once.conditional_writes import SubjectWrites
-from js_sync.exactly_once.idempotent_writer import By, ByIdentity, OnceWriter, Written, once_writer
+from js_sync.exactly_once.idempotent_writer import (
+    By,
+    ByIdentity,
+    IdempotentWriter,
+    Written,
+    once_writer,
+)
 from js_sync.exactly_once.outbox_store import OutboxStore
 from js_sync.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
 from js_sync.exactly_once.outbox_window import OutboxWindow
@@ -83,7 +89,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._timeout: Final = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
         self._report: Final[Reporter[OutboxReport]] = Reporter(on_report, stream=stream)
-        self._writer: Final[OnceWriter] = once_writer(api, writes, stream, by, self._timeout)
+        self._writer: Final[IdempotentWriter] = once_writer(api, writes, stream, by, self._timeout)
         self._window: OutboxWindow | None = None
         self._stop: Final = Signal()
         self._awake: Final = Signal()

@@ -14,7 +14,7 @@ from js_sync.consume.message import Message
 from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
 from js_sync.exactly_once.conditional_writes import SubjectWrites
-from js_sync.exactly_once.idempotent_writer import By, OnceWriter, once_writer
+from js_sync.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
 from js_sync.exactly_once.stored_results import KnownResults
 from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
@@ -83,7 +83,7 @@ class Processing(Owned, BlockHint):
         self._into: Final = into
         self._name: Final = name or consumer.name
         self._timeout: Final = seconds(timeout)
-        self._writer: Final[OnceWriter] = once_writer(api, writes, into, by, self._timeout)
+        self._writer: Final[IdempotentWriter] = once_writer(api, writes, into, by, self._timeout)
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
         self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(

@@ -26,7 +26,7 @@ from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from js_sync.consume.message import Message
-    from js_sync.exactly_once.idempotent_writer import OnceWriter
+    from js_sync.exactly_once.idempotent_writer import IdempotentWriter
     from js_sync.stream import Stream
 
 __all__ = ["KnownResults"]
@@ -60,7 +60,7 @@ class KnownResults:
     def __init__(
         self,
         api: Api,
-        writer: OnceWriter,
+        writer: IdempotentWriter,
         input: InputStream,
         now: Timestamp | None,
         timeout: float,

@@ -28,7 +28,7 @@ from twinstream.errors import (
 from twinstream.models import Timestamp
 from twinstream.models.digits import natural
 from twinstream.records.entry import Entry, KeyValueOperation
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 from twinstream.records.header_names import TTL
 from twinstream.records.headers import Headers
 
@@ -74,7 +74,9 @@ def _check_expiry(config: StreamConfig) -> None:
     """Raise `NotPromised` if the server does not report to watchers that a value expired."""
     if config.max_age and not config.subject_delete_marker_ttl and config.mirror is None:
         because = "the server sends nothing to watchers when a value expires"
-        hole = Hole("ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0")
+        hole = GuaranteeGap(
+            "ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0"
+        )
         raise NotPromised(config.name or "", "a cache without expired values", (hole,))
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
-from js_sync.publish.inflight import Outcome, UnderWay, under_way
+from js_sync.publish.inflight import InFlight, Outcome, under_way
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
 from js_sync.runtime.concurrency import Stream as Generated
@@ -102,7 +102,7 @@ class PutPipeline(Pipeline):
 
     # ---- sending
 
-    def prepare(self, given: Publishable) -> UnderWay:
+    def prepare(self, given: Publishable) -> InFlight:
         """Return the entry of an item.
 
         If a codec fails or the message is invalid, the entry's outcome is a `KeyPutFailure`. Raises
@@ -132,13 +132,13 @@ class PutPipeline(Pipeline):
             return subject, data
         return PublishRequest(subject, data, rollup=rollup_for(self._ttl), ttl=self._ttl)
 
-    def _refused(self, key: str, value: Any, error: TwinstreamError) -> UnderWay:
+    def _refused(self, key: str, value: Any, error: TwinstreamError) -> InFlight:
         request = PublishRequest(f"{self._place.subjects.written}{key}")
         entry = under_way(request, b"", b"", b"", 0.0)
         entry.outcome = KeyPutFailure(request, error, key=key, value=value)
         return entry
 
-    def try_send(self, entry: UnderWay) -> bool:
+    def try_send(self, entry: InFlight) -> bool:
         """Send a message if possible without waiting; return whether it was sent.
 
         The method sends nothing if another message of the same key is in flight. After False, the
@@ -149,7 +149,7 @@ class PutPipeline(Pipeline):
         self._begin(entry)
         return super().try_send(entry)
 
-    def send(self, entry: UnderWay) -> None:
+    def send(self, entry: InFlight) -> None:
         """Send a message, after waiting for the outcome of a message of the same key in flight."""
         while (before := self._before(entry)) is not None:
             self.until(before)
@@ -159,7 +159,7 @@ class PutPipeline(Pipeline):
             entry.started = entry.sent_at = monotonic()
         super().send(entry)
 
-    def _begin(self, entry: UnderWay) -> None:
+    def _begin(self, entry: InFlight) -> None:
         """Record a message as the last write of its key, before it is sent.
 
         Also records the bucket's highest revision seen so far. The caller must ensure that no other
@@ -172,21 +172,21 @@ class PutPipeline(Pipeline):
             self._last = {key: reply for key, reply in self._last.items() if reply in waiting}
         self._last[entry.subject] = entry.reply
 
-    def _before(self, entry: UnderWay) -> UnderWay | None:
+    def _before(self, entry: InFlight) -> InFlight | None:
         """Return another message of the same key that is in flight, or None."""
         before = self._waiting.get(self._last.get(entry.subject, b""))
         return None if before is entry else before
 
     # ---- outcomes
 
-    def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
+    def _finish(self, entry: InFlight, outcome: Outcome) -> None:
         item = self._items.get(entry.reply)
         if item is not None:
             outcome = self._judged(entry, outcome, item)
         super()._finish(entry, outcome)
         self._items.pop(entry.reply, None)
 
-    def _judged(self, entry: UnderWay, outcome: Outcome, item: tuple[str, Any, int]) -> Outcome:
+    def _judged(self, entry: InFlight, outcome: Outcome, item: tuple[str, Any, int]) -> Outcome:
         """Convert the outcome of a message to the outcome of its item.
 
         An acknowledgement by a stream that is not the bucket's becomes a failure.
@@ -204,7 +204,7 @@ class PutPipeline(Pipeline):
         place.wrote(entry.given[0].removeprefix(place.subjects.written), outcome.seq)
         return outcome
 
-    def until(self, entry: UnderWay) -> Outcome:
+    def until(self, entry: InFlight) -> Outcome:
         """Wait for the outcome of an item and return it."""
         outcome = super().until(entry)
         item = self._items.get(entry.reply)
@@ -213,14 +213,14 @@ class PutPipeline(Pipeline):
             return self._judged(entry, outcome, item)
         return outcome
 
-    def _act(self, entry: UnderWay, action: Action) -> None:
+    def _act(self, entry: InFlight, action: Action) -> None:
         if isinstance(action, Fail) and isinstance(action.error, ConnectionLost):
             if not self._to_recover:
                 self._resolved_at = monotonic()
             action = Prove(action.error)
         super()._act(entry, action)
 
-    def _prove(self, entry: UnderWay, refusal: TwinstreamError) -> None:
+    def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
         item = self._items.get(entry.reply)
         if item is None or not isinstance(refusal, ConnectionLost):
             super()._prove(entry, refusal)

@@ -20,7 +20,7 @@ from js_sync.kv.place import Place
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.exactly_once.attempts import Tries
+from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judge
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import KeySubjects
@@ -144,7 +144,7 @@ class BucketWrites:
         * If the key has no revision above `seen`, the function repeats the write on the condition
           that the key has not changed. If the key has changed, the function reads it again.
         """
-        tries = Tries(deadline)
+        tries = WriteAttempts(deadline)
         tries.lost()
         while True:
             found = self._look(key, request, tries)
@@ -162,7 +162,9 @@ class BucketWrites:
                 self._place.wrote(key, again)
                 return again
 
-    def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
+    def _look(
+        self, key: str, request: PublishRequest, tries: WriteAttempts
+    ) -> StreamMessage | None:
         """Return the last message of the key from the stream's leader, or None if there is none."""
         while True:
             try:
@@ -178,7 +180,9 @@ class BucketWrites:
                     raise
                 sleep(tries.pause(error, request.subject))
 
-    def _repeated(self, key: str, request: PublishRequest, at: int, tries: Tries) -> int | None:
+    def _repeated(
+        self, key: str, request: PublishRequest, at: int, tries: WriteAttempts
+    ) -> int | None:
         """Repeat the write if the key is still at revision `at`, and return the new revision.
 
         Returns None if the key is not at this revision. `at` is 0 if the key has no revision.
@@ -232,7 +236,7 @@ class BucketWrites:
     ) -> int:
         """Store a value if the key has no value, and return its revision. Raises `KeyExists`."""
         deadline = self._place.api.deadline(timeout)
-        tries = Tries(deadline)
+        tries = WriteAttempts(deadline)
         try:
             rollup = rollup_for(ttl)
             while True:
@@ -272,7 +276,7 @@ class BucketWrites:
         data: bytes,
         rollup: Rollup | None,
         ttl: Ttl | None,
-        tries: Tries,
+        tries: WriteAttempts,
     ) -> int | None:
         """Replace the marker of a key by a value, and return the new revision.
 
@@ -311,7 +315,9 @@ class BucketWrites:
             rollup=rollup,
             ttl=ttl,
         )
-        return SubjectWrite(self._writes, stream, request, Tries(deadline), subjects.at_origin(key))
+        return SubjectWrite(
+            self._writes, stream, request, WriteAttempts(deadline), subjects.at_origin(key)
+        )
 
     def _raise(self, error: TwinstreamError) -> None:
         """Raise the bucket's error for an error of a conditional write (see `bucket_error`)."""

@@ -48,7 +48,7 @@ from twinstream.records.headers import HeaderValues
 from twinstream.records.publish_request import PublishRequest, Ttl
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import OpenCall
+    from js_sync.client.instrumentation import InstrumentedCall
 
 __all__ = ["AtomicBatch"]
 
@@ -308,7 +308,7 @@ class AtomicBatch(Owned, BlockHint):
                 raise
             raise refusal from error
 
-    def _told(self, part: _Part) -> AbstractContextManager[OpenCall | None]:
+    def _told(self, part: _Part) -> AbstractContextManager[InstrumentedCall | None]:
         """Return the context that reports the request for `part` to `on_call`."""
         return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from js_sync.client.instrumentation import OnCall, tell
-from js_sync.publish.inflight import Outcome, UnderWay
+from js_sync.publish.inflight import InFlight, Outcome
 from twinstream.core.api.instrumentation import Call
 from twinstream.core.deadline import monotonic
 from twinstream.errors import BadArgument, PublishFailure
@@ -16,20 +16,20 @@ __all__ = ["telling"]
 
 def telling(
     on_call: OnCall,
-    on_done: Callable[[UnderWay, Outcome], bool] | None,
-) -> Callable[[UnderWay, Outcome], bool]:
+    on_done: Callable[[InFlight, Outcome], bool] | None,
+) -> Callable[[InFlight, Outcome], bool]:
     """Return an `on_done` callback for a `Pipeline` that also reports each message to `on_call`.
 
     `on_done` is the callback of the pipeline's owner, or None. The new callback calls it first.
     """
 
-    def is_first(entry: UnderWay, outcome: Outcome) -> bool:
+    def is_first(entry: InFlight, outcome: Outcome) -> bool:
         if on_done is not None:
             return on_done(entry, outcome)
         was_told, entry.is_told = entry.is_told, True
         return not was_told
 
-    def done(entry: UnderWay, outcome: Outcome) -> bool:
+    def done(entry: InFlight, outcome: Outcome) -> bool:
         if not is_first(entry, outcome):
             return False
         call = _call_of(entry, outcome)
@@ -40,7 +40,7 @@ def telling(
     return done
 
 
-def _call_of(entry: UnderWay, outcome: Outcome) -> Call:
+def _call_of(entry: InFlight, outcome: Outcome) -> Call:
     stream, error = entry.request.expected_stream, None
     if isinstance(outcome, PublishFailure):
         error = outcome.peek()

@@ -19,18 +19,18 @@ from twinstream.errors import (
 )
 from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER
 
-__all__ = ["Reasons", "reason"]
+__all__ = ["Diagnosis", "reason"]
 
 # Maximum duration of a diagnosis (seconds).
 _PATIENCE: Final = 1.0
 
 
 def reason(api: Api, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
-    """Return an error that explains why no stream stored a message; see `Reasons.of`."""
-    return Reasons(api).of(subject, deadline, silent=silent)
+    """Return an error that explains why no stream stored a message; see `Diagnosis.of`."""
+    return Diagnosis(api).of(subject, deadline, silent=silent)
 
 
-class Reasons:
+class Diagnosis:
     """A cache of explanations why messages were not stored.
 
     It sends one request for each subject and each stream, and no further request after the first

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final, Self
 
 from js_sync.client.closing import SentWhileRead, warn_of_unseen
-from js_sync.publish.inflight import Outcome, UnderWay
+from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.pipeline import Pipeline
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import portions
@@ -52,7 +52,7 @@ class PublishMany(SentWhileRead):
         self._limits: Final = limits
         self._pipeline: Final = pipeline
         # Messages in sending order whose outcome the iterator has not returned yet.
-        self._order: deque[UnderWay] = deque()
+        self._order: deque[InFlight] = deque()
         self._look_at = 0.0
         self._managed = False
         self._closed = False

@@ -10,7 +10,7 @@ from typing import Final, Self
 from js_sync.api.api import Api
 from js_sync.client.closing import Leaving, warn_of_failures
 from js_sync.client.upkeep import EXIT_TIME
-from js_sync.publish.inflight import Outcome, UnderWay
+from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.pipeline import Pipeline
 from js_sync.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
 from twinstream.core.deadline import Deadline
@@ -35,7 +35,7 @@ class PublishHandle:
 
     __slots__ = ("_entry", "_publisher")
 
-    def __init__(self, publisher: Publisher, entry: UnderWay) -> None:
+    def __init__(self, publisher: Publisher, entry: InFlight) -> None:
         self._publisher = publisher
         self._entry = entry
 
@@ -74,7 +74,7 @@ class _Work:
         self.released: Final[deque[int]] = deque()
         self.is_dropped = False
 
-    def release(self, entry: UnderWay) -> bool:
+    def release(self, entry: InFlight) -> bool:
         """Count a message as finished; return False if it was counted before."""
         if entry.is_told:
             return False
@@ -82,7 +82,7 @@ class _Work:
         self.released.append(entry.size)
         return True
 
-    def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
+    def _on_done(self, entry: InFlight, outcome: Outcome) -> bool:
         if not self.release(entry):
             return False
         if isinstance(outcome, PublishFailure):
@@ -243,7 +243,7 @@ class Publisher(Leaving):
                 self._work.release(entry)
         return PublishHandle(self, entry)
 
-    def _take_room(self, entry: UnderWay) -> bool:
+    def _take_room(self, entry: InFlight) -> bool:
         size = entry.size
         with self._lock:
             if self._closed:
@@ -262,7 +262,7 @@ class Publisher(Leaving):
             self._bytes += size
             return True
 
-    def _result_of(self, entry: UnderWay) -> PubAck:
+    def _result_of(self, entry: InFlight) -> PubAck:
         """Wait for the outcome of a message; return its acknowledgement or raise its error."""
         outcome = self._pipeline.until(entry)
         if isinstance(outcome, PublishFailure):

@@ -27,7 +27,7 @@ from twinstream.errors import (
 )
 from twinstream.models import StreamMessageGetResponse
 from twinstream.models.numbers import HIDDEN_FROM
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = ["check_not_hidden", "first_seq_at", "get_message", "next_seq", "seq_of"]
 
@@ -103,7 +103,7 @@ def check_not_hidden(api: Api, stream: str) -> None:
     if info.state.messages and next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
         because = "the server does not return what it stored from sequence 2**62 on"
         instead = "end the read at 2**62; later messages need a stream with a lower first_seq"
-        hole = Hole("storage", "file", because, instead)
+        hole = GuaranteeGap("storage", "file", because, instead)
         raise NotPromised(stream, "a complete read", (hole,))
 
 

@@ -8,7 +8,7 @@ from twinstream.errors.base import NoResponders, TwinstreamError
 
 if TYPE_CHECKING:
     from twinstream.records.atomic_outcome import AtomicOutcome
-    from twinstream.records.guarantee_gap import Hole
+    from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = [
     "AtomicBatchFailed",
@@ -39,7 +39,7 @@ class NotPromised(TwinstreamError):
     `promise` is the guarantee. `holes` lists each setting that breaks it, and the required value.
     """
 
-    def __init__(self, stream: str, promise: str, holes: tuple[Hole, ...]) -> None:
+    def __init__(self, stream: str, promise: str, holes: tuple[GuaranteeGap, ...]) -> None:
         self.stream = stream
         self.promise = promise
         self.holes = holes

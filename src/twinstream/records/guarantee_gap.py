@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from twinstream.models.codec.records import frozen
 
-__all__ = ["Hole"]
+__all__ = ["GuaranteeGap"]
 
 
 @frozen
-class Hole:
+class GuaranteeGap:
     """A setting that breaks a guarantee, the consequence (`because`), and what to do `instead`."""
 
     setting: str

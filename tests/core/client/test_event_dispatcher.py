@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from twinstream.core.client.connection_events import Closed, Connected, Disconnected
-from twinstream.core.client.event_dispatcher import Announcer
+from twinstream.core.client.event_dispatcher import EventDispatcher
 
 UP = Connected("a", 1)
 DOWN = Disconnected("a", "it broke")
@@ -23,7 +23,7 @@ def test_reports_during_a_report_are_delivered_after_it():
             assert go_on.wait(10)
         told.append(event)
 
-    announcer = Announcer(slow)
+    announcer = EventDispatcher(slow)
     first = threading.Thread(target=announcer.tell, args=(UP,))
     first.start()
     assert inside.wait(10)
@@ -44,14 +44,14 @@ def test_a_listener_may_cause_the_next_event():
             announcer.tell(OVER)
         told.append(event)
 
-    announcer = Announcer(closing)
+    announcer = EventDispatcher(closing)
     announcer.tell(UP)
     assert told == [UP, OVER]
 
 
 def test_nothing_is_reported_after_the_end():
     told = []
-    announcer = Announcer(told.append)
+    announcer = EventDispatcher(told.append)
     for event in (OVER, UP, OVER):
         announcer.tell(event)
     assert told == [OVER]
@@ -65,7 +65,7 @@ def test_a_listener_that_fails_keeps_nothing_from_the_next():
         if event == UP:
             raise ValueError("no")
 
-    announcer = Announcer(failing)
+    announcer = EventDispatcher(failing)
     with pytest.raises(ValueError, match="no"):
         announcer.tell(UP)
     announcer.tell(OVER)
@@ -74,7 +74,7 @@ def test_a_listener_that_fails_keeps_nothing_from_the_next():
 
 def test_many_threads_lose_nothing():
     told = []
-    announcer = Announcer(told.append)
+    announcer = EventDispatcher(told.append)
 
     def tell(number):
         for at in range(200):

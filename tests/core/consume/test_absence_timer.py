@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from twinstream.core.consume.absence_timer import BOUND, Doubt
+from twinstream.core.consume.absence_timer import BOUND, AbsenceTimer
 
 
 def test_doubt_lasts_for_a_while_and_no_longer() -> None:
-    doubt = Doubt()
+    doubt = AbsenceTimer()
     assert not doubt.is_known
     assert doubt.grow(10.0) is None
     assert doubt.is_known
@@ -15,7 +15,7 @@ def test_doubt_lasts_for_a_while_and_no_longer() -> None:
 
 
 def test_an_answer_ends_the_doubt() -> None:
-    doubt = Doubt()
+    doubt = AbsenceTimer()
     doubt.grow(10.0)
     doubt.clear()
     assert not doubt.is_known

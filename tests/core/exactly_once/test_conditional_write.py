@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.core.exactly_once.attempts import Tries
+from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import Refusal, is_mine, judge
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
@@ -62,12 +62,12 @@ def test_a_message_is_known_by_its_id(pairs: tuple[tuple[str, str], ...], mine: 
 
 def test_pauses_grow_and_the_deadline_ends_them() -> None:
     error = NoResponders("nobody")
-    tries = Tries(Deadline.after(100))
+    tries = WriteAttempts(Deadline.after(100))
     assert [tries.pause(error, "s") for _ in range(5)] == [0.05, 0.1, 0.2, 0.4, 0.4]
     assert 33 < tries.patience() < 34
-    short = Tries(Deadline.after(0.1))
+    short = WriteAttempts(Deadline.after(0.1))
     assert short.patience() <= 0.1
-    over = Tries(Deadline(monotonic()))
+    over = WriteAttempts(Deadline(monotonic()))
     with pytest.raises(NoResponders):
         over.pause(error, "s")
     over.lost()

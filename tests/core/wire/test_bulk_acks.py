@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.wire.bulk_acks import BulkAcks
 from twinstream.core.wire.protocol import Frame, Parser, Ping
 from twinstream.core.wire.pub_ack import AckReader
 from twinstream.models import PubAck
@@ -33,7 +33,7 @@ class Listener:
         self.events: list[object] = []
         self.cut = 0
         self._reader = AckReader()
-        self.cutter = AckCutter(SID, INBOX, self._take)
+        self.cutter = BulkAcks(SID, INBOX, self._take)
         sinks = {SID: self._frame, b"8": self.others.append}
         self.parser = Parser(sinks, [self.cutter] if cuts else [])
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
 
-__all__ = ["Announcer"]
+__all__ = ["EventDispatcher"]
 
 
-class Announcer:
+class EventDispatcher:
     """A queue that passes events to a callback one at a time.
 
     No thread waits. While one thread delivers an event, other threads only add theirs, and the

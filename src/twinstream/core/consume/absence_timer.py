@@ -10,13 +10,13 @@ from typing import Final
 
 from twinstream.errors import NoResponders
 
-__all__ = ["BOUND", "Doubt"]
+__all__ = ["BOUND", "AbsenceTimer"]
 
 BOUND: Final = 60.0
 """Seconds without responders after which an iteration ends; an election takes a few seconds."""
 
 
-class Doubt:
+class AbsenceTimer:
     """A timer of the time without responders, for a user without permission for `CONSUMER.INFO`."""
 
     def __init__(self) -> None:

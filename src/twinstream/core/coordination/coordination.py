@@ -15,7 +15,7 @@ from twinstream.errors import BadArgument, NotPromised
 from twinstream.models import StreamConfig
 from twinstream.models.codec.records import field, frozen
 from twinstream.models.digits import natural
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
@@ -128,19 +128,21 @@ _NEEDED: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
 def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> None:
     """Raise `NotPromised` if settings of a stream break a guarantee. The error lists them all."""
     holes = [
-        Hole(name, _shown(getattr(config, name)), because, _instead(allowed[0]))
+        GuaranteeGap(name, _shown(getattr(config, name)), because, _instead(allowed[0]))
         for name, allowed, because in _NEEDED
         if not _is_in(getattr(config, name), allowed)
     ]
     if 0 < (config.max_msg_size or -1) < _LARGEST_RECORD:
         most, because = str(config.max_msg_size), "records may not fit"
-        holes.append(Hole("max_msg_size", most, because, "set it to -1"))
+        holes.append(GuaranteeGap("max_msg_size", most, because, "set it to -1"))
     if config.storage == "memory" and (config.num_replicas or 1) == 1:
         because = "with one replica a restart loses all slots"
-        holes.append(Hole("storage", "memory", because, "set it to file"))
+        holes.append(GuaranteeGap("storage", "memory", because, "set it to file"))
     if subjects.held not in (config.subjects or ()):
         shown = ", ".join(config.subjects or ()) or "unset"
-        holes.append(Hole("subjects", shown, "slots are not stored", f"add {subjects.held}"))
+        holes.append(
+            GuaranteeGap("subjects", shown, "slots are not stored", f"add {subjects.held}")
+        )
     if holes:
         raise NotPromised(config.name or "", "coordination", tuple(holes))
 

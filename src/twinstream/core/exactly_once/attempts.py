@@ -7,7 +7,7 @@ from typing import Final
 from twinstream.core.deadline import Backoff, Deadline
 from twinstream.errors import OutcomeUnknown, TwinstreamError
 
-__all__ = ["Tries"]
+__all__ = ["WriteAttempts"]
 
 # Seconds between attempts. The election of a new leader takes about a second if the old leader
 # stepped down, and about four seconds if it was lost.
@@ -18,7 +18,7 @@ _SHARE: Final = 3.0
 _SHORTEST: Final = 0.5
 
 
-class Tries:
+class WriteAttempts:
     """The state of the attempts of one write until its deadline."""
 
     def __init__(self, deadline: Deadline) -> None:

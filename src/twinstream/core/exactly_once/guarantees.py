@@ -12,7 +12,7 @@ from typing import Final
 
 from twinstream.core.server_faults.table import FULL_SUBJECT
 from twinstream.models import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = [
     "identity_holes",
@@ -29,19 +29,19 @@ _ZERO: Final = timedelta()
 _WINDOW_SHARE: Final = 4
 
 
-def write_holes(config: StreamConfig) -> list[Hole]:
+def write_holes(config: StreamConfig) -> list[GuaranteeGap]:
     """Return the settings with which a write fails, is not confirmed or cannot be looked up."""
-    holes: list[Hole] = []
+    holes: list[GuaranteeGap] = []
     if config.no_ack:
-        holes.append(Hole("no_ack", True, "writes are not confirmed", "set no_ack=False"))
+        holes.append(GuaranteeGap("no_ack", True, "writes are not confirmed", "set no_ack=False"))
     if config.mirror is not None:
         origin = config.mirror.name
-        holes.append(Hole("mirror", origin, "it accepts no writes", f"write to {origin}"))
+        holes.append(GuaranteeGap("mirror", origin, "it accepts no writes", f"write to {origin}"))
     if config.sealed:
-        holes.append(Hole("sealed", True, "it accepts no writes", "use another stream"))
+        holes.append(GuaranteeGap("sealed", True, "it accepts no writes", "use another stream"))
     if config.subject_transform is not None:
         holes.append(
-            Hole(
+            GuaranteeGap(
                 "subject_transform",
                 config.subject_transform.dest,
                 "messages are stored under another subject than they were written to",
@@ -51,7 +51,7 @@ def write_holes(config: StreamConfig) -> list[Hole]:
     return holes
 
 
-def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
+def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[GuaranteeGap]:
     """Return the settings that allow a subject to be inserted twice.
 
     The server must refuse a second insert for `lasting` seconds; None means forever.
@@ -59,7 +59,7 @@ def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hol
     return [*write_holes(config), *_keeping_holes(config, lasting)]
 
 
-def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
+def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[GuaranteeGap]:
     """Return the settings that allow the stream to remove a message by itself.
 
     The stream must keep the message for `lasting` seconds; None means forever.
@@ -69,25 +69,25 @@ def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[H
     if age and (lasting is None or age.total_seconds() < lasting):
         wanted = "max_age=0" if lasting is None else f"max_age to {lasting:g} s or more, or 0"
         because = "messages older than that are removed"
-        holes.append(Hole("max_age", age, because, f"set {wanted}"))
+        holes.append(GuaranteeGap("max_age", age, because, f"set {wanted}"))
     if config.discard is not DiscardPolicy.NEW:
         for limit in ("max_msgs", "max_bytes"):
             value = getattr(config, limit)
             if value is not None and value > 0:
                 because = "a full stream drops its oldest messages, which could be stored again"
-                holes.append(Hole(limit, value, because, f"set discard=new, or {limit}=-1"))
+                holes.append(GuaranteeGap(limit, value, because, f"set discard=new, or {limit}=-1"))
     return holes
 
 
-def _forgetting(config: StreamConfig) -> list[Hole]:
-    holes: list[Hole] = []
+def _forgetting(config: StreamConfig) -> list[GuaranteeGap]:
+    holes: list[GuaranteeGap] = []
     if config.storage is StorageType.MEMORY:
         holes.append(
-            Hole("storage", "memory", "a restart loses stored messages", "set storage=file")
+            GuaranteeGap("storage", "memory", "a restart loses stored messages", "set storage=file")
         )
     if config.retention not in {None, RetentionPolicy.LIMITS}:
         holes.append(
-            Hole(
+            GuaranteeGap(
                 "retention",
                 config.retention,
                 "acknowledged messages are removed, and could be stored again",
@@ -97,7 +97,7 @@ def _forgetting(config: StreamConfig) -> list[Hole]:
     return holes
 
 
-def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
+def identity_holes(config: StreamConfig, timeout: float) -> list[GuaranteeGap]:
     """Return the settings that allow a message to be stored twice despite its id.
 
     Within the duplicate window the server recognises the message id. After the window the client
@@ -108,7 +108,7 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
     window = config.duplicate_window
     if window is not None and window.total_seconds() < _WINDOW_SHARE * timeout:
         holes.append(
-            Hole(
+            GuaranteeGap(
                 "duplicate_window",
                 window,
                 f"a retry after {timeout:g} s without a response could come too late",
@@ -117,7 +117,7 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
         )
     if config.max_msgs_per_subject is not None and config.max_msgs_per_subject > 0:
         holes.append(
-            Hole(
+            GuaranteeGap(
                 "max_msgs_per_subject",
                 config.max_msgs_per_subject,
                 "a stored message may be removed before it is looked up",
@@ -136,7 +136,7 @@ def rolls_up(config: StreamConfig, *, history: bool) -> bool:
     return bool(config.discard_new_per_subject) or (keeps_more and not history)
 
 
-def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
+def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
     """Return the settings that prevent the conditional replacement of a message."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
@@ -144,14 +144,14 @@ def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
     return holes
 
 
-def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
+def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
     """Return the settings that allow a subject to keep more than the newest message."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))
     elif config.max_msgs_per_subject != 1 and not config.allow_rollup_hdrs:
         holes.append(
-            Hole(
+            GuaranteeGap(
                 "max_msgs_per_subject",
                 config.max_msgs_per_subject,
                 "older messages of the subject stay",
@@ -162,11 +162,11 @@ def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
     return holes
 
 
-def _full_subject(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
+def _full_subject(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
     if config.allow_rollup_hdrs and not FULL_SUBJECT.affects(server):
         return []
     return [
-        Hole(
+        GuaranteeGap(
             "discard_new_per_subject",
             True,
             "a subject that has a message refuses the next one",

@@ -17,7 +17,7 @@ from twinstream.core.wire.tokens import base62
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, Timestamp
 from twinstream.models.codec.records import frozen
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
@@ -155,17 +155,17 @@ def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
     return result._replace(subject=subject, msg_id=id, expected_stream=into)
 
 
-def processing_holes(config: ConsumerConfig) -> list[Hole]:
+def processing_holes(config: ConsumerConfig) -> list[GuaranteeGap]:
     """Return the settings with which a consumer could skip messages or lose its state."""
-    holes: list[Hole] = []
+    holes: list[GuaranteeGap] = []
     if config.ack_policy is not AckPolicy.EXPLICIT:
         policy = config.ack_policy or AckPolicy.NONE
         because = "messages count as processed too early"
-        holes.append(Hole("ack_policy", policy, because, "set ack_policy=explicit"))
+        holes.append(GuaranteeGap("ack_policy", policy, because, "set ack_policy=explicit"))
     if config.max_deliver is not None and config.max_deliver > 0:
         because = "a message is not delivered again after that many deliveries"
         holes.append(
-            Hole(
+            GuaranteeGap(
                 "max_deliver",
                 config.max_deliver,
                 because,
@@ -174,10 +174,10 @@ def processing_holes(config: ConsumerConfig) -> list[Hole]:
         )
     if not config.durable_name:
         because = "the consumer is deleted when no client pulls, and its state is lost"
-        holes.append(Hole("durable_name", None, because, "give it a durable_name"))
+        holes.append(GuaranteeGap("durable_name", None, because, "give it a durable_name"))
     if config.mem_storage:
         because = "a restart of its server loses its state"
-        holes.append(Hole("mem_storage", True, because, "set mem_storage=False"))
+        holes.append(GuaranteeGap("mem_storage", True, because, "set mem_storage=False"))
     return holes
 
 

@@ -15,7 +15,7 @@ from twinstream.models import (
     StreamSource,
     SubjectTransform,
 )
-from twinstream.records.guarantee_gap import Hole
+from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = [
     "WHOLE_SUBJECT_SINCE",
@@ -104,9 +104,11 @@ def only_copies(names: GroupNames, count: int, retention: str | None) -> NotProm
         f"before the deletion, let the members process them, or purge {names.source} to lose them"
     )
     if retention is None:
-        hole = Hole("its state", "deleted", f"the only copies are in {names.source}", instead)
+        hole = GuaranteeGap(
+            "its state", "deleted", f"the only copies are in {names.source}", instead
+        )
     else:
         why = f"it removes messages that {names.source} has copied"
-        hole = Hole("retention", retention, why, instead)
+        hole = GuaranteeGap("retention", retention, why, instead)
     what = f"that it keeps {messages} that consumer group {names.group} has not processed"
     return NotPromised(names.stream, what, (hole,))

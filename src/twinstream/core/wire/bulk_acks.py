@@ -15,7 +15,7 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import AckShape
 from twinstream.models import PubAck
 
-__all__ = ["AckCutter"]
+__all__ = ["BulkAcks"]
 
 # After a read in which other frames stand between acknowledgements, this many reads go to the
 # parser without a search for acknowledgements.
@@ -24,7 +24,7 @@ _SKIPPED_READS: Final = 16
 Deliver = Callable[[list[bytes], list[PubAck]], object]
 
 
-class AckCutter:
+class BulkAcks:
     """A reader of the acknowledgements that arrive on the inbox subscription `sid`.
 
     The inbox of an acknowledgement is `prefix` and a number. The reader calls `deliver` with two
