@@ -7,6 +7,7 @@ from typing import Final, Self
 from js_async.consume.buffer import MessageBuffer
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
+from twinstream.core.deadline import NEVER
 
 __all__ = ["Messages", "buffer_of"]
 
@@ -57,7 +58,10 @@ class Messages(Iteration[Message]):
             except IndexError:
                 # Another thread took the message, or closes the buffer.
                 pass
-        return await super().__anext__()
+        message = buffer.take_nowait() or await buffer.take(NEVER)
+        if message is None:
+            raise StopAsyncIteration
+        return message
 
     async def drain(self) -> None:
         """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once."""

@@ -8,6 +8,7 @@ from typing import Final, Self
 from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message
+from twinstream.core.deadline import NEVER
 
 __all__ = ["Messages", "buffer_of"]
 
@@ -58,7 +59,10 @@ class Messages(Iteration[Message]):
             except IndexError:
                 # Another thread took the message, or closes the buffer.
                 pass
-        return super().__next__()
+        message = buffer.take_nowait() or buffer.take(NEVER)
+        if message is None:
+            raise StopIteration
+        return message
 
     def drain(self) -> None:
         """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once."""
