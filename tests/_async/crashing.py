@@ -8,7 +8,7 @@ it, so that the step has its effect but the process does not learn of it.
 from __future__ import annotations
 
 import js_async as js
-from js_async.client.requests import OpenRequests
+from js_async.client.requests import PendingRequests
 
 __all__ = ["Crashed", "Crashing", "CrashingStore", "Fate"]
 
@@ -45,7 +45,7 @@ class Crashing:
     def __init__(self, transport, fate):
         self._transport = transport
         self._fate = fate
-        self.replies = OpenRequests(self)
+        self.replies = PendingRequests(self)
 
     def __getattr__(self, name):
         return getattr(self._transport, name)

@@ -9,7 +9,7 @@ it, so that the step has its effect but the process does not learn of it.
 from __future__ import annotations
 
 import js_sync as js
-from js_sync.client.requests import OpenRequests
+from js_sync.client.requests import PendingRequests
 
 __all__ = ["Crashed", "Crashing", "CrashingStore", "Fate"]
 
@@ -46,7 +46,7 @@ class Crashing:
     def __init__(self, transport, fate):
         self._transport = transport
         self._fate = fate
-        self.replies = OpenRequests(self)
+        self.replies = PendingRequests(self)
 
     def __getattr__(self, name):
         return getattr(self._transport, name)

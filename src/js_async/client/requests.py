@@ -22,7 +22,7 @@ from twinstream.errors import NoResponders, RequestTimeout, TwinstreamError
 if TYPE_CHECKING:
     from js_async.client.instrumentation import InstrumentedCall, OnCall
 
-__all__ = ["Answer", "OpenRequests", "Watcher"]
+__all__ = ["Answer", "PendingRequests", "Watcher"]
 
 
 class Watcher(Protocol):
@@ -88,7 +88,7 @@ class Answer:
         return frame
 
 
-class OpenRequests:
+class PendingRequests:
     """The open requests of a connection. The last token of the reply subject identifies each."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:

@@ -16,7 +16,7 @@ from weakref import ref
 from js_async.client.credentials import credentials_for
 from js_async.client.handshake import Handshake
 from js_async.client.keepalive import KeepAlive
-from js_async.client.requests import OpenRequests
+from js_async.client.requests import PendingRequests
 from js_async.client.subscriptions import Subscriptions
 from js_async.client.transport import Box
 from js_async.client.upkeep import Upkeep, keep, shuffle
@@ -127,7 +127,7 @@ class Session:
         self._trouble = Signal()
         self._change = Signal()
         self._upkeep: Final = Upkeep(self, self._link, options)
-        self.replies: Final = OpenRequests(self, on_call)
+        self.replies: Final = PendingRequests(self, on_call)
         self.ask: Final = self.replies.ask
 
     # ---- state

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from js_async.client.channel import Box, Channel
-from js_async.client.requests import OpenRequests
+from js_async.client.requests import PendingRequests
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import Frame
 
@@ -23,7 +23,7 @@ class Transport(Channel, Protocol):
     """The interface of a connection that reconnects by itself and sends requests."""
 
     @property
-    def replies(self) -> OpenRequests:
+    def replies(self) -> PendingRequests:
         """The open requests of the connection."""
         ...
 

@@ -11,7 +11,7 @@ from js_async.consume.buffer import MessageBuffer
 from js_async.consume.message import Message
 from js_async.consumer import Consumer
 from js_async.groups.floors import Floors
-from js_async.groups.takeover import Takeover
+from js_async.groups.redelivery_order import RedeliveryOrder
 from js_async.runtime.concurrency import Handler, Signal
 from js_async.workers.jobs import Job
 from js_async.workers.settings import WorkSettings
@@ -57,7 +57,7 @@ class MemberWorker(Worker):
         """
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
-        self._takeover: Takeover | None = None
+        self._order: RedeliveryOrder | None = None
         self.floors: Final = floors
         consumer._channels.pins.on_drop = self._note_lost_pin
 
@@ -118,15 +118,15 @@ class MemberWorker(Worker):
         if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
             return super()._taking(buffer)
         report = self._outcomes.report
-        self._takeover = Takeover(buffer, self.consumer, config, report)
-        return self._takeover.take
+        self._order = RedeliveryOrder(buffer, self.consumer, config, report)
+        return self._order.take
 
     async def _dispatch(self) -> None:
         try:
             await super()._dispatch()
         finally:
-            if self._takeover is not None:
-                await self._takeover.give_back()
+            if self._order is not None:
+                await self._order.give_back()
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, ConsumerDeleted | NoResponders) and self._error is None:

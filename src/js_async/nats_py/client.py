@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from js_async.client.requests import OpenRequests
+from js_async.client.requests import PendingRequests
 from js_async.client.subscriptions import warn_of_drop
 from js_async.client.transport import Box
 from js_async.jetstream import JetStream
@@ -111,7 +111,7 @@ class NatsPyTransport:
         self._boxes: dict[bytes, ref[Box]] = {}
         self._home: Final = here()
         self._numbers = 0
-        self._replies: Final = OpenRequests(self, on_call)
+        self._replies: Final = PendingRequests(self, on_call)
         self.ask: Final = self._replies.ask
         self._ended: Final = _ended()
         self._refused: Final = _refused()
@@ -162,7 +162,7 @@ class NatsPyTransport:
         return self._tokens
 
     @property
-    def replies(self) -> OpenRequests:
+    def replies(self) -> PendingRequests:
         """The pending requests of the connection."""
         return self._replies
 

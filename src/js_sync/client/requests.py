@@ -23,7 +23,7 @@ from twinstream.errors import NoResponders, RequestTimeout, TwinstreamError
 if TYPE_CHECKING:
     from js_sync.client.instrumentation import InstrumentedCall, OnCall
 
-__all__ = ["Answer", "OpenRequests", "Watcher"]
+__all__ = ["Answer", "PendingRequests", "Watcher"]
 
 
 class Watcher(Protocol):
@@ -89,7 +89,7 @@ class Answer:
         return frame
 
 
-class OpenRequests:
+class PendingRequests:
     """The open requests of a connection. The last token of the reply subject identifies each."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:

@@ -17,7 +17,7 @@ from weakref import ref
 from js_sync.client.credentials import credentials_for
 from js_sync.client.handshake import Handshake
 from js_sync.client.keepalive import KeepAlive
-from js_sync.client.requests import OpenRequests
+from js_sync.client.requests import PendingRequests
 from js_sync.client.subscriptions import Subscriptions
 from js_sync.client.transport import Box
 from js_sync.client.upkeep import Upkeep, keep, shuffle
@@ -128,7 +128,7 @@ class Session:
         self._trouble = Signal()
         self._change = Signal()
         self._upkeep: Final = Upkeep(self, self._link, options)
-        self.replies: Final = OpenRequests(self, on_call)
+        self.replies: Final = PendingRequests(self, on_call)
         self.ask: Final = self.replies.ask
 
     # ---- state

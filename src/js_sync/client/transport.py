@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from js_sync.client.channel import Box, Channel
-from js_sync.client.requests import OpenRequests
+from js_sync.client.requests import PendingRequests
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import Frame
 
@@ -24,7 +24,7 @@ class Transport(Channel, Protocol):
     """The interface of a connection that reconnects by itself and sends requests."""
 
     @property
-    def replies(self) -> OpenRequests:
+    def replies(self) -> PendingRequests:
         """The open requests of the connection."""
         ...
 

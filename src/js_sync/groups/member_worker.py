@@ -12,7 +12,7 @@ from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.message import Message
 from js_sync.consumer import Consumer
 from js_sync.groups.floors import Floors
-from js_sync.groups.takeover import Takeover
+from js_sync.groups.redelivery_order import RedeliveryOrder
 from js_sync.runtime.concurrency import Handler, Signal
 from js_sync.workers.jobs import Job
 from js_sync.workers.settings import WorkSettings
@@ -58,7 +58,7 @@ class MemberWorker(Worker):
         """
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
-        self._takeover: Takeover | None = None
+        self._order: RedeliveryOrder | None = None
         self.floors: Final = floors
         consumer._channels.pins.on_drop = self._note_lost_pin
 
@@ -117,15 +117,15 @@ class MemberWorker(Worker):
         if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
             return super()._taking(buffer)
         report = self._outcomes.report
-        self._takeover = Takeover(buffer, self.consumer, config, report)
-        return self._takeover.take
+        self._order = RedeliveryOrder(buffer, self.consumer, config, report)
+        return self._order.take
 
     def _dispatch(self) -> None:
         try:
             super()._dispatch()
         finally:
-            if self._takeover is not None:
-                self._takeover.give_back()
+            if self._order is not None:
+                self._order.give_back()
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, ConsumerDeleted | NoResponders) and self._error is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from twinstream.testing.binary import BinaryNotFound, binary_version, find_binary
 from twinstream.testing.cluster import NatsCluster
-from twinstream.testing.fake_peer import FakePeer
+from twinstream.testing.fake_connection import FakePeer
 from twinstream.testing.fake_replay import replay
 from twinstream.testing.fake_script import ScriptError
 from twinstream.testing.fake_server import FakeServer, Script

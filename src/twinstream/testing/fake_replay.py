@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from twinstream.testing.fake_peer import FakePeer
+from twinstream.testing.fake_connection import FakePeer
 from twinstream.testing.fake_script import ScriptError
 from twinstream.testing.fake_wire import Operation
 from twinstream.testing.recorder import Spoken, read_recording

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from twinstream.testing.fake_peer import FakePeer
+from twinstream.testing.fake_connection import FakePeer
 from twinstream.testing.fake_script import ScriptError, Stage
 from twinstream.testing.fake_wire import Operation
 

@@ -40,7 +40,7 @@ from twinstream.core.groups.membership import (
 )
 from twinstream.core.groups.names import GroupNames, group_of_key
 from twinstream.core.groups.partitions import filters_of, partitions_of
-from twinstream.core.groups.takeover import has_all, patience
+from twinstream.core.groups.redelivery_order import has_all, patience
 from twinstream.core.server_faults.delays import DELETION
 from twinstream.errors import BadArgument, BadGroupConfig, GroupChanged
 from twinstream.models import (

@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.core.object_store.info import CHUNK_SIZE, digest_bytes, digest_text
+from twinstream.core.object_store.info import digest_bytes, digest_text
 from twinstream.errors import (
     BadArgument,
     BadObjectInfo,
@@ -20,6 +20,7 @@ from twinstream.errors import (
 from twinstream.models import ObjectInfo
 
 __all__ = [
+    "CHUNK_SIZE",
     "Chunker",
     "Content",
     "ContentRange",
@@ -29,6 +30,9 @@ __all__ = [
     "chunk_size",
     "resumed_at",
 ]
+
+CHUNK_SIZE: Final = 128 * 1024
+"""The default size of a chunk in bytes. Other clients use the same size."""
 
 # Bytes reserved for the headers of a chunk: the message id, the expected stream, and headers that
 # servers may add in transit.

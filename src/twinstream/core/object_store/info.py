@@ -40,7 +40,6 @@ from twinstream.models import (
 from twinstream.records.headers import HeaderValues
 
 __all__ = [
-    "CHUNK_SIZE",
     "ObjectMeta",
     "digest_bytes",
     "digest_text",
@@ -51,9 +50,6 @@ __all__ = [
     "object_headers",
     "read_info",
 ]
-
-CHUNK_SIZE: Final = 128 * 1024
-"""The default size of a chunk in bytes. Other clients use the same size."""
 
 _SHA_256: Final = "sha-256="
 # A hash of 256 bits in hexadecimal digits.

@@ -30,7 +30,7 @@ from twinstream.spark.decode.schema_parts import (
     parts_of,
     types_in,
 )
-from twinstream.spark.decode.schema_types import ANYTHING, NOTHING, ONLY_NULL, Typed, common, member
+from twinstream.spark.decode.type_union import ANYTHING, NOTHING, ONLY_NULL, Typed, common, member
 from twinstream.spark.errors import SchemaError
 
 __all__ = [

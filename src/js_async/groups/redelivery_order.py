@@ -1,4 +1,4 @@
-"""`Takeover`: keep the order of messages when deliveries of a member's consumer are repeated.
+"""`RedeliveryOrder`: keep the order when deliveries of a member's consumer are repeated.
 
 The server may redeliver a message after later ones in two cases: another instance of the member
 became active, or a delivery was lost with a connection or between the nodes of a cluster.
@@ -17,7 +17,7 @@ from js_async.groups.message import group_message
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import NEVER, Deadline
-from twinstream.core.groups.takeover import has_all, patience
+from twinstream.core.groups.redelivery_order import has_all, patience
 from twinstream.errors import ConsumerNotFound, RequestTimeout
 from twinstream.errors.transient import FAILED_REQUEST
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from twinstream.core.workers.reports import WorkReport
     from twinstream.models import ConsumerConfig
 
-__all__ = ["Takeover"]
+__all__ = ["RedeliveryOrder"]
 
 # Interval between requests for the consumer info (seconds).
 _PAUSE: Final = 0.05
@@ -35,7 +35,7 @@ _PAUSE: Final = 0.05
 _LEAST: Final = 100
 
 
-class Takeover:
+class RedeliveryOrder:
     """The messages of a consumer in the order of the stream.
 
     At first, and after each lost delivery, `take` buffers messages until the server has redelivered

@@ -15,7 +15,7 @@ import pytest
 from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message
 from js_async.groups.message import group_message
-from js_async.groups.takeover import Takeover
+from js_async.groups.redelivery_order import RedeliveryOrder
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
@@ -90,7 +90,7 @@ async def order(takeover, count):
 
 def takeover_of(arrivals, *infos, config=CONFIG):
     reports = []
-    return Takeover(arrivals, Script(arrivals, *infos), config, reports.append), reports
+    return RedeliveryOrder(arrivals, Script(arrivals, *infos), config, reports.append), reports
 
 
 async def test_messages_without_a_gap_need_no_further_info():
