@@ -17,6 +17,9 @@ OLDEST: Version = (2, 11, 0)
 Firsts: TypeAlias = tuple[Version, ...]
 """The first server versions with a feature: one version, or one for each release line in order."""
 
+NO_PARTITIONS_SINCE: Version = (2, 12, 0)
+"""The first server that returns partition 0 for 0 partitions; older servers divide by 0."""
+
 ALWAYS: Firsts = ((0, 0, 0),)
 NEVER: Firsts = ((999, 0, 0),)
 

@@ -6,10 +6,9 @@ behaves differently by the version of the server because of a fault, it asks the
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from twinstream.models.codec.records import frozen
-from twinstream.models.names.transforms import NO_PARTITIONS_SINCE
+from twinstream.models.version import NO_PARTITIONS_SINCE
 
 __all__ = [
     "BATCH_REWRITES",
@@ -30,9 +29,11 @@ _NO_2_12: Final = "without support for 2.12"
 _NO_2_14: Final = "without support for 2.14"
 
 
-@frozen(kw_only=True)
-class Fault:
-    """One fault of the server."""
+class Fault(NamedTuple):
+    """One fault of the server.
+
+    Programs load the table at their start, so it is a named tuple: attrs would be imported for it.
+    """
 
     happens: str
     """What happens."""

@@ -10,14 +10,12 @@ from typing import Final
 
 from twinstream.models.names.subjects import is_contained, is_literal_subject
 from twinstream.models.names.transform_rules import TokenFunction, token_function, transform_fault
-from twinstream.models.version import Version, parse_version
+from twinstream.models.version import NO_PARTITIONS_SINCE, Version, parse_version
 
-__all__ = ["NO_PARTITIONS_SINCE", "partition", "transform_subject"]
+__all__ = ["partition", "transform_subject"]
 
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
-NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
-"""The first server that returns partition 0 for 0 partitions; older servers divide by 0."""
 
 
 def partition(key: str | Sequence[str], partitions: int) -> int:
