@@ -147,7 +147,11 @@ async def test_connection_that_breaks_at_once_is_not_retried_in_a_loop():
         async with connection.subscribe("x"):
             await eventually(closed_for_good, connection)
         assert connection.epoch == 5
-    assert isinstance(events[-1], js.Closed)
+
+        async def is_reported():
+            return isinstance(events[-1], js.Closed)
+
+        await eventually(is_reported)
     assert "gave up after 4 rounds" in events[-1].cause
 
 
