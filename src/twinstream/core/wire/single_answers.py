@@ -52,7 +52,7 @@ class SingleAnswers(BadAnswer):
         return cls(
             f"{subject}: only the first of several responses arrives. The account that exports the"
             " JetStream API lets one response to each request through; its export needs"
-            ' `response_type: stream`, as in {{service: "$JS.API.>", response_type: stream}}'
+            ' `response_type: stream`, as in {service: "$JS.API.>", response_type: stream}'
             f" (imported here as {prefix}.>). Until then, only calls that need one response work"
         )
 
