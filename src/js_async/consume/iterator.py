@@ -51,11 +51,9 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
 
     async def __anext__(self) -> T:
         """Return the next item; the iteration ends after `close`."""
-        item = self._source.take_nowait()
+        item = await self._source.take(NEVER)
         if item is None:
-            item = await self._source.take(NEVER)
-            if item is None:
-                raise StopAsyncIteration
+            raise StopAsyncIteration
         return item
 
     async def next(self, timeout: Seconds | None = None) -> T:

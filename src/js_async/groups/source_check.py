@@ -67,7 +67,7 @@ class SourceCheck:
     def _judge(self, info: StreamInfo) -> None:
         names = self._names
         errors = [each.error for each in info.sources or () if each.name == names.stream]
-        trouble = next((f"{each.description}" for each in errors if each is not None), "")
+        trouble = next((str(each.description) for each in errors if each is not None), "")
         if trouble and trouble != self._reported:
             text = (
                 f"{names} receives no new messages: its stream {names.source} cannot copy from"

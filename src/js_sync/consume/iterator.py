@@ -52,11 +52,9 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
 
     def __next__(self) -> T:
         """Return the next item; the iteration ends after `close`."""
-        item = self._source.take_nowait()
+        item = self._source.take(NEVER)
         if item is None:
-            item = self._source.take(NEVER)
-            if item is None:
-                raise StopIteration
+            raise StopIteration
         return item
 
     def next(self, timeout: Seconds | None = None) -> T:

@@ -65,9 +65,7 @@ class ControlLines:
 
     def check(self, subject: bytes, rest: bytes) -> None:
         """Raise `BadArgument` if `admit` refuses a line with this subject."""
-        length = len(subject) + len(rest)
-        if length < self._refused:
-            self.longest = max(length, self.longest)
+        if self.admit(len(subject) + len(rest)):
             return
         check_line(subject, rest)
         raise _too_long(
