@@ -19,11 +19,11 @@ NO_LEADER = {"error": {"code": 503, "err_code": 10008, "description": "no leader
 TASK: ContextVar[str] = ContextVar("TASK", default="")
 
 
-def brief(told):
+def brief(reported):
     """Return the reports in short form, and clear the list."""
-    found = [(call.kind, call.subject, call.stream, call.error) for call in told]
-    assert all(call.seconds >= 0 for call in told)
-    told.clear()
+    found = [(call.kind, call.subject, call.stream, call.error) for call in reported]
+    assert all(call.seconds >= 0 for call in reported)
+    reported.clear()
     return found
 
 
@@ -32,78 +32,80 @@ def creation(name):
 
 
 async def test_each_call_is_reported_once_at_its_end(server, name):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(
             StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True)
         )
-        assert told[0].size == len(creation(name))
-        assert brief(told) == [("api", f"$JS.API.STREAM.CREATE.{name}", name, None)]
+        assert reported[0].size == len(creation(name))
+        assert brief(reported) == [("api", f"$JS.API.STREAM.CREATE.{name}", name, None)]
 
         await jet.publish(f"{name}.a", b"12345")
-        assert (told[0].size, told[0].attempts) == (5, 1)
-        assert brief(told) == [("publish", f"{name}.a", name, None)]
+        assert (reported[0].size, reported[0].attempts) == (5, 1)
+        assert brief(reported) == [("publish", f"{name}.a", name, None)]
 
         await jet.publish(f"{name}.a", b"12345", headers={"K": "v"})
-        assert told[0].size == len(b"NATS/1.0\r\nK: v\r\n\r\n12345")
-        told.clear()
+        assert reported[0].size == len(b"NATS/1.0\r\nK: v\r\n\r\n12345")
+        reported.clear()
 
         await stream.get_last_message(f"{name}.a", direct=True)
-        assert brief(told) == [("direct_get", f"$JS.API.DIRECT.GET.{name}.{name}.a", name, None)]
+        assert brief(reported) == [
+            ("direct_get", f"$JS.API.DIRECT.GET.{name}.{name}.a", name, None)
+        ]
 
         await stream.get_message(1, direct=False)
-        assert brief(told) == [("api", f"$JS.API.STREAM.MSG.GET.{name}", name, None)]
+        assert brief(reported) == [("api", f"$JS.API.STREAM.MSG.GET.{name}", name, None)]
 
         await jet.account_info()
-        assert brief(told) == [("api", "$JS.API.INFO", None, None)]
+        assert brief(reported) == [("api", "$JS.API.INFO", None, None)]
 
         # `insert` looks at the stream's settings first.
         await jet.insert(f"{name}.b", b"x")
-        assert brief(told)[-1] == ("publish", f"{name}.b", name, None)
+        assert brief(reported)[-1] == ("publish", f"{name}.b", name, None)
 
 
 async def test_pulls_and_acknowledgements_are_no_calls(server, name):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name=name))
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(2):
             await jet.publish(name, b"x")
-        told.clear()
+        reported.clear()
         [first, second] = await consumer.fetch(2, timeout=10)
         await first.ack()
         assert await second.double_ack(10)
         await connection.publish(name, b"core")
         await connection.flush()
-        assert told == []
+        assert reported == []
 
 
 async def test_failure_is_reported_as_raised(server, name):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
         with pytest.raises(js.StreamNotFound) as missing:
             await jet.get_stream(name)
         subject = f"$JS.API.STREAM.INFO.{name}"
-        assert brief(told) == [("api", subject, name, missing.value)]
+        assert brief(reported) == [("api", subject, name, missing.value)]
 
         stream = await jet.create_stream(StreamConfig(name=name, allow_direct=True))
-        told.clear()
+        reported.clear()
         with pytest.raises(js.MessageNotFound) as empty:
             await stream.get_last_message(name, direct=True)
         subject = f"$JS.API.DIRECT.GET.{name}.{name}"
-        assert brief(told)[0] == ("direct_get", subject, name, empty.value)
+        assert brief(reported)[0] == ("direct_get", subject, name, empty.value)
 
         with pytest.raises(js.WrongLastSequence) as refused:
             await jet.publish(name, expected_stream=name, expected_last_seq=7)
-        assert brief(told) == [("publish", name, name, refused.value)]
+        assert brief(reported) == [("publish", name, name, refused.value)]
 
 
 async def test_what_is_refused_before_it_is_sent_is_no_call(server):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream()
         large = b"x" * (connection.server_info.max_payload + 1)
         for refused in (
@@ -123,16 +125,16 @@ async def test_what_is_refused_before_it_is_sent_is_no_call(server):
             handle = await publisher.send("a", large)
             with pytest.raises(js.BadArgument, match="the server accepts"):
                 await handle.result()
-        assert told == []
+        assert reported == []
 
 
 async def test_repeats_of_a_message_count_as_one_call(server, name):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
         with pytest.raises(js.NoStream) as nobody:
             await jet.publish(name, retry_wait=0.01)
-        *asked, call = told
+        *asked, call = reported
         assert (call.attempts, call.stream, call.error) == (3, None, nobody.value)
         # The request for the reason of the failure ended first.
         assert [(each.kind, each.subject) for each in asked] == [("api", "$JS.API.STREAM.NAMES")]
@@ -153,31 +155,31 @@ async def test_repeats_of_a_request_count_as_one_call():
         peer.answer(peer.expect(r"STREAM\.INFO\.S"), {**INFO, "config": 5})
         peer.until_left()
 
-    told = []
+    reported = []
     with FakeServer(script, second) as server:
-        async with js.connect(server.url, reconnect=QUICK, on_call=told.append) as connection:
+        async with js.connect(server.url, reconnect=QUICK, on_call=reported.append) as connection:
             jet = connection.jetstream(timeout=30)
             await jet.get_stream("S")
             with pytest.raises(js.BadAnswer) as odd:
                 await jet.get_stream("S")
-    assert [(call.attempts, call.error) for call in told] == [(3, None), (2, odd.value)]
+    assert [(call.attempts, call.error) for call in reported] == [(3, None), (2, odd.value)]
 
 
 async def test_messages_in_flight_together_are_reported_separately(server, name):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         subjects = [f"{name}.{number}" for number in range(50)]
         good = [(subject, b"123") for subject in subjects]
         bad = js.PublishRequest(subject=f"{name}.bad", expected_stream=name, expected_last_seq=999)
-        told.clear()
+        reported.clear()
         outcomes = [
             outcome async for outcome in jet.publish_many([*good, bad], raise_failures=False)
         ]
-        assert {call.size for call in told[:50]} == {3}
+        assert {call.size for call in reported[:50]} == {3}
         expected = [("publish", subject, name, None) for subject in subjects]
-        assert brief(told) == [*expected, ("publish", f"{name}.bad", name, outcomes[-1].error)]
+        assert brief(reported) == [*expected, ("publish", f"{name}.bad", name, outcomes[-1].error)]
 
         async with jet.publisher() as publisher:
             handles = [await publisher.send(subject, b"123") for subject in subjects]
@@ -186,20 +188,20 @@ async def test_messages_in_flight_together_are_reported_separately(server, name)
                 await handle.result()
             with pytest.raises(js.WrongLastSequence) as refused:
                 await wrong.result()
-        assert brief(told) == [*expected, ("publish", f"{name}.bad", name, refused.value)]
+        assert brief(reported) == [*expected, ("publish", f"{name}.bad", name, refused.value)]
 
 
 @pytest.mark.since("2.12")
 async def test_batches_and_counters_are_reported(server, name):
-    told = []
-    async with js.connect(server.url, on_call=told.append) as connection:
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_atomic=True))
-        told.clear()
+        reported.clear()
         async with jet.atomic_batch() as batch:
             for number in range(3):
                 await batch.add(f"{name}.{number}", b"x")
-        first, commit = brief(told)
+        first, commit = brief(reported)
         # Whose stream the first one is, its answer does not tell.
         assert first == ("atomic_batch", f"{name}.0", None, None)
         assert commit == ("atomic_batch", f"{name}.2", name, None)
@@ -207,24 +209,24 @@ async def test_batches_and_counters_are_reported(server, name):
         with pytest.raises(js.WrongLastSequence) as refused:
             async with jet.atomic_batch() as batch:
                 await batch.add(f"{name}.0", b"x", expected_last_seq=99)
-        assert brief(told)[-1] == ("atomic_batch", f"{name}.0", None, refused.value)
+        assert brief(reported)[-1] == ("atomic_batch", f"{name}.0", None, refused.value)
 
         await jet.create_stream(
             StreamConfig(name=f"{name}C", subjects=[f"{name}C.>"], allow_msg_counter=True)
         )
         counters = await jet.counters(f"{name}C")
-        told.clear()
+        reported.clear()
         assert await counters.add(f"{name}C.a", 5) == 5
-        assert brief(told) == [("publish", f"{name}C.a", f"{name}C", None)]
+        assert brief(reported) == [("publish", f"{name}C.a", f"{name}C", None)]
 
 
 async def test_failing_callback_does_not_fail_the_call(server, name, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
-    def told(call):
+    def reported(call):
         raise ValueError(call.kind)
 
-    async with js.connect(server.url, on_call=told) as connection:
+    async with js.connect(server.url, on_call=reported) as connection:
         jet = connection.jetstream(timeout=10)
         await jet.create_stream(StreamConfig(name=name))
         assert (await jet.publish(name)).seq == 1
@@ -238,10 +240,10 @@ async def test_failing_callback_does_not_fail_the_call(server, name, caplog):
 async def test_callback_runs_in_the_context_of_the_call(server, name):
     tasks = []
 
-    def told(call):
+    def reported(call):
         tasks.append((call.kind, TASK.get()))
 
-    async with js.connect(server.url, on_call=told) as connection:
+    async with js.connect(server.url, on_call=reported) as connection:
         jet = connection.jetstream(timeout=10)
         TASK.set("one")
         await jet.create_stream(StreamConfig(name=name))
@@ -254,11 +256,11 @@ async def test_message_has_an_outcome_even_if_its_report_is_interrupted(server, 
     class Interrupt(BaseException):
         pass
 
-    def told(call):
+    def reported(call):
         if call.kind == "publish":
             raise Interrupt
 
-    async with js.connect(server.url, on_call=told) as connection:
+    async with js.connect(server.url, on_call=reported) as connection:
         # A subscriber that does not respond.
         silent = await connection.subscribe(name)
         publisher = connection.jetstream().publisher()
@@ -278,6 +280,6 @@ async def test_message_has_an_outcome_even_if_its_report_is_interrupted(server, 
 
 
 async def test_callback_must_be_a_plain_function(server):
-    for wrong in ("told", 5):
+    for wrong in ("reported", 5):
         with pytest.raises(js.BadArgument, match="on_call must be a plain function, got"):
             await js.connect(server.url, on_call=wrong)

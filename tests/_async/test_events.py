@@ -15,10 +15,10 @@ from twinstream.testing import FakePeer, FakeServer
 
 
 async def test_connection_events_are_reported(server_factory):
-    told = []
+    reported = []
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
-        connection = await js.connect(server.url, reconnect=policy, on_event=told.append)
+        connection = await js.connect(server.url, reconnect=policy, on_event=reported.append)
         events = connection.events()
         server.kill()
         lost = await events.next(10)
@@ -28,13 +28,13 @@ async def test_connection_events_are_reported(server_factory):
         back = await events.next(10)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.links == 2
-        assert told[0].outage == 0.0 < back.outage
+        assert reported[0].outage == 0.0 < back.outage
         await connection.close()
         rest = [event async for event in events]
         assert rest == [js.Closed("")]
         with pytest.raises(js.ConnectionClosed):
             await events.next(1)
-    assert [type(event) for event in told] == [
+    assert [type(event) for event in reported] == [
         js.Connected,
         js.Disconnected,
         js.Connected,
@@ -45,12 +45,12 @@ async def test_connection_events_are_reported(server_factory):
 async def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
-    def told(event):
+    def reported(event):
         raise ValueError(type(event).__name__)
 
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
-        async with js.connect(server.url, reconnect=policy, on_event=told) as connection:
+        async with js.connect(server.url, reconnect=policy, on_event=reported) as connection:
             subscription = await connection.subscribe("news")
             server.restart()
 

@@ -333,16 +333,18 @@ async def test_an_object_store_that_others_create_and_delete_is_made_in_the_end(
     assert not refusals
 
 
-async def test_an_object_store_that_is_never_made_ends_at_the_deadline():
-    def script(peer: FakePeer) -> None:
-        peer.handshake()
-        for request in peer.follow():
-            if "STREAM.CREATE" in request.line:
-                peer.answer(request, EXISTS)
-            elif "STREAM.INFO" in request.line:
-                peer.answer(request, GONE)
+def created_and_deleted(peer: FakePeer) -> None:
+    """Another client creates the stream before each creation, and deletes it before its info."""
+    peer.handshake()
+    for request in peer.follow():
+        if "STREAM.CREATE" in request.line:
+            peer.answer(request, EXISTS)
+        elif "STREAM.INFO" in request.line:
+            peer.answer(request, GONE)
 
-    with FakeServer(script) as server:
+
+async def test_an_object_store_that_is_never_made_ends_at_the_deadline():
+    with FakeServer(created_and_deleted) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises((js.StreamExists, js.RequestTimeout)):
                 await connection.jetstream().create_or_update_object_store(
@@ -351,15 +353,7 @@ async def test_an_object_store_that_is_never_made_ends_at_the_deadline():
 
 
 async def test_a_bucket_that_another_client_deletes_during_its_creation_exists():
-    def script(peer: FakePeer) -> None:
-        peer.handshake()
-        for request in peer.follow():
-            if "STREAM.CREATE" in request.line:
-                peer.answer(request, EXISTS)
-            elif "STREAM.INFO" in request.line:
-                peer.answer(request, GONE)
-
-    with FakeServer(script) as server:
+    with FakeServer(created_and_deleted) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             config = KeyValueConfig(bucket="b")

@@ -16,10 +16,10 @@ from twinstream.testing import FakePeer, FakeServer
 
 
 def test_connection_events_are_reported(server_factory):
-    told = []
+    reported = []
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
-        connection = js.connect(server.url, reconnect=policy, on_event=told.append)
+        connection = js.connect(server.url, reconnect=policy, on_event=reported.append)
         events = connection.events()
         server.kill()
         lost = events.next(10)
@@ -29,13 +29,13 @@ def test_connection_events_are_reported(server_factory):
         back = events.next(10)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.links == 2
-        assert told[0].outage == 0.0 < back.outage
+        assert reported[0].outage == 0.0 < back.outage
         connection.close()
         rest = [event for event in events]
         assert rest == [js.Closed("")]
         with pytest.raises(js.ConnectionClosed):
             events.next(1)
-    assert [type(event) for event in told] == [
+    assert [type(event) for event in reported] == [
         js.Connected,
         js.Disconnected,
         js.Connected,
@@ -46,12 +46,12 @@ def test_connection_events_are_reported(server_factory):
 def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
-    def told(event):
+    def reported(event):
         raise ValueError(type(event).__name__)
 
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
-        with js.connect(server.url, reconnect=policy, on_event=told) as connection:
+        with js.connect(server.url, reconnect=policy, on_event=reported) as connection:
             subscription = connection.subscribe("news")
             server.restart()
 

@@ -15,13 +15,13 @@ OVER = Closed("")
 
 
 def test_reports_during_a_report_are_delivered_after_it():
-    told, inside, go_on = [], threading.Event(), threading.Event()
+    reported, inside, go_on = [], threading.Event(), threading.Event()
 
     def slow(event):
         if event == UP:
             inside.set()
             assert go_on.wait(10)
-        told.append(event)
+        reported.append(event)
 
     announcer = EventDispatcher(slow)
     first = threading.Thread(target=announcer.tell, args=(UP,))
@@ -30,38 +30,38 @@ def test_reports_during_a_report_are_delivered_after_it():
     # No thread waits for a slow one.
     announcer.tell(DOWN)
     announcer.tell(OVER)
-    assert told == []
+    assert reported == []
     go_on.set()
     first.join(10)
-    assert told == [UP, DOWN, OVER]
+    assert reported == [UP, DOWN, OVER]
 
 
 def test_a_listener_may_cause_the_next_event():
-    told = []
+    reported = []
 
     def closing(event):
         if event == UP:
             announcer.tell(OVER)
-        told.append(event)
+        reported.append(event)
 
     announcer = EventDispatcher(closing)
     announcer.tell(UP)
-    assert told == [UP, OVER]
+    assert reported == [UP, OVER]
 
 
 def test_nothing_is_reported_after_the_end():
-    told = []
-    announcer = EventDispatcher(told.append)
+    reported = []
+    announcer = EventDispatcher(reported.append)
     for event in (OVER, UP, OVER):
         announcer.tell(event)
-    assert told == [OVER]
+    assert reported == [OVER]
 
 
 def test_a_listener_that_fails_keeps_nothing_from_the_next():
-    told = []
+    reported = []
 
     def failing(event):
-        told.append(event)
+        reported.append(event)
         if event == UP:
             raise ValueError("no")
 
@@ -69,12 +69,12 @@ def test_a_listener_that_fails_keeps_nothing_from_the_next():
     with pytest.raises(ValueError, match="no"):
         announcer.tell(UP)
     announcer.tell(OVER)
-    assert told == [UP, OVER]
+    assert reported == [UP, OVER]
 
 
 def test_many_threads_lose_nothing():
-    told = []
-    announcer = EventDispatcher(told.append)
+    reported = []
+    announcer = EventDispatcher(reported.append)
 
     def tell(number):
         for at in range(200):
@@ -85,6 +85,6 @@ def test_many_threads_lose_nothing():
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert len(told) == 1600
+    assert len(reported) == 1600
     for number in range(8):
-        assert [each.epoch for each in told if each.server == str(number)] == list(range(200))
+        assert [each.epoch for each in reported if each.server == str(number)] == list(range(200))
