@@ -5,7 +5,7 @@ from __future__ import annotations
 import js_async as js
 from twinstream.models import StreamConfig
 
-__all__ = ["disconnected", "filled", "settled", "waiting"]
+__all__ = ["disconnected", "filled", "has_consumers", "settled", "waiting"]
 
 
 async def filled(jet, name, count):
@@ -35,3 +35,8 @@ async def settled(consumer, seq):
 async def waiting(consumer, count=1):
     """Return whether `count` pull requests are waiting at the consumer."""
     return (await consumer.info()).num_waiting == count
+
+
+async def has_consumers(stream, count):
+    """Return whether a stream has so many consumers: a read that ends deletes its own unawaited."""
+    return (await stream.info()).state.consumer_count == count

@@ -10,7 +10,8 @@ import pytest
 import js_async as js
 from js_async.read.snapshot import collect
 from tests._async.disturbed import Disturbed
-from tests._async.flow import pause, together
+from tests._async.flow import eventually, pause, together
+from tests._async.streams import has_consumers
 from tests.inside import api_of
 from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.core.read.snapshot import LastSeqs, Latest
@@ -68,7 +69,7 @@ async def test_the_last_of_each_subject(opened, name, options, subjects):
             assert snapshot[subject] == await stream.get_last_message(subject)
         with pytest.raises(KeyError):
             snapshot["no.such.subject"]
-        assert (await stream.info()).state.consumer_count == 0
+        await eventually(has_consumers, stream, 0)
 
 
 @KINDS
@@ -89,7 +90,7 @@ async def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options,
         one = LastSeqs()
         await collect(api_of(jet), name, SnapshotRequest(subjects=(f"{name}.0",)), one)
         assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
-        assert (await stream.info()).state.consumer_count == 0
+        await eventually(has_consumers, stream, 0)
 
 
 @pytest.mark.parametrize("allowed", [False, True])

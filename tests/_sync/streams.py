@@ -6,7 +6,7 @@ from __future__ import annotations
 import js_sync as js
 from twinstream.models import StreamConfig
 
-__all__ = ["disconnected", "filled", "settled", "waiting"]
+__all__ = ["disconnected", "filled", "has_consumers", "settled", "waiting"]
 
 
 def filled(jet, name, count):
@@ -36,3 +36,8 @@ def settled(consumer, seq):
 def waiting(consumer, count=1):
     """Return whether `count` pull requests are waiting at the consumer."""
     return (consumer.info()).num_waiting == count
+
+
+def has_consumers(stream, count):
+    """Return whether a stream has so many consumers: a read that ends deletes its own unawaited."""
+    return (stream.info()).state.consumer_count == count

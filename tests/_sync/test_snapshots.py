@@ -11,7 +11,8 @@ import pytest
 import js_sync as js
 from js_sync.read.snapshot import collect
 from tests._sync.disturbed import Disturbed
-from tests._sync.flow import pause, together
+from tests._sync.flow import eventually, pause, together
+from tests._sync.streams import has_consumers
 from tests.inside import api_of
 from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.core.read.snapshot import LastSeqs, Latest
@@ -69,7 +70,7 @@ def test_the_last_of_each_subject(opened, name, options, subjects):
             assert snapshot[subject] == stream.get_last_message(subject)
         with pytest.raises(KeyError):
             snapshot["no.such.subject"]
-        assert (stream.info()).state.consumer_count == 0
+        eventually(has_consumers, stream, 0)
 
 
 @KINDS
@@ -90,7 +91,7 @@ def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subje
         one = LastSeqs()
         collect(api_of(jet), name, SnapshotRequest(subjects=(f"{name}.0",)), one)
         assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
-        assert (stream.info()).state.consumer_count == 0
+        eventually(has_consumers, stream, 0)
 
 
 @pytest.mark.parametrize("allowed", [False, True])
