@@ -21,7 +21,7 @@ HAND_WRITTEN = {
     "twinstream.models.codec.decode_error": ["DecodeError"],
     "twinstream.models.times.duration": ["Duration"],
     "twinstream.models.codec.evolve": ["evolve"],
-    "twinstream.models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
+    "twinstream.models.stored_config": ["ConfigError", "effective_consumer", "effective_stream"],
     "twinstream.models.files.config_files": [
         "FileConfig",
         "FileConfigs",

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from twinstream.errors import JetStreamError, OutcomeUnknown, PublishFailure
-from twinstream.models.effective import ConfigError
 from twinstream.models.files.document import Fault
+from twinstream.models.picklable_error import PicklableError
 from twinstream.models.problem import Problem
-from twinstream.models.restorable import Restorable
+from twinstream.models.stored_config import ConfigError
 from twinstream.records.atomic_outcome import AtomicOutcome
 from twinstream.records.entry import Entry, KeyValueOperation
 from twinstream.records.guarantee_gap import GuaranteeGap
@@ -104,7 +104,7 @@ def same(one: Exception, other: Exception) -> None:
 def test_an_error_is_the_same_after_pickling(cls: type[Exception], protocol: int) -> None:
     error = troubled(cls)
     again = pickle.loads(pickle.dumps(error, protocol))
-    if isinstance(error, Restorable):
+    if isinstance(error, PicklableError):
         same(error, again)
         assert repr(again.__cause__) == "OSError(5, 'broken')"
         assert again.__cause__.__notes__ == ["of the disk"]
@@ -119,12 +119,12 @@ def test_an_error_is_the_same_after_copying(cls: type[Exception]) -> None:
     error = troubled(cls)
     for again in (copy.copy(error), copy.deepcopy(error)):
         assert again.__notes__ == ["try this"]
-        if isinstance(error, Restorable):
+        if isinstance(error, PicklableError):
             same(error, again)
             assert isinstance(again.__cause__, OSError)
             again.add_note("more")
             assert error.__notes__ == ["try this"]
-    if isinstance(error, Restorable):
+    if isinstance(error, PicklableError):
         assert copy.copy(error).__cause__ is error.__cause__
 
 

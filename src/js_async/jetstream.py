@@ -13,8 +13,7 @@ from js_async.client.transport import Transport
 from js_async.consumer import Consumer
 from js_async.publish.limits import limits_of
 from js_async.publish.publish import publish
-from js_async.runtime.concurrency import Handler
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Handler, Items
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config
@@ -1153,9 +1152,7 @@ class JetStream:
         return ElasticConsumerGroup(self._api, stream, group)
 
     @looped
-    def static_consumer_groups(
-        self, stream: str, *, timeout: Seconds | None = None
-    ) -> Generated[str]:
+    def static_consumer_groups(self, stream: str, *, timeout: Seconds | None = None) -> Items[str]:
         """Iterate over the names of the static consumer groups of a stream.
 
         Args:
@@ -1168,9 +1165,7 @@ class JetStream:
         return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
 
     @looped
-    def elastic_consumer_groups(
-        self, stream: str, *, timeout: Seconds | None = None
-    ) -> Generated[str]:
+    def elastic_consumer_groups(self, stream: str, *, timeout: Seconds | None = None) -> Items[str]:
         """Iterate over the names of the elastic consumer groups of a stream.
 
         Args:

@@ -9,7 +9,7 @@ import twinstream.models
 from js_async._stream_consumers import StreamConsumers
 from js_async.api import consumer_admin, create_update
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.consume.pull_request import buffer_limits
@@ -115,7 +115,7 @@ class Stream(StreamConsumers):
     @looped
     def subjects(
         self, filter_subject: str = ">", *, timeout: Seconds | None = None
-    ) -> Generated[tuple[str, int]]:
+    ) -> Items[tuple[str, int]]:
         """Iterate over the stored subjects, each with its number of messages.
 
         The server sends pages of 100,000 subjects. If the stream changes between two pages, a

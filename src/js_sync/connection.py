@@ -12,7 +12,7 @@ from js_sync.client.session import Session
 from js_sync.jetstream import JetStream
 from js_sync.runtime.concurrency import BlockHint
 from js_sync.runtime.opening import opening
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.client.event_dispatcher import EventDispatcher
@@ -175,7 +175,7 @@ class Connection(Owned, BlockHint):
     ) -> None:
         super().__init__()
         self._options: Final = options
-        check_told(on_call, "on_call")
+        check_callback(on_call, "on_call")
         self._report: Final[GuardedReporter[ConnectionEvent]] = GuardedReporter(
             on_event, "on_event"
         )

@@ -14,8 +14,7 @@ from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer
 from js_sync.publish.limits import limits_of
 from js_sync.publish.publish import publish
-from js_sync.runtime.concurrency import Handler
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Handler, Items
 from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config
@@ -1148,9 +1147,7 @@ class JetStream:
         return ElasticConsumerGroup(self._api, stream, group)
 
     @looped
-    def static_consumer_groups(
-        self, stream: str, *, timeout: Seconds | None = None
-    ) -> Generated[str]:
+    def static_consumer_groups(self, stream: str, *, timeout: Seconds | None = None) -> Items[str]:
         """Iterate over the names of the static consumer groups of a stream.
 
         Args:
@@ -1163,9 +1160,7 @@ class JetStream:
         return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
 
     @looped
-    def elastic_consumer_groups(
-        self, stream: str, *, timeout: Seconds | None = None
-    ) -> Generated[str]:
+    def elastic_consumer_groups(self, stream: str, *, timeout: Seconds | None = None) -> Items[str]:
         """Iterate over the names of the elastic consumer groups of a stream.
 
         Args:

@@ -10,7 +10,7 @@ import twinstream.models
 from js_sync._stream_consumers import StreamConsumers
 from js_sync.api import consumer_admin, create_update
 from js_sync.api.api import Api
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.consume.pull_request import buffer_limits
@@ -116,7 +116,7 @@ class Stream(StreamConsumers):
     @looped
     def subjects(
         self, filter_subject: str = ">", *, timeout: Seconds | None = None
-    ) -> Generated[tuple[str, int]]:
+    ) -> Items[tuple[str, int]]:
         """Iterate over the stored subjects, each with its number of messages.
 
         The server sends pages of 100,000 subjects. If the stream changes between two pages, a

@@ -14,10 +14,10 @@ from typing import Final
 from tests.bench.clients.raw import Socket, request
 from tests.bench.job import Job, Meter
 from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, Way
 from twinstream.spark.source.range_task import read_batches
+from twinstream.spark.source.read_columns import ReadColumns
 
 STREAM: Final = "ORDERS"
 PAGE: Final = 20_000
@@ -28,7 +28,7 @@ def ours(url: str, mode: str, count: int) -> str:
     """Build the record batches of a range."""
     given = {"nats.servers": url, "stream": STREAM, "readMode": mode}
     options = SourceOptions.parse(given)
-    batcher = Batcher(options, Layout(options).columns)
+    batcher = Batcher(options, ReadColumns(options).columns)
     way: Way = "direct" if mode == "direct" else "consumer"
     # A worker of Spark lives on: what is imported and compiled at first use is not a task's cost.
     warm = SequenceRange(STREAM, 1, min(count, 1000) + 1, way)

@@ -17,7 +17,7 @@ import pytest
 import js_sync
 from tests.cli.output import Run, json_lines
 from twinstream.cli.failures import Failure
-from twinstream.cli.pipeline.spark_words import SparkWords
+from twinstream.cli.pipeline.spark_stderr import SparkStderr
 from twinstream.models import StreamConfig
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.settings.folders import Folders
@@ -280,7 +280,7 @@ def test_what_spark_prints_is_kept_for_a_failure(
     fails: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = "import sys; print('Traceback\\nof a worker', file=sys.stderr)"
-    with suppress(Failure), SparkWords() as words:
+    with suppress(Failure), SparkStderr() as words:
         with words.taken():
             subprocess.run([sys.executable, "-c", program], check=True)
         print("our own", file=sys.stderr)

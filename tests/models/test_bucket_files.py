@@ -23,7 +23,7 @@ from twinstream.models import (
     json_schema,
     load_configs,
 )
-from twinstream.models.buckets.judging import (
+from twinstream.models.buckets.bucket_validation import (
     BucketKind,
     bucket_problems,
     kept_members,

@@ -32,7 +32,7 @@ from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, TableEntry
-from twinstream.spark.pipeline.state.landed import read_landed, tables_of
+from twinstream.spark.pipeline.state.landed_rows import read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 
 BATCHES, ROWS = 3, 10

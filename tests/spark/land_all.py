@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from twinstream.spark.pipeline import PipelineConfig, read_config
-from twinstream.spark.pipeline.happenings import Happening
+from twinstream.spark.pipeline.pipeline_events import Happening
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.session.session import local_session
 

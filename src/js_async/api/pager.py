@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from js_async.api.api import Api
 from js_async.api.listing import Listing, ListPage
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_filter
 from twinstream.models import (
@@ -115,7 +115,7 @@ def _page(
 
 async def subjects(
     api: Api, stream: str, filter_subject: str, timeout: Seconds | None
-) -> Generated[tuple[str, int]]:
+) -> Items[tuple[str, int]]:
     """Iterate over subjects of a stream and their message counts. A page has up to 100,000 of them.
 
     The subjects are those that match `filter_subject`. `timeout` is the timeout of each page.

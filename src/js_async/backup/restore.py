@@ -14,7 +14,7 @@ from js_async.api.api import Api
 from js_async.backup.files import read_backup, verify
 from js_async.client.requests import Answer
 from js_async.runtime.concurrency import Handler, Signal, aside, sleep
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
@@ -83,7 +83,7 @@ async def restore(
     on_progress: Callable[[TransferProgress], None] | None,
 ) -> StreamCreateResponse:
     """Restore a stream and return its info. `config` replaces the configuration of the backup."""
-    check_told(on_progress, "on_progress")
+    check_callback(on_progress, "on_progress")
     began = monotonic()
     limit = api.transport.server_info.max_payload
     wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)

@@ -13,8 +13,7 @@ from js_async.coordination.lock import Lock, Semaphore
 from js_async.coordination.once import Once
 from js_async.coordination.rate_limiter import RateLimiter
 from js_async.coordination.slot import Place, Slots
-from js_async.runtime.concurrency import Handler
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Handler, Items
 from js_async.runtime.opening import looped
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
@@ -214,7 +213,7 @@ class Coordination:
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
     @looped
-    async def taken(self, kind: str | None = None) -> Generated[Taken]:
+    async def taken(self, kind: str | None = None) -> Items[Taken]:
         """Iterate over the slots in use, the oldest record first.
 
         Args:

@@ -9,7 +9,7 @@ from js_async.coordination.acquire import Asking, NumberedAcquisition, SlotAcqui
 from js_async.coordination.lease import Lease, OnLost
 from js_async.coordination.slot import Place, Slots
 from js_async.runtime.opening import Opening, opening
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Deadline, Seconds
@@ -27,7 +27,7 @@ class Leasing(ABC):
     def __init__(
         self, place: Place, name: str, terms: Terms, note: str, on_lost: OnLost | None
     ) -> None:
-        check_told(on_lost, "on_lost")
+        check_callback(on_lost, "on_lost")
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api import pager
 from js_async.api.api import Api
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import sleep
+from js_async.runtime.concurrency import Items, sleep
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
 from twinstream.core.counters.counters import (
@@ -211,7 +210,7 @@ class Counters:
         return counter_of(await self._stream.get_last_message(subject))
 
     @looped
-    async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
+    async def get_many(self, subjects: str | Sequence[str] = ">") -> Items[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
         The counters include every addition that was acknowledged before the call. All counters are

@@ -9,8 +9,7 @@ from js_async.api.api import Api
 from js_async.kv.bucket import KeyValue, handle
 from js_async.kv.manage import create_bucket, get_bucket
 from js_async.kv.place import Place
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import sleep
+from js_async.runtime.concurrency import Items, sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.groups.config import config_bytes, differences, read_config
 from twinstream.core.groups.info import GroupInfo
@@ -161,7 +160,7 @@ class GroupStore(Generic[C]):
         await self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 
-async def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Generated[str]:
+async def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
     """Iterate over the names of the groups of a stream."""
     bucket = handle(Place(api, BUCKETS[kind], None))
     try:

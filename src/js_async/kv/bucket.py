@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites, rollup_for
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
@@ -400,7 +400,7 @@ class KeyValue(NoContainer, Generic[V]):
         return await remove_many(MarkerPipeline(*given), keys, limits)
 
     @looped
-    def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
+    def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Items[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
 
         Filters may contain wildcards. Each key is returned once, even if it is written during the

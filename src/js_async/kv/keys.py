@@ -13,7 +13,7 @@ from attrs import frozen
 from js_async.kv.place import Place
 from js_async.kv.watch import CaughtUp, KeyWatch, Reader, WatchOptions
 from js_async.read.snapshot import collect, collect_of_one
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items
 from twinstream.core.consume.metadata import Position
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.kv.entries import EntryMaker
@@ -39,7 +39,7 @@ _LOG: Final = Log("kv")
 
 async def keys_of(
     place: Place, maker: EntryMaker[V], filters: Sequence[str], timeout: float
-) -> Generated[str]:
+) -> Items[str]:
     """Iterate over the keys that have a value; each is returned once, despite concurrent writes.
 
     Keys whose last entry was stored before the start are returned at once. Keys that are written

@@ -21,7 +21,7 @@ from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.publish.inflight import InFlight, Outcome, under_way
 from js_async.publish.pipeline import Pipeline
 from js_async.publish.publish_many import PublishMany
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.put_many import KeyPutFailure, item_of, items_of
@@ -56,8 +56,8 @@ class PutMany(PublishMany):
         requests = cast("Iterable[Publishable]", items_of(items))
         super().__init__(pipeline, requests, limits, raise_failures)
 
-    def __aiter__(self) -> Generated[PubAck | KeyPutFailure]:
-        return cast("Generated[PubAck | KeyPutFailure]", super().__aiter__())
+    def __aiter__(self) -> Items[PubAck | KeyPutFailure]:
+        return cast("Items[PubAck | KeyPutFailure]", super().__aiter__())
 
 
 class PutPipeline(Pipeline):

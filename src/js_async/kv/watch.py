@@ -12,8 +12,7 @@ from js_async.consume.item_source import ItemSource
 from js_async.consume.message import Message
 from js_async.consume.ordered import buffer_of
 from js_async.kv.place import Place
-from js_async.runtime.concurrency import BlockHint, LoopHint, sleep
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_async.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
@@ -440,7 +439,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         return None if isinstance(step, CaughtUp) else step
 
     @looped
-    async def initial(self) -> Generated[Entry[V]]:
+    async def initial(self) -> Items[Entry[V]]:
         """Iterate over the initial values only.
 
         The watch stays open. Iterate over the watch itself to get the updates.

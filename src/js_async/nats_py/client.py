@@ -19,7 +19,7 @@ from js_async.client.subscriptions import warn_of_drop
 from js_async.client.transport import Box
 from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import Forks, Signal, here, shielded, sleep, soon, spawn
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.client.handshake import ServerInfo, read_denied
 from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
@@ -92,7 +92,7 @@ class NatsPyTransport:
         self, client: Client, timeout: Seconds = 5.0, on_call: Callable[[Call], None] | None = None
     ) -> None:
         # The type is not checked, because nats-py may not be installed, and clients may be wrapped.
-        check_told(on_call, "on_call")
+        check_callback(on_call, "on_call")
         if not hasattr(client, "new_inbox"):
             raise BadArgument(
                 f"client must be what nats.connect() of nats-py returns, got {client!r}"

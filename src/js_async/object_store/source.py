@@ -7,8 +7,7 @@ from inspect import iscoroutinefunction
 from pathlib import PurePath
 from typing import Any, Final, Protocol, cast
 
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import aside, portions
+from js_async.runtime.concurrency import Items, aside, portions
 from twinstream.errors import BadArgument
 
 __all__ = ["ObjectSource", "Readable", "pieces", "size_of"]
@@ -37,7 +36,7 @@ def size_of(source: ObjectSource) -> int | None:
     return memoryview(source).nbytes if isinstance(source, bytes | bytearray | memoryview) else None
 
 
-async def pieces(source: ObjectSource) -> Generated[memoryview]:
+async def pieces(source: ObjectSource) -> Items[memoryview]:
     """Iterate over the content of a source in pieces of at most 1 MiB.
 
     A slow file does not block other tasks or threads. Raises `BadArgument` if the source is not an

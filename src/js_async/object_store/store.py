@@ -13,12 +13,11 @@ from js_async.object_store.infos import ObjectPlace, object_place
 from js_async.object_store.put import WINDOW, ObjectUpload
 from js_async.object_store.reader import ObjectReader, chunk_index
 from js_async.object_store.source import ObjectSource
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import shielded, whole
+from js_async.runtime.concurrency import Items, shielded, whole
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
@@ -216,7 +215,7 @@ class ObjectStore(NoContainer):
             ObjectDeleted: The object was deleted.
             LinkError: The object is a link that cannot be followed.
         """
-        check_told(on_progress, "on_progress")
+        check_callback(on_progress, "on_progress")
         check_whole(start, "start", least=0)
         if end is not None:
             check_whole(end, "end", least=0)
@@ -302,7 +301,7 @@ class ObjectStore(NoContainer):
         from js_async.object_store.files import get_file
         from twinstream.disk.local_path import local_path
 
-        check_told(on_progress, "on_progress")
+        check_callback(on_progress, "on_progress")
         place, info = await self._find(name, follow=True, deleted=False)
         return await get_file(
             place,
@@ -326,7 +325,7 @@ class ObjectStore(NoContainer):
     @looped
     async def list(
         self, *, deleted: bool = False, timeout: Seconds = _PATIENCE
-    ) -> Generated[ObjectInfo]:
+    ) -> Items[ObjectInfo]:
         """Iterate over the metadata of all objects, as of one moment, oldest first.
 
         With `deleted`, this includes deleted objects. All metadata is of one store, even if it is

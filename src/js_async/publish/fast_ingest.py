@@ -12,8 +12,7 @@ from typing import Final, Self
 from js_async.api.api import Api
 from js_async.client.closing import SentWhileRead, warn_of_unseen
 from js_async.publish.fast_ingest_window import Entry, Ingest
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import portions
+from js_async.runtime.concurrency import Items, portions
 from twinstream.core.publish.fast_ingest import Gaps, Ingested
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import several
@@ -67,7 +66,7 @@ class FastIngest(SentWhileRead):
         """
         return self._ingest.last_ack
 
-    def __aiter__(self) -> Generated[Ingested | PublishFailure]:
+    def __aiter__(self) -> Items[Ingested | PublishFailure]:
         self._is_read()
         return self._outcomes
 
@@ -98,7 +97,7 @@ class FastIngest(SentWhileRead):
                 self._unseen.add(entry.outcome)
         self._order.clear()
 
-    async def _run(self) -> Generated[Ingested | PublishFailure]:
+    async def _run(self) -> Items[Ingested | PublishFailure]:
         ingest, order = self._ingest, self._order
         await ingest.open()
         try:

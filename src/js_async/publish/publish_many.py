@@ -10,8 +10,7 @@ from typing import Final, Self
 from js_async.client.closing import SentWhileRead, warn_of_unseen
 from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.pipeline import Pipeline
-from js_async.runtime.concurrency import Stream as Generated
-from js_async.runtime.concurrency import portions
+from js_async.runtime.concurrency import Items, portions
 from twinstream.core.deadline import monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import several
@@ -71,7 +70,7 @@ class PublishMany(SentWhileRead):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.under_way} in flight{', closed' * self._closed}>"
 
-    def __aiter__(self) -> Generated[Outcome]:
+    def __aiter__(self) -> Items[Outcome]:
         self._is_read()
         return self._outcomes
 
@@ -104,7 +103,7 @@ class PublishMany(SentWhileRead):
         self._order.clear()
         await self._pipeline.close()
 
-    async def _run(self) -> Generated[Outcome]:
+    async def _run(self) -> Items[Outcome]:
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
         unseen = self._unseen

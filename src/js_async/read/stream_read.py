@@ -10,8 +10,7 @@ from js_async.client.owned import Owned
 from js_async.read.get_message import first_seq_at
 from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
-from js_async.runtime.concurrency import BlockHint, LoopHint
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import BlockHint, Items, LoopHint
 from js_async.runtime.opening import looped
 from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import AsyncOnFailure
@@ -153,7 +152,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return page
 
     @looped
-    async def arrow_batches(self) -> Generated[pa.RecordBatch]:
+    async def arrow_batches(self) -> Items[pa.RecordBatch]:
         """Iterate over Arrow record batches with `arrow_schema()`, one for each page.
 
         Raises `Unsupported` if pyarrow is not installed, and for sequences of 2**63 or more.

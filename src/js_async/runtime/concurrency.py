@@ -44,10 +44,10 @@ __all__ = [
     "Handler",
     "Home",
     "Interrupts",
+    "Items",
     "Lock",
     "LoopHint",
     "Signal",
-    "Stream",
     "Task",
     "TimedLock",
     "Work",
@@ -73,7 +73,7 @@ Handler = Callable[[T], Awaitable[object]]
 Work = Callable[[], Awaitable[object]]
 """A function without arguments that returns an awaitable."""
 
-Stream = AsyncGenerator[T]
+Items = AsyncGenerator[T]
 """The return type of the SDK's generator functions."""
 
 

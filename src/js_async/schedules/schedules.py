@@ -7,7 +7,7 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.publish.publish import publish
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
 from twinstream.core.deadline import Seconds
@@ -134,7 +134,7 @@ class Schedules:
         return stored_schedule(await self._stream.get_last_message(subject))
 
     @looped
-    async def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
+    async def list(self, subjects: str | Sequence[str] = ">") -> Items[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
         The result includes every schedule that was acknowledged before the call. The call reads the

@@ -23,8 +23,7 @@ from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
 from js_async.publish.publish import publish
-from js_async.runtime.concurrency import Lock, Task, spawn
-from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import Items, Lock, Task, spawn
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_whole
@@ -444,7 +443,7 @@ class DeadLetters(Owned, WorksBeside):
     # ---- reading, replaying and discarding
 
     @looped
-    async def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
+    async def letters(self, *, timeout: Seconds = 120.0) -> Items[DeadLetter]:
         """Iterate over the current dead letters, the oldest first.
 
         Messages in the stream that are no dead letters are reported to `on_report` and skipped.

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from js_sync.api.api import Api
 from js_sync.api.listing import Listing, ListPage
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Items
 from twinstream.core.deadline import Seconds
 from twinstream.core.wire.subjects import check_filter
 from twinstream.models import (
@@ -116,7 +116,7 @@ def _page(
 
 def subjects(
     api: Api, stream: str, filter_subject: str, timeout: Seconds | None
-) -> Generated[tuple[str, int]]:
+) -> Items[tuple[str, int]]:
     """Iterate over subjects of a stream and their message counts. A page has up to 100,000 of them.
 
     The subjects are those that match `filter_subject`. `timeout` is the timeout of each page.

@@ -16,7 +16,7 @@ from js_sync.api.api import Api
 from js_sync.backup.files import BackupWriter, read_backup
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import aside, whole
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.backup.backup import Backup, SnapshotChunks, TransferProgress
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.events import BackedUp
@@ -54,7 +54,7 @@ def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
 
     If the call fails, the folder is left as it was.
     """
-    check_told(wish.on_progress, "on_progress")
+    check_callback(wish.on_progress, "on_progress")
     began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)

@@ -15,7 +15,7 @@ from js_sync.api.api import Api
 from js_sync.backup.files import read_backup, verify
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import Handler, Signal, aside, sleep
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
@@ -84,7 +84,7 @@ def restore(
     on_progress: Callable[[TransferProgress], None] | None,
 ) -> StreamCreateResponse:
     """Restore a stream and return its info. `config` replaces the configuration of the backup."""
-    check_told(on_progress, "on_progress")
+    check_callback(on_progress, "on_progress")
     began = monotonic()
     limit = api.transport.server_info.max_payload
     wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)

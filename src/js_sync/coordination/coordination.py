@@ -14,8 +14,7 @@ from js_sync.coordination.lock import Lock, Semaphore
 from js_sync.coordination.once import Once
 from js_sync.coordination.rate_limiter import RateLimiter
 from js_sync.coordination.slot import Place, Slots
-from js_sync.runtime.concurrency import Handler
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Handler, Items
 from js_sync.runtime.opening import looped
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
@@ -215,7 +214,7 @@ class Coordination:
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
     @looped
-    def taken(self, kind: str | None = None) -> Generated[Taken]:
+    def taken(self, kind: str | None = None) -> Items[Taken]:
         """Iterate over the slots in use, the oldest record first.
 
         Args:

@@ -10,7 +10,7 @@ from js_sync.coordination.acquire import Asking, NumberedAcquisition, SlotAcquis
 from js_sync.coordination.lease import Lease, OnLost
 from js_sync.coordination.slot import Place, Slots
 from js_sync.runtime.opening import opening
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Deadline, Seconds
@@ -28,7 +28,7 @@ class Leasing(ABC):
     def __init__(
         self, place: Place, name: str, terms: Terms, note: str, on_lost: OnLost | None
     ) -> None:
-        check_told(on_lost, "on_lost")
+        check_callback(on_lost, "on_lost")
         self._place: Final = place
         self._name: Final = name
         self._terms: Final = terms

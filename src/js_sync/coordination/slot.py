@@ -12,8 +12,7 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.api.leader_info import has_message
 from js_sync.api.write_attempt import write
-from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.concurrency import sleep
+from js_sync.runtime.concurrency import Items, sleep
 from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.coordination.lease_engine import Action, Drop, LeaseEngine, Look, Phase, Put
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
@@ -82,7 +81,7 @@ class Slots:
             raise BadAnswer(f"{subject}: the response contains no message")
         return read_slot(from_leader(answer.message, self.place.stream))
 
-    def all(self, filter_: str) -> Generated[SlotRecord]:
+    def all(self, filter_: str) -> Items[SlotRecord]:
         """Iterate over the records that match a filter, the oldest first."""
         start = 0
         while True:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_sync.api import pager
 from js_sync.api.api import Api
-from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.concurrency import sleep
+from js_sync.runtime.concurrency import Items, sleep
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
 from twinstream.core.counters.counters import (
@@ -212,7 +211,7 @@ class Counters:
         return counter_of(self._stream.get_last_message(subject))
 
     @looped
-    def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
+    def get_many(self, subjects: str | Sequence[str] = ">") -> Items[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
         The counters include every addition that was acknowledged before the call. All counters are

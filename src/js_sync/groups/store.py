@@ -10,8 +10,7 @@ from js_sync.api.api import Api
 from js_sync.kv.bucket import KeyValue, handle
 from js_sync.kv.manage import create_bucket, get_bucket
 from js_sync.kv.place import Place
-from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.concurrency import sleep
+from js_sync.runtime.concurrency import Items, sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.groups.config import config_bytes, differences, read_config
 from twinstream.core.groups.info import GroupInfo
@@ -162,7 +161,7 @@ class GroupStore(Generic[C]):
         self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 
-def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Generated[str]:
+def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
     """Iterate over the names of the groups of a stream."""
     bucket = handle(Place(api, BUCKETS[kind], None))
     try:

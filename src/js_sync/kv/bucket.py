@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
@@ -399,7 +399,7 @@ class KeyValue(NoContainer, Generic[V]):
         return remove_many(MarkerPipeline(*given), keys, limits)
 
     @looped
-    def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
+    def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Items[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
 
         Filters may contain wildcards. Each key is returned once, even if it is written during the

@@ -14,7 +14,7 @@ from js_sync.kv.watch import Watch
 from js_sync.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.kv.cached import CachedEntries, ServerClock
+from twinstream.core.kv.cached_entries import CachedEntries, ServerClock
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.subject_match import matcher

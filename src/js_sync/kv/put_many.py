@@ -22,7 +22,7 @@ from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.publish.inflight import InFlight, Outcome, under_way
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Items
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.put_many import KeyPutFailure, item_of, items_of
@@ -57,8 +57,8 @@ class PutMany(PublishMany):
         requests = cast("Iterable[Publishable]", items_of(items))
         super().__init__(pipeline, requests, limits, raise_failures)
 
-    def __iter__(self) -> Generated[PubAck | KeyPutFailure]:
-        return cast("Generated[PubAck | KeyPutFailure]", super().__iter__())
+    def __iter__(self) -> Items[PubAck | KeyPutFailure]:
+        return cast("Items[PubAck | KeyPutFailure]", super().__iter__())
 
 
 class PutPipeline(Pipeline):

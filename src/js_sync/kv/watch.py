@@ -13,8 +13,7 @@ from js_sync.consume.item_source import ItemSource
 from js_sync.consume.message import Message
 from js_sync.consume.ordered import buffer_of
 from js_sync.kv.place import Place
-from js_sync.runtime.concurrency import BlockHint, LoopHint, sleep
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_sync.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
@@ -439,7 +438,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         return None if isinstance(step, CaughtUp) else step
 
     @looped
-    def initial(self) -> Generated[Entry[V]]:
+    def initial(self) -> Items[Entry[V]]:
         """Iterate over the initial values only.
 
         The watch stays open. Iterate over the watch itself to get the updates.

@@ -31,7 +31,7 @@ from js_sync.publish.publish import EarlyPublish, publish
 from js_sync.publish.publisher import Publisher, PublishHandle
 from js_sync.runtime.concurrency import aside, shielded
 from twinstream.core.arguments.check_arguments import check_whole
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.object_store.chunks import Chunker, ObjectProgress, chunk_size
 from twinstream.core.object_store.info import ObjectMeta, digest_bytes, digest_text, new_info
 from twinstream.core.object_store.retry import ObjectRetry
@@ -85,7 +85,7 @@ class ObjectUpload:
         on_progress: Callable[[ObjectProgress], None] | None,
     ) -> None:
         place.check_writable()
-        check_told(on_progress, "on_progress")
+        check_callback(on_progress, "on_progress")
         self._place: Final = place
         self._meta: Final = meta
         self._old_content: Final = old_content

@@ -14,12 +14,11 @@ from js_sync.object_store.infos import ObjectPlace, object_place
 from js_sync.object_store.put import WINDOW, ObjectUpload
 from js_sync.object_store.reader import ObjectReader, chunk_index
 from js_sync.object_store.source import ObjectSource
-from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.concurrency import shielded, whole
+from js_sync.runtime.concurrency import Items, shielded, whole
 from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.object_store.changes import (
@@ -217,7 +216,7 @@ class ObjectStore(NoContainer):
             ObjectDeleted: The object was deleted.
             LinkError: The object is a link that cannot be followed.
         """
-        check_told(on_progress, "on_progress")
+        check_callback(on_progress, "on_progress")
         check_whole(start, "start", least=0)
         if end is not None:
             check_whole(end, "end", least=0)
@@ -303,7 +302,7 @@ class ObjectStore(NoContainer):
         from js_sync.object_store.files import get_file
         from twinstream.disk.local_path import local_path
 
-        check_told(on_progress, "on_progress")
+        check_callback(on_progress, "on_progress")
         place, info = self._find(name, follow=True, deleted=False)
         return get_file(
             place,
@@ -325,7 +324,7 @@ class ObjectStore(NoContainer):
         return (self._place()).info(check_object_name(name), deleted=deleted)
 
     @looped
-    def list(self, *, deleted: bool = False, timeout: Seconds = _PATIENCE) -> Generated[ObjectInfo]:
+    def list(self, *, deleted: bool = False, timeout: Seconds = _PATIENCE) -> Items[ObjectInfo]:
         """Iterate over the metadata of all objects, as of one moment, oldest first.
 
         With `deleted`, this includes deleted objects. All metadata is of one store, even if it is

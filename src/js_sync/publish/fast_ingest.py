@@ -13,8 +13,7 @@ from typing import Final, Self
 from js_sync.api.api import Api
 from js_sync.client.closing import SentWhileRead, warn_of_unseen
 from js_sync.publish.fast_ingest_window import Entry, Ingest
-from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.concurrency import portions
+from js_sync.runtime.concurrency import Items, portions
 from twinstream.core.publish.fast_ingest import Gaps, Ingested
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import several
@@ -68,7 +67,7 @@ class FastIngest(SentWhileRead):
         """
         return self._ingest.last_ack
 
-    def __iter__(self) -> Generated[Ingested | PublishFailure]:
+    def __iter__(self) -> Items[Ingested | PublishFailure]:
         self._is_read()
         return self._outcomes
 
@@ -99,7 +98,7 @@ class FastIngest(SentWhileRead):
                 self._unseen.add(entry.outcome)
         self._order.clear()
 
-    def _run(self) -> Generated[Ingested | PublishFailure]:
+    def _run(self) -> Items[Ingested | PublishFailure]:
         ingest, order = self._ingest, self._order
         ingest.open()
         try:

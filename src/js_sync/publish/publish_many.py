@@ -11,8 +11,7 @@ from typing import Final, Self
 from js_sync.client.closing import SentWhileRead, warn_of_unseen
 from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.pipeline import Pipeline
-from js_sync.runtime.concurrency import Stream as Generated
-from js_sync.runtime.concurrency import portions
+from js_sync.runtime.concurrency import Items, portions
 from twinstream.core.deadline import monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import several
@@ -72,7 +71,7 @@ class PublishMany(SentWhileRead):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.under_way} in flight{', closed' * self._closed}>"
 
-    def __iter__(self) -> Generated[Outcome]:
+    def __iter__(self) -> Items[Outcome]:
         self._is_read()
         return self._outcomes
 
@@ -105,7 +104,7 @@ class PublishMany(SentWhileRead):
         self._order.clear()
         self._pipeline.close()
 
-    def _run(self) -> Generated[Outcome]:
+    def _run(self) -> Items[Outcome]:
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
         unseen = self._unseen

@@ -11,8 +11,7 @@ from js_sync.client.owned import Owned
 from js_sync.read.get_message import first_seq_at
 from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
-from js_sync.runtime.concurrency import BlockHint, LoopHint
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import BlockHint, Items, LoopHint
 from js_sync.runtime.opening import looped
 from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import OnFailure
@@ -154,7 +153,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return page
 
     @looped
-    def arrow_batches(self) -> Generated[pa.RecordBatch]:
+    def arrow_batches(self) -> Items[pa.RecordBatch]:
         """Iterate over Arrow record batches with `arrow_schema()`, one for each page.
 
         Raises `Unsupported` if pyarrow is not installed, and for sequences of 2**63 or more.

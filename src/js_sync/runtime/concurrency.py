@@ -39,10 +39,10 @@ __all__ = [
     "Handler",
     "Home",
     "Interrupts",
+    "Items",
     "Lock",
     "LoopHint",
     "Signal",
-    "Stream",
     "Task",
     "TimedLock",
     "Work",
@@ -68,7 +68,7 @@ Handler = Callable[[T], object]
 Work = Callable[[], object]
 """A function without arguments."""
 
-Stream = Generator[T]
+Items = Generator[T]
 """The return type of the SDK's generator functions."""
 
 _NO_LOOP: Final = "is a coroutine function, which is not awaited: write `def`, or use js_async"

@@ -8,7 +8,7 @@ from typing import Final
 
 from js_sync.api.api import Api
 from js_sync.publish.publish import publish
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
 from twinstream.core.deadline import Seconds
@@ -135,7 +135,7 @@ class Schedules:
         return stored_schedule(self._stream.get_last_message(subject))
 
     @looped
-    def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
+    def list(self, subjects: str | Sequence[str] = ">") -> Items[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
         The result includes every schedule that was acknowledged before the call. The call reads the

@@ -24,8 +24,7 @@ from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
 from js_sync.publish.publish import publish
-from js_sync.runtime.concurrency import Lock, Task, spawn
-from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.concurrency import Items, Lock, Task, spawn
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_whole
@@ -441,7 +440,7 @@ class DeadLetters(Owned, WorksBeside):
     # ---- reading, replaying and discarding
 
     @looped
-    def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
+    def letters(self, *, timeout: Seconds = 120.0) -> Items[DeadLetter]:
         """Iterate over the current dead letters, the oldest first.
 
         Messages in the stream that are no dead letters are reported to `on_report` and skipped.

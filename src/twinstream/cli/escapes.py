@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from twinstream.models.restorable import harmless
+from twinstream.models.picklable_error import harmless
 
 __all__ = ["harmless", "json_line"]
 

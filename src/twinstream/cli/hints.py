@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from twinstream import errors
-from twinstream.cli.values import as_text
+from twinstream.cli.value_text import as_text
 from twinstream.core.client.handshake import NO_CREDENTIALS
 from twinstream.models import error_codes
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.errors.api_target import api_target
-from twinstream.models.restorable import Restorable
+from twinstream.models.picklable_error import PicklableError
 
 __all__ = ["JetStreamError", "JetStreamOff", "NoResponders", "TwinstreamError"]
 
 _PACKAGE: Final = "twinstream.errors"
 
 
-class TwinstreamError(Restorable):
+class TwinstreamError(PicklableError):
     """The base class of all errors of this package."""
 
     __module__ = _PACKAGE

@@ -38,11 +38,6 @@ if TYPE_CHECKING:
     from twinstream.models.codec.open_enum import (
         OpenEnum,
     )
-    from twinstream.models.effective import (
-        ConfigError,
-        effective_consumer,
-        effective_stream,
-    )
     from twinstream.models.files.config_files import (
         FileConfig,
         FileConfigs,
@@ -255,6 +250,11 @@ if TYPE_CHECKING:
     from twinstream.models.size import (
         headers_size,
         storage_size,
+    )
+    from twinstream.models.stored_config import (
+        ConfigError,
+        effective_consumer,
+        effective_stream,
     )
     from twinstream.models.times.duration import (
         Duration,

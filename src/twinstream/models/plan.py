@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeAlias, cast
 from attrs import Factory, frozen
 
 from twinstream.models.codec.json_object import JsonObject
-from twinstream.models.effective import stored_consumer_members, stored_stream_members
 from twinstream.models.error_codes import INVALID_JSON
 from twinstream.models.mirror_start import keep_start
 from twinstream.models.names.filters import covers, filters_of
 from twinstream.models.problem import Problem
 from twinstream.models.rules.stream_stored import SEALED
+from twinstream.models.stored_config import stored_consumer_members, stored_stream_members
 from twinstream.models.times.duration import Duration
 from twinstream.models.times.go_time import go_time
 from twinstream.models.updates import validate_consumer_update, validate_stream_update

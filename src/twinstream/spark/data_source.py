@@ -23,7 +23,6 @@ from twinstream.spark.errors import OptionError
 from twinstream.spark.running import make_active, slots_of
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.option_uses import (
     refuse_ends,
     refuse_history,
@@ -32,6 +31,7 @@ from twinstream.spark.source.option_uses import (
     refuse_write_id,
 )
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.reader import JetStreamReader
 from twinstream.spark.source.refused_reader import RefusedReader
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
@@ -66,7 +66,7 @@ class JetStreamDataSource(DataSource):
 
         Spark calls this if the user gave no schema.
         """
-        return Layout(SourceOptions.parse(self.options)).columns
+        return ReadColumns(SourceOptions.parse(self.options)).columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query; ``schema`` has the requested columns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.errors import BadArgument
 
 
@@ -14,7 +14,7 @@ class Log:
 
 @pytest.mark.parametrize("function", [None, print, Log().note, lambda *news: None, [].append])
 def test_valid_callbacks_are_accepted(function: object) -> None:
-    check_told(function, "on_event")
+    check_callback(function, "on_event")
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ def test_valid_callbacks_are_accepted(function: object) -> None:
 )
 def test_callback_with_other_parameters_is_refused_at_once(function: object) -> None:
     with pytest.raises(BadArgument, match=r"on_event must take one argument, <function .* takes "):
-        check_told(function, "on_event")
+        check_callback(function, "on_event")

@@ -9,7 +9,7 @@ from math import inf
 import pytest
 from attrs import evolve
 
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
@@ -439,7 +439,7 @@ class Later:
 
 @pytest.mark.parametrize("handler", [5, Later().__call__, Later()])
 def test_callback_of_a_loss_is_not_waited_for(handler: object) -> None:
-    check_told(None, "on_lost")
-    check_told(print, "on_lost")
+    check_callback(None, "on_lost")
+    check_callback(print, "on_lost")
     with pytest.raises(BadArgument, match="on_lost must"):
-        check_told(handler, "on_lost")
+        check_callback(handler, "on_lost")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from twinstream.core.kv.cached import CachedEntries
+from twinstream.core.kv.cached_entries import CachedEntries
 from twinstream.core.kv.codecs import (
     Base64Keys,
     Codecs,

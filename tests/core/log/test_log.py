@@ -51,7 +51,7 @@ from twinstream.errors import (
     ConnectionFailed,
     RequestTimeout,
 )
-from twinstream.spark.pipeline import happenings
+from twinstream.spark.pipeline import pipeline_events
 from twinstream.spark.pipeline.runner import _pass_on
 from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
@@ -134,13 +134,13 @@ SAMPLES: tuple[Report, ...] = (
     log_events.ContentLeft("a.txt", "FILES", "NUID", RequestTimeout("late")),
     log_events.ObjectUnreadable("a.txt", "FILES", 7, "the size is -1"),
     log_events.MarkersSkipped("B", 2),
-    happenings.Started("orders", 5, 6),
-    happenings.Landed("orders", batch(2)),
-    happenings.Landed("orders", batch(0)),
-    happenings.Released("orders", "purge", 5, 4),
-    happenings.Failed("orders", "no", None, "ValueError"),
-    happenings.Failed("orders", "no", 2.0, "ValueError"),
-    happenings.Ended("orders"),
+    pipeline_events.Started("orders", 5, 6),
+    pipeline_events.Landed("orders", batch(2)),
+    pipeline_events.Landed("orders", batch(0)),
+    pipeline_events.Released("orders", "purge", 5, 4),
+    pipeline_events.Failed("orders", "no", None, "ValueError"),
+    pipeline_events.Failed("orders", "no", 2.0, "ValueError"),
+    pipeline_events.Ended("orders"),
 )
 
 
@@ -163,8 +163,8 @@ def reported() -> Iterator[tuple[str, type]]:
 
 
 def class_of(word: str) -> object:
-    if hasattr(happenings, word):
-        return getattr(happenings, word)
+    if hasattr(pipeline_events, word):
+        return getattr(pipeline_events, word)
     modules = [js_async] + [
         importlib.import_module(each.name)
         for each in pkgutil.walk_packages(twinstream.core.__path__, "twinstream.core.")
@@ -365,9 +365,9 @@ def test_errors_of_a_guarded_callback_are_only_logged(
 
 
 def test_what_happens_in_a_pipeline_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    heard: queue.SimpleQueue[happenings.Happening] = queue.SimpleQueue()
-    heard.put(happenings.Failed("orders", "no", None, "ValueError"))
-    told: list[happenings.Happening] = []
+    heard: queue.SimpleQueue[pipeline_events.Happening] = queue.SimpleQueue()
+    heard.put(pipeline_events.Failed("orders", "no", None, "ValueError"))
+    told: list[pipeline_events.Happening] = []
     _pass_on(heard, Reporter(told.append, "tell"))
     assert len(told) == 1
     assert texts(caplog, "pipeline", logging.WARNING) == ["source orders has ended: no"]

@@ -24,7 +24,7 @@ from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG
 from tests.spark.processes import SparkProcess, package_folder
 from twinstream.models import StreamConfig
-from twinstream.spark.session.shipping import PACKAGES, pack
+from twinstream.spark.session.project_zip import PACKAGES, pack
 from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[3]

@@ -20,10 +20,10 @@ from twinstream.spark.data_source import JetStreamDataSource
 from twinstream.spark.errors import DecodeFailure, OptionError
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.source.keeping import Keeping
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.refused_reader import RefusedReader
+from twinstream.spark.source.stream_retention import StreamRetention
 from twinstream.spark.source.stream_state import StreamState
 
 LEAST = {"nats.servers": "nats://127.0.0.1:4222", "bucket": "prices"}
@@ -104,15 +104,15 @@ def test_bounds_call_the_bucket_by_its_name() -> None:
 def test_an_end_needs_the_history(given: dict[str, str]) -> None:
     options = parse(**given)
     with pytest.raises(OptionError, match="needs history=true") as caught:
-        BucketReader(options, Layout(options).columns)
+        BucketReader(options, ReadColumns(options).columns)
     assert caught.value.option in given
     for fine in (parse(history="true", **given), parse(endingOffsets="latest")):
-        BucketReader(fine, Layout(fine).columns)
+        BucketReader(fine, ReadColumns(fine).columns)
 
 
 @pytest.mark.parametrize("given", [{"history": "true"}, {"endingOffsets": "latest"}])
 def test_a_streaming_query_refuses_what_is_for_a_batch(given: dict[str, str]) -> None:
-    reader = JetStreamDataSource(LEAST | given).streamReader(Layout(parse()).columns)
+    reader = JetStreamDataSource(LEAST | given).streamReader(ReadColumns(parse()).columns)
     assert isinstance(reader, RefusedReader)
     assert "is for a batch" in str(reader.error)
 
@@ -124,7 +124,7 @@ def test_a_write_is_refused() -> None:
 
 
 def columns(**given: str) -> StructType:
-    return Layout(parse(**given)).columns
+    return ReadColumns(parse(**given)).columns
 
 
 def test_columns() -> None:
@@ -163,7 +163,7 @@ def rows(prefix: bytes = b"$KV.prices.", **given: str) -> list[dict[str, Any]]:
     options = parse(**given)
     assert options.bucket is not None
     options = evolve(options, bucket=evolve(options.bucket, prefix="$KV.prices."))
-    return Batcher(options, Layout(options).columns).build(page, "KV_prices").to_pylist()
+    return Batcher(options, ReadColumns(options).columns).build(page, "KV_prices").to_pylist()
 
 
 def test_operations_of_revisions() -> None:
@@ -200,11 +200,11 @@ def test_what_a_bucket_removes_by_design() -> None:
     stream = StreamConfig(
         name="KV_b", max_age=timedelta(hours=1), max_msgs_per_subject=1, max_bytes=9, max_msgs=9
     )
-    keeping = Keeping.of(stream, is_bucket=True)
+    keeping = StreamRetention.of(stream, is_bucket=True)
     assert (keeping.replaces, keeping.expires, keeping.max_age) == (True, True, 0)
     assert (keeping.max_bytes, keeping.max_msgs) == (9, 9), "these remove what keys hold"
     full = evolve(stream, discard=DiscardPolicy.NEW)
-    assert Keeping.of(full, is_bucket=True).max_bytes == 0
+    assert StreamRetention.of(full, is_bucket=True).max_bytes == 0
 
 
 def test_a_stream_that_is_no_bucket_is_refused() -> None:

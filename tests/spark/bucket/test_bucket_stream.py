@@ -19,8 +19,8 @@ from twinstream.core.deadline import Deadline
 from twinstream.models import KeyValueConfig, StreamSource, evolve
 from twinstream.spark.bucket.location import located
 from twinstream.spark.errors import DataLossError
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.spark.source.stream_state import stream_state
 from twinstream.testing import NatsServer
@@ -184,7 +184,7 @@ class Query:
 
     def __init__(self, server: NatsServer, bucket: str, **given: str) -> None:
         options = SourceOptions.parse({"nats.servers": server.url, "bucket": bucket, **given})
-        self.reader = JetStreamStreamReader(located(options), Layout(options).columns)
+        self.reader = JetStreamStreamReader(located(options), ReadColumns(options).columns)
         self.at = self.reader.initialOffset()
 
     def batch(self) -> list[tuple[int, str]]:

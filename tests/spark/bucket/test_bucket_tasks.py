@@ -18,8 +18,8 @@ from twinstream.spark.bucket.key_range import KeyRange
 from twinstream.spark.bucket.location import located
 from twinstream.spark.bucket.reader import BucketReader
 from twinstream.spark.errors import DataLossError, OptionError
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.testing import NatsServer
 
 Bucket = KeyValue[bytes]
@@ -42,7 +42,7 @@ class Read:
     def __init__(self, server: NatsServer, bucket: str, **given: str) -> None:
         options = SourceOptions.parse({"nats.servers": server.url, "bucket": bucket, **given})
         options = located(options)
-        self._reader = BucketReader(options, Layout(options).columns)
+        self._reader = BucketReader(options, ReadColumns(options).columns)
         self.parts = self._reader.partitions()
 
     def rows(self) -> Iterator[dict[str, Any]]:

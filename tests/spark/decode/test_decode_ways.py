@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 
 from tests.tuned import Tuned
 from twinstream.spark.decode import fields
+from twinstream.spark.decode.block_refused import BlockRefused
 from twinstream.spark.decode.cut_members import Cutter
 from twinstream.spark.decode.decode import Decoded, JsonDecoder
-from twinstream.spark.decode.refusal import Refused
 from twinstream.spark.decode.text_maps import text_maps
 
 Change = Callable[[int], dict[str, Any]]
@@ -361,6 +361,6 @@ def test_number_in_the_text_is_not_mistaken_for_a_cut_value() -> None:
     numbers = [*range(member.first, member.first + len(lines))]
     assert list(member.rows(pa.array(numbers, pa.int64()), text)) == [*range(len(lines))]
     numbers[len(honest)] = member.first
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(BlockRefused) as caught:
         member.rows(pa.array(numbers, pa.int64()), text)
     assert caught.value.rows == [len(honest)]

@@ -12,11 +12,11 @@ import pytest
 from js_sync import Stream
 from tests.spark.pipelines import SINKS, config_of, counted, files_of
 from twinstream.spark.errors import CheckpointError
-from twinstream.spark.pipeline.happenings import Happening, Landed
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
+from twinstream.spark.pipeline.pipeline_events import Happening, Landed
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders

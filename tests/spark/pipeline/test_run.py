@@ -28,11 +28,11 @@ from tests.spark.pipelines import (
 )
 from twinstream.cli.groups import twinstream
 from twinstream.spark.errors import DataLossError, SparkSourceError
-from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released
 from twinstream.spark.pipeline.maintenance.compact import compact
 from twinstream.spark.pipeline.maintenance.replay import replay
 from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 from twinstream.spark.pipeline.maintenance.verify import verify
+from twinstream.spark.pipeline.pipeline_events import Ended, Failed, Happening, Landed, Released
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders

@@ -17,10 +17,10 @@ from tests.operators import make_pair
 from tests.quick_java import QUICK_JAVA
 from tests.soak import LONG
 from tests.spark.pipelines import config_of, counted
-from twinstream.cli.pipeline.board import sentence as board_sentence
 from twinstream.cli.pipeline.page import page
+from twinstream.cli.pipeline.progress_output import sentence as board_sentence
 from twinstream.models import StreamConfig
-from twinstream.spark.pipeline.happenings import Happening
+from twinstream.spark.pipeline.pipeline_events import Happening
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders

@@ -24,6 +24,7 @@ from twinstream.spark.errors import (
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.land_batch import BatchLander
+from twinstream.spark.pipeline.query_errors import is_lasting, sentence
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders, SourceFolder
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, TableEntry
@@ -32,7 +33,6 @@ from twinstream.spark.pipeline.state.identity import Identity
 from twinstream.spark.pipeline.tables import swap
 from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 from twinstream.spark.pipeline.tables.table_lock import TableLock
-from twinstream.spark.pipeline.trouble import is_lasting, sentence
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState

@@ -14,7 +14,7 @@ from tests.spark.pipelines import config_of, counted
 from tests.tuned import Tuned
 from twinstream.errors import TwinstreamError
 from twinstream.models import StreamConfig
-from twinstream.spark.pipeline.happenings import Ended, Happening
+from twinstream.spark.pipeline.pipeline_events import Ended, Happening
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions

@@ -22,11 +22,11 @@ from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import ranges_of
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, Way, read_way
 from twinstream.spark.source.range_task import read_batches, read_pages
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.reader import JetStreamReader
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.spark.source.stream_state import stream_state
@@ -51,7 +51,7 @@ def options(server: NatsServer, stream: str, **given: str) -> SourceOptions:
 
 
 def rows(options: SourceOptions, part: SequenceRange) -> list[tuple[int, str, bytes]]:
-    batcher = Batcher(options, Layout(options).columns)
+    batcher = Batcher(options, ReadColumns(options).columns)
     found = [row for batch in read_batches(options, batcher, part) for row in batch.to_pylist()]
     return [(row["seq"], row["subject"], row["data"]) for row in found]
 
@@ -225,11 +225,11 @@ def test_requests_do_not_wait_for_pages_if_another_connection_is_possible(
 
 
 def planned_batch(given: SourceOptions) -> list[InputPartition]:
-    return JetStreamReader(given, Layout(given).columns).partitions()
+    return JetStreamReader(given, ReadColumns(given).columns).partitions()
 
 
 def planned_query(given: SourceOptions) -> list[InputPartition]:
-    reader = JetStreamStreamReader(given, Layout(given).columns)
+    reader = JetStreamStreamReader(given, ReadColumns(given).columns)
     start = reader.initialOffset()
     found = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
     reader.stop()

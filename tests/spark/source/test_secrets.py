@@ -14,9 +14,9 @@ from tests.certificates import make_certificates
 from tests.operators import make_operator, make_pair
 from twinstream.spark.errors import OptionError
 from twinstream.spark.sink.options import SinkOptions
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def test_a_schema_is_read_once_on_the_driver(tmp_path: Path) -> None:
     options = parse_with("jsonSchema", str(file))
     file.unlink()
     shipped: SourceOptions = pickle.loads(pickle.dumps(options))
-    assert Layout(shipped).payload.names == ["id"]
+    assert ReadColumns(shipped).payload.names == ["id"]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from js_sync import JetStream, PublishRequest, Stream
 from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
 from twinstream.spark.source.range_task import read_batches
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from twinstream.testing import NatsServer
 
@@ -42,8 +42,8 @@ def read_all(server: NatsServer, *streams: Stream, **given: str) -> list[list[tu
     names = ",".join(each.name for each in streams)
     least = {"nats.servers": server.url, "stream": names, "startingOffsets": "earliest"}
     options = SourceOptions.parse({**least, **given})
-    reader = JetStreamStreamReader(options, Layout(options).columns)
-    batcher = Batcher(options, Layout(options).columns)
+    reader = JetStreamStreamReader(options, ReadColumns(options).columns)
+    batcher = Batcher(options, ReadColumns(options).columns)
     at: Any = reader.initialOffset()
     found: list[list[tuple[str, int]]] = []
     while (end := reader.latestOffset(at, reader.getDefaultReadLimit())) != at:

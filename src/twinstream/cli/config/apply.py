@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.deploy.carry_out import carry_out
 from twinstream.cli.deploy.options import make_plan, plan_options
 from twinstream.cli.deploy.show import as_json as plan_as_json
 from twinstream.cli.deploy.show import print_plan, summary
 from twinstream.cli.deploy.step import Allowed, Step
+from twinstream.cli.deploy.step_execution import carry_out
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.problems import print_warnings

@@ -9,7 +9,7 @@ from twinstream.cli.config.sizing import Estimate, Planned, calculated, measured
 from twinstream.cli.message.payloads import parse_headers
 from twinstream.cli.screen import counted, plain_table, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 from twinstream.core.wire.subjects import check_subject
 
 _WHOLE = click.IntRange(min=0)

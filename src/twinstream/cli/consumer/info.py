@@ -11,7 +11,7 @@ from rich.console import Console
 from twinstream.cli.screen import plain_table, print_json, results
 from twinstream.cli.server.cluster_view import add_cluster
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import as_text, in_time
+from twinstream.cli.value_text import as_text, in_time
 from twinstream.models import ConsumerConfig, ConsumerInfo, SequenceInfo, encode
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from twinstream.cli.consumer.view import consumer_table
+from twinstream.cli.listing_gaps import note_undescribed, undescribed
 from twinstream.cli.screen import print_json, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.undescribed import note_undescribed, undescribed
 from twinstream.models import encode
 
 

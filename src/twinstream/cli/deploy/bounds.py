@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from twinstream.cli.deploy.step import Step
-from twinstream.cli.deploy.typed import stream_config
-from twinstream.cli.values import in_time
+from twinstream.cli.deploy.typed_config import stream_config
+from twinstream.cli.value_text import in_time
 from twinstream.models import ConsumerConfig, Duration, JsonObject, StreamConfig, encode
 
 _BOUNDED = ("max_ack_pending", "inactive_threshold")

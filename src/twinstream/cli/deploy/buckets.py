@@ -6,7 +6,7 @@ from attrs import evolve
 
 from twinstream.cli.deploy.step import Step
 from twinstream.models import FileConfig, StreamConfig
-from twinstream.models.buckets.judging import bucket_plan, kept_members
+from twinstream.models.buckets.bucket_validation import bucket_plan, kept_members
 
 
 def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attrs import evolve, frozen
 
+from twinstream.cli.deploy.account_limits import (
+    Account,
+    Reserves,
+    account_of,
+    frees_room,
+    needs_room,
+)
 from twinstream.cli.deploy.bounds import bounded
 from twinstream.cli.deploy.buckets import bucket_step, with_kept_settings
-from twinstream.cli.deploy.existing import Existing, existing_stream
+from twinstream.cli.deploy.current_state import CurrentState, current_state
 from twinstream.cli.deploy.folder import Wanted
 from twinstream.cli.deploy.recreation import judged
-from twinstream.cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
 from twinstream.cli.deploy.step import Allowed, Step, step_of
-from twinstream.cli.deploy.turns import (
+from twinstream.cli.deploy.step_order import (
     Holders,
     consumer_claim,
     filters_of,
@@ -23,7 +29,7 @@ from twinstream.cli.deploy.turns import (
     stream_claim,
     subjects_of,
 )
-from twinstream.cli.deploy.typed import stream_config
+from twinstream.cli.deploy.typed_config import stream_config
 from twinstream.models import (
     AccountInfo,
     ConsumerConfig,
@@ -45,7 +51,7 @@ if TYPE_CHECKING:
 def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
     """Return a step for each stream and consumer of a folder, in the order of execution."""
     names = list(dict.fromkeys(one.stream_name for one in (*wanted.streams, *wanted.consumers)))
-    there = {name: existing_stream(jet, name) for name in names}
+    there = {name: current_state(jet, name) for name in names}
     streams = [_stream_step(one, there[one.name], server, allowed) for one in wanted.streams]
     by_name = {step.config.name: step for step in streams}
     steps = {name: list[Step]() for name in names}
@@ -119,7 +125,7 @@ def _settled_consumers(steps: list[Step], parent: Parent | None, account: Accoun
 
 
 def _stream_step(
-    config: FileConfig, existing: Existing | None, server: str, allowed: Allowed
+    config: FileConfig, existing: CurrentState | None, server: str, allowed: Allowed
 ) -> Step:
     creation = plan_stream(None, config.members, server)
     if existing is None:
@@ -147,7 +153,7 @@ class Parent:
     """The consumers that exist at that time, by name; empty if the stream is new or re-created."""
 
 
-def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
+def _parent(step: Step | None, existing: CurrentState | None) -> Parent | None:
     """Return the state of a stream when the steps of its consumers are carried out.
 
     Return None if the stream exists neither in the files nor on the server.

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from attrs import frozen
 
-from twinstream.cli.deploy.typed import other_spellings
+from twinstream.cli.deploy.typed_config import other_spellings
 from twinstream.cli.failures import Failure
 from twinstream.models import FileConfig, FileProblem, Problem, load_configs
 from twinstream.models.files.config_files import SEALED, stream_behind

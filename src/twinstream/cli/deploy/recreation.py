@@ -12,7 +12,7 @@ from typing import Final
 from attrs import evolve
 
 from twinstream.cli.deploy.step import Step
-from twinstream.cli.deploy.typed import stream_config
+from twinstream.cli.deploy.typed_config import stream_config
 from twinstream.models import StorageType, StreamConfig
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from twinstream.cli.deploy.step import Step, Verb
 from twinstream.cli.problems import problem_as_json
-from twinstream.cli.values import as_text, in_time
+from twinstream.cli.value_text import as_text, in_time
 from twinstream.models import (
     Change,
     ConsumerConfig,

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, frozen
 
-from twinstream.cli.deploy.typed import untyped
+from twinstream.cli.deploy.typed_config import untyped
 from twinstream.models import FileConfig, Plan
 from twinstream.models.files.config_files import Kind
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from twinstream.cli.failures import Failure
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.screen import plain_table, results
-from twinstream.cli.values import as_text, in_bytes
+from twinstream.cli.value_text import as_text, in_bytes
 from twinstream.models import encode
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.message.start_position import moment
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import in_time
+from twinstream.cli.value_text import in_time
 from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:

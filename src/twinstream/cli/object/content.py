@@ -14,6 +14,7 @@ import click
 from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_option
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c
+from twinstream.cli.listing_gaps import note_undescribed, undescribed
 from twinstream.cli.object.view import (
     UNREADABLE,
     info_members,
@@ -33,8 +34,7 @@ from twinstream.cli.screen import (
     transfer,
 )
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.undescribed import note_undescribed, undescribed
-from twinstream.cli.values import as_text, in_bytes
+from twinstream.cli.value_text import as_text, in_bytes
 
 if TYPE_CHECKING:
     from js_sync import JetStream, ObjectProgress, ObjectStore, ObjectWatch

@@ -13,7 +13,7 @@ from twinstream.cli.durations import length
 from twinstream.cli.object.view import show_status, status_members
 from twinstream.cli.screen import counted, notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus

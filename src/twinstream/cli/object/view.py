@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.cli.screen import plain_table, results
-from twinstream.cli.values import as_text, in_bytes
+from twinstream.cli.value_text import as_text, in_bytes
 
 if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinstream.cli.failures import Failure
-from twinstream.cli.pipeline.spark_words import SparkWords
+from twinstream.cli.pipeline.spark_stderr import SparkStderr
 from twinstream.cli.target import SERVER_VARIABLES
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
         **pipeline_java(),
         **config.settings,
     }
-    with SparkWords() if own and not verbose else nullcontext() as words:
+    with SparkStderr() if own and not verbose else nullcontext() as words:
         with words.taken() if words is not None else nullcontext():
             spark = local_session(
                 f"twinstream pipeline {config.name}", master=config.master, settings=settings
@@ -128,7 +128,7 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
 
 
 def _stop(spark: SparkSession) -> None:
-    from twinstream.spark.pipeline.trouble import spark_is_gone
+    from twinstream.spark.pipeline.query_errors import spark_is_gone
 
     try:
         spark.stop()

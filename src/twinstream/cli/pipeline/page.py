@@ -12,7 +12,7 @@ from attrs import frozen
 
 from twinstream.cli.chart import Bar, Series, bars, legend, stacked_areas
 from twinstream.cli.screen import counted
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline.state.batch_log import BatchEntry

@@ -9,14 +9,14 @@ from attrs import evolve
 
 from twinstream.cli.failures import Failure, needs_its_reader
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.pipeline.board import Board, JsonLines, Lines, Watcher
 from twinstream.cli.pipeline.options import config_options, parse_seconds, spark_of
+from twinstream.cli.pipeline.progress_output import Board, JsonLines, Lines, Watcher
 from twinstream.cli.screen import notes, results
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
-    from twinstream.spark.pipeline.happenings import Happening
+    from twinstream.spark.pipeline.pipeline_events import Happening
 
 
 @click.command(short_help="Land streams as tables, once or continuously.")
@@ -69,7 +69,7 @@ def run(
     from twinstream.spark.pipeline.settings.folders import Folders
 
     refuse_busy(Folders(config.path).lock, config.path)  # before Spark starts
-    from twinstream.spark.pipeline.happenings import Failed
+    from twinstream.spark.pipeline.pipeline_events import Failed
     from twinstream.spark.pipeline.runner import run as run_pipeline
 
     if notes().is_terminal:

@@ -10,7 +10,7 @@ from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.pipeline.options import config_options, parse_seconds
 from twinstream.cli.screen import notes, print_json, print_text
 from twinstream.cli.target import json_option
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig

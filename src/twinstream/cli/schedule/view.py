@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from twinstream.cli.message.message_view import payload
-from twinstream.cli.values import in_time
+from twinstream.cli.value_text import in_time
 from twinstream.errors import BadArgument
 
 if TYPE_CHECKING:

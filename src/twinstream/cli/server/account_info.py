@@ -12,7 +12,7 @@ from rich.table import Table
 
 from twinstream.cli.screen import plain_table, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24

@@ -12,7 +12,7 @@ import click
 from twinstream.cli.interrupts import ended_as_by_ctrl_c
 from twinstream.cli.screen import counted, notes, print_json, print_text, transfer
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
     from rich.progress import Progress

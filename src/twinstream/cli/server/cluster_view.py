@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from twinstream.cli.values import in_time
+from twinstream.cli.value_text import in_time
 from twinstream.models import ClusterInfo, PeerInfo
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from twinstream.cli.values import as_text
+from twinstream.cli.value_text import as_text
 from twinstream.models import (
     ApiAudit,
     ApiLimitReached,

@@ -9,11 +9,11 @@ from attrs import fields
 from rich.console import Console
 
 from twinstream.cli.consumer.view import consumer_table
+from twinstream.cli.listing_gaps import note_undescribed, undescribed
 from twinstream.cli.screen import plain_table, print_json, results
 from twinstream.cli.server.cluster_view import add_cluster
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.undescribed import note_undescribed, undescribed
-from twinstream.cli.values import as_text, in_bytes, in_time
+from twinstream.cli.value_text import as_text, in_bytes, in_time
 from twinstream.models import StreamInfo, StreamSourceInfo, encode
 
 

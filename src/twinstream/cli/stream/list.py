@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from twinstream.cli.listing_gaps import note_undescribed, undescribed
 from twinstream.cli.screen import plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.undescribed import note_undescribed, undescribed
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 from twinstream.models import encode
 
 if TYPE_CHECKING:

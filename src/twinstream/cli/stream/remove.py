@@ -9,7 +9,7 @@ from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.escapes import harmless
 from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 from twinstream.models import StreamInfo
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard
 
 from twinstream.errors import BadArgument
 
-__all__ = ["NEEDS_LOOP", "check_takes_one", "check_told", "is_of_kind", "is_of_program"]
+__all__ = ["NEEDS_LOOP", "check_callback", "check_takes_one", "is_of_kind", "is_of_program"]
 
 NEEDS_LOOP: Final = (Coroutine, AsyncGenerator)
 """The types of results whose function has not run yet, and runs only with an event loop."""
@@ -17,7 +17,7 @@ _OF_PYTHON: Final = frozenset({"_signal", "asyncio.runners"})
 """The modules of Python's own signal handlers."""
 
 
-def check_told(function: object, name: str) -> None:
+def check_callback(function: object, name: str) -> None:
     """Raise `BadArgument` unless a callback is a plain function of one argument, or None.
 
     A coroutine function or a generator function is refused, because its body would never run and

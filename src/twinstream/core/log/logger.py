@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.core.deadline import monotonic
 from twinstream.core.log.report import DEBUG, ERROR, WARNING, Report
-from twinstream.models.restorable import harmless_line
+from twinstream.models.picklable_error import harmless_line
 
 if TYPE_CHECKING:
     from logging import Logger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
-from twinstream.core.arguments.check_callbacks import check_told
+from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.log.logger import Log
 from twinstream.core.log.report import Report
 
@@ -30,7 +30,7 @@ class Reporter(Generic[R]):
         stream: str | None = None,
         consumer: str | None = None,
     ) -> None:
-        check_told(callback, name)
+        check_callback(callback, name)
         self._callback: Final = callback
         self._name: Final = name
         self.log: Final = Log(area, stream=stream, consumer=consumer, lower=callback is not None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from twinstream.models.restorable import Restorable
+from twinstream.models.picklable_error import PicklableError
 
 __all__ = ["DecodeError"]
 
 
-class DecodeError(Restorable, ValueError):
+class DecodeError(PicklableError, ValueError):
     """The data is not a valid record of the expected class.
 
     `problems` is a list of pairs: a path such as `config.ack_wait`, and the reason. The path is

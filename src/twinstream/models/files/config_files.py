@@ -121,7 +121,7 @@ def stream_behind(config: FileConfig) -> FileConfig:
     """
     if config.kind != "key_value" and config.kind != "object_store":
         return config
-    from twinstream.models.buckets.judging import stream_members
+    from twinstream.models.buckets.bucket_validation import stream_members
 
     members = stream_members(config.kind, config.members)
     return evolve(config, kind="stream", members=members, bucket=config)
@@ -216,7 +216,7 @@ def _validated(
     for one in found:
         config, members = one.config, one.config.members
         if config.kind == "key_value" or config.kind == "object_store":
-            from twinstream.models.buckets.judging import bucket_problems
+            from twinstream.models.buckets.bucket_validation import bucket_problems
 
             faults, oddities = bucket_problems(config.kind, members, server, pedantic=pedantic)
             problems += map(one.problem, faults)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from attrs import Factory, define, frozen
 
-from twinstream.models.restorable import Restorable
+from twinstream.models.picklable_error import PicklableError
 
 Place: TypeAlias = tuple[int, int]
 """Line and column, both counted from 1."""
@@ -26,7 +26,7 @@ class Fault:
     hint: str = ""
 
 
-class TextError(Restorable):
+class TextError(PicklableError):
     """The text of a file or request is not valid JSON or YAML."""
 
     def __init__(self, fault: Fault) -> None:

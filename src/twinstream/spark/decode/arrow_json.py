@@ -14,12 +14,12 @@ import pyarrow.json as pj
 from pyspark.sql.types import ArrayType, DataType, IntegralType, StructField, StructType
 
 from twinstream.spark.decode import fields
+from twinstream.spark.decode.block_refused import BlockRefused
+from twinstream.spark.decode.column_mismatch import ColumnMismatch, Extras
 from twinstream.spark.decode.convert import Take, member_converter
 from twinstream.spark.decode.cut_members import CutMember, Cutter, NotSimple
 from twinstream.spark.decode.digits import LongNumbers, exact_names
 from twinstream.spark.decode.json_text import to_json, to_json_as_written, to_json_each
-from twinstream.spark.decode.misfit import Extras, Misfit
-from twinstream.spark.decode.refusal import Refused
 from twinstream.spark.decode.shapes import Shape, arrow_type, parsed_type, shape_of
 from twinstream.spark.decode.text_maps import TEXT_MAP, text_maps
 
@@ -91,15 +91,14 @@ class ArrowJson:
     def decode(self, payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Return the rows as a struct array, and the JSON text of the extras of each row.
 
-        Raises :class:`~twinstream.spark.decode.refusal.Refused` if the block has a message that
-        must be decoded separately.
+        Raises `BlockRefused` if the block has a message that must be decoded separately.
         """
         framed = pc.and_(pc.starts_with(payloads, b"{"), pc.ends_with(payloads, b"}"))
         if not pc.all(framed).as_py():
-            raise Refused(pc.indices_nonzero(pc.invert(framed)).to_pylist())
+            raise BlockRefused(pc.indices_nonzero(pc.invert(framed)).to_pylist())
         lines = _lines(payloads)
         if changed := self._long_numbers.rows(payloads, lines):
-            raise Refused(changed)
+            raise BlockRefused(changed)
         if self._cutter is None:
             _check_utf8(payloads, lines)
             table = self._read(lines, payloads)
@@ -116,7 +115,7 @@ class ArrowJson:
         try:
             table = self._read(pa.py_buffer(cut), payloads)
             return self._with_members(table, members, text)
-        except Refused:
+        except BlockRefused:
             for member in members.values():
                 member.check()
             raise
@@ -135,7 +134,7 @@ class ArrowJson:
         except pa.ArrowInvalid as error:
             raise self._refusal(str(error), payloads) from None
         if table.num_rows != len(payloads):
-            raise Refused
+            raise BlockRefused
         return table
 
     def _with_members(
@@ -148,7 +147,7 @@ class ArrowJson:
                 rows = members[spec.name].rows(_column(table, spec.name), text)
                 made[spec.name] = self._converted(spec, rows, members[spec.name], found)
         if found.bad:
-            raise Refused(found.bad)
+            raise BlockRefused(found.bad)
         shaped = self._rows(table, made)
         others = {name: each for name, each in members.items() if name not in self._takes}
         for member in others.values():
@@ -176,7 +175,7 @@ class ArrowJson:
         if fields.is_json(spec) and fields.is_nullable(spec):
             try:
                 return _placed(_texts(member), rows, found.size)
-            except Misfit:
+            except ColumnMismatch:
                 pass  # the code below finds the rows whose values have no JSON text
         done, left = None, [*range(len(rows))]
         if kind.equals(TEXT_MAP) and member.texts:
@@ -186,7 +185,7 @@ class ArrowJson:
         for at, value in zip(left, member.values_at(left), strict=True):
             try:
                 column.append(take({name: value}, inner))
-            except Misfit:
+            except ColumnMismatch:
                 column.append(None)
                 found.bad.append(rows[at])
             if inner:
@@ -195,7 +194,7 @@ class ArrowJson:
         made = pa.array(column, kind)
         return _placed(made if done is None else _joined(done, made, left), rows, found.size)
 
-    def _refusal(self, error: str, payloads: pa.Array) -> Refused:
+    def _refusal(self, error: str, payloads: pa.Array) -> BlockRefused:
         """Return the exception for an error of Arrow's reader.
 
         Its positions are those of messages that may have caused the error.
@@ -204,13 +203,13 @@ class ArrowJson:
             key = re.escape(json.dumps(kind[1], ensure_ascii=False))
             rows = _few(_matches(payloads, rf"{key}\s*:\s*{_BEGINS[kind[2]]}"))
             if int(kind[3]) in rows:
-                return Refused(rows)
+                return BlockRefused(rows)
         if row := _ROW.search(error):
-            return Refused([min(int(row[1]), len(payloads) - 1)], first=True)
+            return BlockRefused([min(int(row[1]), len(payloads) - 1)], first=True)
         if value := _VALUE.search(error):
             rows = _few(_matches(payloads, self._odd_integers)) if self._odd_integers else []
-            return Refused(rows or _few(pc.match_substring(payloads, ":" + value[1])))
-        return Refused(_unusual(payloads))
+            return BlockRefused(rows or _few(pc.match_substring(payloads, ":" + value[1])))
+        return BlockRefused(_unusual(payloads))
 
     def _rows(self, table: pa.Table, made: Mapping[str, pa.Array]) -> pa.Array:
         columns = [
@@ -249,14 +248,14 @@ class _Found:
         """Return the JSON text of each row's extras, or null for a row without extras.
 
         Nested extras come first. The other members follow in the order of the message. Raises
-        `Refused` if a value has no JSON text.
+        `BlockRefused` if a value has no JSON text.
         """
         for row, _, name, value in sorted(self._others, key=itemgetter(1)):
             self.nested(row)[name] = value
         try:
             made = to_json_each([*self._extras.values()])
-        except Misfit:
-            raise Refused(
+        except ColumnMismatch:
+            raise BlockRefused(
                 [row for row, each in self._extras.items() if not _has_text(each)]
             ) from None
         texts: list[str | None] = [None] * self.size
@@ -268,13 +267,13 @@ class _Found:
 def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
     """Return the JSON text of each row's extras, of which ``name`` is the only member.
 
-    Raises `Refused` if a value has no JSON text.
+    Raises `BlockRefused` if a value has no JSON text.
     """
     try:
         texts = _texts(member)
-    except Misfit:
+    except ColumnMismatch:
         pairs = zip(rows, member.values, strict=True)
-        raise Refused([row for row, value in pairs if not _has_text(value)]) from None
+        raise BlockRefused([row for row, value in pairs if not _has_text(value)]) from None
     extras = pc.binary_join_element_wise(f"{{{to_json(name)}:", texts, "}", "")
     return _placed(extras, rows, size)
 
@@ -315,7 +314,7 @@ def _placed(values: pa.Array, rows: Sequence[int], size: int) -> pa.Array:
 def _has_text(value: object) -> bool:
     try:
         to_json(value)
-    except Misfit:
+    except ColumnMismatch:
         return False
     return True
 
@@ -324,7 +323,7 @@ def _takes_nothing(take: Take) -> bool:
     """Return whether the converter accepts a message without its member."""
     try:
         take({}, {})
-    except Misfit:
+    except ColumnMismatch:
         return False
     return True
 
@@ -352,7 +351,7 @@ def _lines(payloads: pa.Array) -> pa.Buffer:
 
 
 def _check_utf8(payloads: pa.Array, lines: pa.Buffer) -> None:
-    """Raise `Refused` if a payload is not UTF-8. Arrow's JSON reader does not check this."""
+    """Raise `BlockRefused` if a payload is not UTF-8. Arrow's JSON reader does not check this."""
     try:
         payloads.cast(pa.string())
     except pa.ArrowInvalid:
@@ -364,7 +363,7 @@ def _text(lines: pa.Buffer) -> str:
     try:
         return str(memoryview(lines), "utf-8")
     except UnicodeDecodeError as error:
-        raise Refused([lines.slice(0, error.start).to_pybytes().count(b"\n")]) from None
+        raise BlockRefused([lines.slice(0, error.start).to_pybytes().count(b"\n")]) from None
 
 
 def _unusual(payloads: pa.Array) -> list[int]:

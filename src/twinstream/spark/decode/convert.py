@@ -1,4 +1,4 @@
-"""Convert one parsed JSON value exactly to the type of its column, or raise `Misfit`.
+"""Convert one parsed JSON value exactly to the type of its column, or raise `ColumnMismatch`.
 
 This module is the slow path of decoding. It converts the few messages that the vectorized path
 refuses, and values of types that the vectorized path cannot handle (maps, decimals, JSON text).
@@ -30,7 +30,13 @@ from pyspark.sql.types import (
 )
 
 from twinstream.spark.decode import fields, scalars
-from twinstream.spark.decode.misfit import Converter, Extras, Misfit, unicode_text, wrong_kind
+from twinstream.spark.decode.column_mismatch import (
+    ColumnMismatch,
+    Converter,
+    Extras,
+    unicode_text,
+    wrong_kind,
+)
 from twinstream.spark.errors import SchemaError
 
 __all__ = ["Take", "converter", "member_converter"]
@@ -133,7 +139,7 @@ class _Compiler:
             if value is None:
                 if needed and (not nullable or name not in record):
                     state = "null" if name in record else "missing"
-                    raise Misfit(f"{path}: required member is {state}")
+                    raise ColumnMismatch(f"{path}: required member is {state}")
                 if name not in record or not fields.is_json(field):
                     return None
             if not nests:

@@ -18,9 +18,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twinstream.spark.decode.block_refused import BlockRefused
+from twinstream.spark.decode.column_mismatch import ColumnMismatch
 from twinstream.spark.decode.json_text import value_at, values_of
-from twinstream.spark.decode.misfit import Misfit
-from twinstream.spark.decode.refusal import Refused
 
 __all__ = ["CutMember", "Cutter", "NotSimple", "can_cut"]
 
@@ -98,12 +98,12 @@ class CutMember:
     def rows(self, numbers: pa.Array, text: str) -> Sequence[int]:
         """Return the row of each value.
 
-        ``numbers`` is the column that the reader parsed. Raises `Refused` if it does not have
+        ``numbers`` is the column that the reader parsed. Raises `BlockRefused` if it does not have
         exactly the expected numbers.
         """
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
-            raise Refused(self._astray(numbers, text))
+            raise BlockRefused(self._astray(numbers, text))
         return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
     def _astray(self, numbers: pa.Array, text: str) -> list[int]:
@@ -123,7 +123,7 @@ class CutMember:
 def _read(texts: Sequence[str]) -> list[object]:
     try:
         return values_of(texts)
-    except (Misfit, ValueError, RecursionError):
+    except (ColumnMismatch, ValueError, RecursionError):
         raise NotSimple from None
 
 
@@ -146,8 +146,7 @@ class Cutter:
 
         With ``in_bulk``, if all values match the pattern of simple values, they are parsed when
         `CutMember.values` is read. If this raises `NotSimple`, the caller must call `cut` again
-        without ``in_bulk``. Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value
-        that Python cannot parse.
+        without ``in_bulk``. Raises `BlockRefused` for a value that Python cannot parse.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 
@@ -194,8 +193,8 @@ class Cutter:
                 add(str(firsts[name] + len(ranks[name])))
                 try:
                     value, end = value_at(text, place)
-                except (Misfit, ValueError, StopIteration, RecursionError):
-                    raise Refused([text.count("\n", 0, start)]) from None
+                except (ColumnMismatch, ValueError, StopIteration, RecursionError):
+                    raise BlockRefused([text.count("\n", 0, start)]) from None
                 values[name].append(value)
                 ranks[name].append(len(starts))
                 starts.append(start)

@@ -23,11 +23,11 @@ from attrs import field, frozen
 from pyspark.sql.types import StructType
 
 from twinstream.spark.decode.arrow_json import ArrowJson, member_names
+from twinstream.spark.decode.block_refused import BlockRefused
+from twinstream.spark.decode.column_mismatch import ColumnMismatch, Extras
 from twinstream.spark.decode.convert import converter
 from twinstream.spark.decode.cut_members import can_cut
 from twinstream.spark.decode.json_text import parse, to_json
-from twinstream.spark.decode.misfit import Extras, Misfit
-from twinstream.spark.decode.refusal import Refused
 from twinstream.spark.decode.shapes import arrow_type, is_plain
 
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
@@ -126,7 +126,7 @@ class JsonDecoder:
             assert self._fast is not None
             try:
                 found = self._fast.decode(sieve.remaining(payloads))
-            except Refused as refused:
+            except BlockRefused as refused:
                 if len(payloads) <= _SMALL:
                     break
                 sieve.set_aside(refused)
@@ -167,7 +167,7 @@ class JsonDecoder:
             row, extra = None, None
             try:
                 row, extra = self._one(payload)
-            except Misfit as error:
+            except ColumnMismatch as error:
                 misfits[at] = str(error)
             rows.append(row)
             extras.append(extra)
@@ -176,7 +176,7 @@ class JsonDecoder:
     def _one(self, payload: bytes) -> tuple[object, str | None]:
         value = parse(payload)
         if value is None:
-            raise Misfit("the message: expected an object, got null")
+            raise ColumnMismatch("the message: expected an object, got null")
         found: Extras = {}
         row = self._convert(value, found)
         return row, to_json(found) if found and self._keep_extras else None
@@ -231,7 +231,7 @@ class JsonDecoder:
                 for name, each in cast(dict[str, object], value or {}).items()
                 if name not in self._cuts and can_cut(name) and self._is_unusual(name, each)
             ]
-        except Misfit:
+        except ColumnMismatch:
             return []
 
     def _is_unusual(self, name: str, value: object) -> bool:
@@ -244,7 +244,7 @@ class JsonDecoder:
 def _takes(fast: ArrowJson, payload: bytes) -> bool:
     try:
         fast.decode(pa.array([payload], pa.binary()))
-    except Refused:
+    except BlockRefused:
         return False
     return True
 
@@ -275,7 +275,7 @@ class _Sieve:
         found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
         return pa.array(found, pa.int64())
 
-    def set_aside(self, refused: Refused) -> None:
+    def set_aside(self, refused: BlockRefused) -> None:
         """Set aside the messages that a refusal names.
 
         If the refusal names only the first bad message, also set aside messages after it. Their

@@ -14,7 +14,7 @@ from typing import Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinstream.spark.decode.misfit import Misfit
+from twinstream.spark.decode.column_mismatch import ColumnMismatch
 
 __all__ = ["parse", "to_json", "to_json_as_written", "to_json_each", "value_at", "values_of"]
 
@@ -34,7 +34,7 @@ _FEW_DIGITS: Final = 640
 
 
 def parse(payload: bytes) -> object:
-    """Return the JSON value of a payload, or raise :class:`Misfit`.
+    """Return the JSON value of a payload, or raise :class:`ColumnMismatch`.
 
     This is stricter than the standard library's default. Duplicate members are refused because
     their meaning is ambiguous, and NaN and infinite numbers because they are not JSON.
@@ -48,12 +48,12 @@ def parse(payload: bytes) -> object:
         except ValueError:  # a whole number has more digits than Python converts by default
             return _parsed(text, _whole)
     except UnicodeDecodeError as error:
-        raise Misfit(f"not UTF-8 at byte {error.start}") from None
+        raise ColumnMismatch(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise Misfit(f"not JSON: {error.msg} at {place}") from None
+        raise ColumnMismatch(f"not JSON: {error.msg} at {place}") from None
     except RecursionError:
-        raise Misfit("nested too deeply") from None
+        raise ColumnMismatch("nested too deeply") from None
 
 
 def _parsed(text: str, whole: Callable[[str], int | Decimal]) -> object:
@@ -69,7 +69,7 @@ def _parsed(text: str, whole: Callable[[str], int | Decimal]) -> object:
 def value_at(text: str, place: int) -> tuple[object, int]:
     """Return the JSON value that begins at an offset in a text, and the offset of its end.
 
-    Raises :class:`Misfit`, ``ValueError`` or ``RecursionError`` for values that `parse` refuses,
+    Raises `ColumnMismatch`, `ValueError` or `RecursionError` for values that `parse` refuses,
     and ``ValueError`` for a whole number with more digits than Python converts by default.
     """
     found: tuple[object, int] = _LOOSE.raw_decode(text, place)
@@ -105,7 +105,7 @@ def to_json(value: object) -> str:
     """Return the JSON text of a parsed value on one line.
 
     Characters other than ASCII are escaped only if the value is not valid Unicode. Raises
-    :class:`Misfit` if the value is nested too deeply or has a number that cannot be written.
+    `ColumnMismatch` if the value is nested too deeply or has a number that cannot be written.
     """
     try:
         text = _dumped(value, escaped=False)
@@ -114,16 +114,16 @@ def to_json(value: object) -> str:
         except UnicodeEncodeError:  # a lone surrogate needs an escape
             text = _dumped(value, escaped=True)
     except RecursionError:
-        raise Misfit("nested too deeply") from None
+        raise ColumnMismatch("nested too deeply") from None
     except ValueError:
-        raise Misfit("has a number whose exponent is out of range") from None
+        raise ColumnMismatch("has a number whose exponent is out of range") from None
     return text
 
 
 def to_json_each(values: Sequence[object]) -> list[str]:
     """Return the text of `to_json` for each value. For many values this is much faster.
 
-    Raises :class:`Misfit` as `to_json` does.
+    Raises :class:`ColumnMismatch` as `to_json` does.
     """
     mark = secrets.token_hex(16)  # a random separator that no value contains
     marked: list[object] = [mark] * (2 * len(values) + 1)
@@ -141,7 +141,7 @@ def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Arr
     """Return the same texts as `to_json_each` for values that were parsed from ``texts``.
 
     Most texts already have the form that `to_json` writes, and are returned unchanged. Raises
-    :class:`Misfit` as `to_json` does.
+    :class:`ColumnMismatch` as `to_json` does.
     """
     written = pa.array(texts, pa.string())
     usual = pc.match_substring_regex(written, _AS_WRITTEN)
@@ -181,12 +181,12 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Misfit(f"ambiguous JSON: member {twice!r} occurs twice")
+        raise ColumnMismatch(f"ambiguous JSON: member {twice!r} occurs twice")
     return found
 
 
 def _no_constant(name: str) -> object:
-    raise Misfit(f"not JSON: {name} is not a JSON number")
+    raise ColumnMismatch(f"not JSON: {name} is not a JSON number")
 
 
 def _whole(text: str) -> int | Decimal:

@@ -1,7 +1,7 @@
 """Converters of single values to text, number and time columns.
 
-A converter raises `Misfit` with a reason for a value that does not fit the column. It returns
-``None`` for null.
+A converter raises `ColumnMismatch` with a reason for a value that does not fit the column. It
+returns ``None`` for null.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Final
 
 from pyspark.sql.types import DecimalType
 
-from twinstream.spark.decode.digits import keeps_digits
-from twinstream.spark.decode.json_text import to_json
-from twinstream.spark.decode.misfit import (
+from twinstream.spark.decode.column_mismatch import (
+    ColumnMismatch,
     Converter,
     Extras,
-    Misfit,
     shown,
     unicode_text,
     wrong_kind,
 )
+from twinstream.spark.decode.digits import keeps_digits
+from twinstream.spark.decode.json_text import to_json
 
 __all__ = [
     "FIRST_DAY",
@@ -150,8 +150,8 @@ def _is_whole(value: float | Decimal) -> bool:
     return float(value).is_integer()
 
 
-def _unfit(where: str, value: object, bits: int) -> Misfit:
-    return Misfit(f"{where}: {shown(value)} does not fit a signed {bits}-bit integer")
+def _unfit(where: str, value: object, bits: int) -> ColumnMismatch:
+    return ColumnMismatch(f"{where}: {shown(value)} does not fit a signed {bits}-bit integer")
 
 
 def decimal(where: str, kind: DecimalType) -> Converter:
@@ -170,7 +170,7 @@ def decimal(where: str, kind: DecimalType) -> Converter:
         except (Inexact, InvalidOperation):
             fitted = limit
         if abs(fitted) >= limit:
-            raise Misfit(f"{where}: {shown(value)} does not fit {kind.simpleString()}")
+            raise ColumnMismatch(f"{where}: {shown(value)} does not fit {kind.simpleString()}")
         return fitted
 
     return convert
@@ -195,9 +195,9 @@ def number(where: str, *, single: bool = False, exact: bool = False) -> Converte
         except OverflowError:
             number = float("inf")
         if number in (float("inf"), float("-inf")):
-            raise Misfit(f"{where}: {shown(value)} does not fit {name}")
+            raise ColumnMismatch(f"{where}: {shown(value)} does not fit {name}")
         if exact and not isinstance(value, float) and not keeps_digits(value, number):
-            raise Misfit(f"{where}: {shown(value)} has digits that {name} would lose")
+            raise ColumnMismatch(f"{where}: {shown(value)} has digits that {name} would lose")
         return number
 
     return convert
@@ -236,13 +236,13 @@ def _microseconds(match: re.Match[str], where: str, value: object) -> int:
         moment = datetime(year or _CALENDAR, month, day, hour, minute, second, tzinfo=UTC)
         offset = _zone(zone)
     except ValueError as error:
-        raise Misfit(f"{where}: {shown(value)} is not a timestamp: {error}") from None
+        raise ColumnMismatch(f"{where}: {shown(value)} is not a timestamp: {error}") from None
     since = moment - _EPOCH - offset
     if not year:
         since -= _CALENDAR_DAYS
     found = since // _MICROSECOND + int((digits or "")[:6].ljust(6, "0"))
     if not FIRST_MOMENT <= found <= LAST_MOMENT:
-        raise Misfit(f"{where}: {shown(value)} is not in the years 1 to 9999 of UTC")
+        raise ColumnMismatch(f"{where}: {shown(value)} is not in the years 1 to 9999 of UTC")
     return found
 
 

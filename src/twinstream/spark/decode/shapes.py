@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from twinstream.spark.decode import fields
-from twinstream.spark.decode.refusal import Refused
+from twinstream.spark.decode.block_refused import BlockRefused
 from twinstream.spark.decode.scalars import (
     FIRST_DAY,
     FIRST_MOMENT,
@@ -35,7 +35,7 @@ from twinstream.spark.decode.scalars import (
 __all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
 
 Shape: TypeAlias = Callable[[pa.Array], pa.Array]
-"""A function that converts a parsed array to the type that Spark expects, or raises `Refused`."""
+"""A function that converts a parsed array to the type Spark needs, or raises `BlockRefused`."""
 
 _Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
 """A `Shape` for a member of a struct.
@@ -95,7 +95,7 @@ def _member(spec: StructField) -> _Member:
         if array.null_count:
             missing = array.is_null() if absent is None else pc.and_not(array.is_null(), absent)
             if pc.any(missing).as_py():
-                raise Refused(_true(missing) if absent is None else ())
+                raise BlockRefused(_true(missing) if absent is None else ())
         return shape(array)
 
     return finish
@@ -136,8 +136,8 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
         mask = array.is_null() if array.null_count else None
         try:
             values = shape(array.values)
-        except Refused:
-            raise Refused from None  # the error has positions of items, not of messages
+        except BlockRefused:
+            raise BlockRefused from None  # the error has positions of items, not of messages
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=mask)
 
     return shape_all
@@ -146,7 +146,7 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
 def _finite(array: pa.Array) -> pa.Array:
     finite = pc.is_finite(array)
     if not pc.all(finite).as_py():
-        raise Refused(_true(pc.invert(finite)))
+        raise BlockRefused(_true(pc.invert(finite)))
     return array
 
 
@@ -154,7 +154,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return array.cast(target)
     except pa.ArrowInvalid as error:
-        raise Refused(_named(array, str(error))) from None
+        raise BlockRefused(_named(array, str(error))) from None
 
 
 def _named(array: pa.Array, error: str) -> list[int]:
@@ -174,20 +174,20 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
         cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
     try:
         return _cast(cut, target)
-    except Refused as refused:
+    except BlockRefused as refused:
         others = _true(pc.invert(pc.match_substring_regex(array, MOMENT_PATTERN)))
-        raise Refused(sorted({*others, *refused.rows})) from None
+        raise BlockRefused(sorted({*others, *refused.rows})) from None
 
 
 def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array:
     """Return ``found``, timestamps or dates, if all of them are from ``first`` to ``last``.
 
-    Otherwise raise `Refused` with the rows whose value is out of range.
+    Otherwise raise `BlockRefused` with the rows whose value is out of range.
     """
     numbers = found.cast(pa.int64() if pa.types.is_timestamp(found.type) else pa.int32())
     ends = pc.min_max(numbers).as_py()
     if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
-        raise Refused(_true(pc.or_(pc.less(numbers, first), pc.greater(numbers, last))))
+        raise BlockRefused(_true(pc.or_(pc.less(numbers, first), pc.greater(numbers, last))))
     return found
 
 

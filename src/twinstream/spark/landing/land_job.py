@@ -26,7 +26,7 @@ from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_pages
-from twinstream.spark.source.removal import not_before
+from twinstream.spark.source.removed_messages import not_before
 from twinstream.spark.source.stream_mark import Mark
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.errors import SchemaError
 from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.source.layout import ERROR, EXTRA, OPERATION, Layout
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
 
 if TYPE_CHECKING:
     from twinstream.core.read.arrow_page import ArrowPage
@@ -53,7 +53,7 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
     These are the names of columns that landing adds to tables. With two columns of the same name,
     readers of the tables would fail or show the values of the added column.
     """
-    for name in Layout(options).payload.names:
+    for name in ReadColumns(options).payload.names:
         if name.lower() in taken:
             raise SchemaError(
                 f"the payload has a member {name!r}, which is also a column that the batch adds to"
@@ -91,7 +91,7 @@ class TableSplit:
     """
 
     def __init__(self, options: SourceOptions, names: TableNames, batch: int | None = None) -> None:
-        layout = Layout(options)
+        layout = ReadColumns(options)
         self._names: Final = names
         self._batch: Final = batch
         self._format: Final = options.value_format

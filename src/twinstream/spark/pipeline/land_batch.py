@@ -17,7 +17,7 @@ from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.pipeline.state.identity import Identity
-from twinstream.spark.pipeline.state.landed import possible_tables
+from twinstream.spark.pipeline.state.landed_rows import possible_tables
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.pipeline.tables.table_lock import TableLock
 from twinstream.spark.running import slots_of

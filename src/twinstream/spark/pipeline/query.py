@@ -7,8 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from twinstream.core.deadline import Backoff
-from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released, Started
 from twinstream.spark.pipeline.land_batch import BatchLander
+from twinstream.spark.pipeline.pipeline_events import (
+    Ended,
+    Failed,
+    Happening,
+    Landed,
+    Released,
+    Started,
+)
+from twinstream.spark.pipeline.query_errors import is_lasting, kind_of, sentence, spark_is_gone
 from twinstream.spark.pipeline.recover import accepted, check_subjects, recovered, refiltered
 from twinstream.spark.pipeline.release import release_of
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
@@ -18,7 +26,6 @@ from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.pipeline.state.identity import Identity
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.table_lock import TableLock
-from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position

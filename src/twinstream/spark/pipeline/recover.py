@@ -22,7 +22,7 @@ from twinstream.spark.pipeline.settings.folders import SourceFolder
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.pipeline.state.identity import Identity
-from twinstream.spark.pipeline.state.landed import possible_tables
+from twinstream.spark.pipeline.state.landed_rows import possible_tables
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.offsets import Position

@@ -17,7 +17,7 @@ from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
-from twinstream.spark.pipeline.state.landed import missing_of, possible_tables, read_landed
+from twinstream.spark.pipeline.state.landed_rows import missing_of, possible_tables, read_landed
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_state import StreamState, stored_at

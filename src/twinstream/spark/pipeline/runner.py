@@ -11,11 +11,11 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.spark.data_source import register
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.lock import locked
-from twinstream.spark.pipeline.happenings import Happening
+from twinstream.spark.pipeline.pipeline_events import Happening
 from twinstream.spark.pipeline.query import SourceQuery
+from twinstream.spark.pipeline.query_errors import spark_is_gone
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
-from twinstream.spark.pipeline.trouble import spark_is_gone
 from twinstream.spark.running import refuse_connect
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from pyspark.sql.types import StructType
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.records.entry import KeyValueOperation
 from twinstream.spark.decode.decode import arrow_type
-from twinstream.spark.decode.markers import key_markers_in, markers_in
+from twinstream.spark.decode.delete_markers import key_markers_in, markers_in
 from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 from twinstream.spark.errors import DecodeFailure
 from twinstream.spark.source.bucket_options import BucketOptions
 from twinstream.spark.source.columns import Part, key_array, part
-from twinstream.spark.source.layout import ERROR, EXTRA, OPERATION, Layout
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ERROR, EXTRA, OPERATION, ReadColumns
 
 __all__ = ["Batcher"]
 
@@ -48,7 +48,7 @@ class Batcher:
     """
 
     def __init__(self, options: SourceOptions, requested: StructType) -> None:
-        layout = Layout(options, requested)
+        layout = ReadColumns(options, requested)
         layout.check(requested)
         self.schema: Final = pa.schema(
             [pa.field(f.name, arrow_type(f.dataType)) for f in requested]
@@ -131,7 +131,7 @@ def _is_empty(blocks: pa.Array) -> pa.Array:
 
 
 def _decoder(
-    options: SourceOptions, layout: Layout, requested: StructType
+    options: SourceOptions, layout: ReadColumns, requested: StructType
 ) -> PayloadDecoder | None:
     if options.value_format == "raw":
         return None
@@ -146,7 +146,9 @@ def _decoder(
     )
 
 
-def _builder(layout: Layout, name: str, options: SourceOptions) -> Callable[[_Block], pa.Array]:
+def _builder(
+    layout: ReadColumns, name: str, options: SourceOptions
+) -> Callable[[_Block], pa.Array]:
     if name in layout.payload.names:
         return lambda block: _payload(block).column(name)
     if name == EXTRA:

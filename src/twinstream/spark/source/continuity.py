@@ -19,7 +19,7 @@ from twinstream.spark.source.bounds import Bound, SeqAt
 from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.removal import not_before, why_lost
+from twinstream.spark.source.removed_messages import not_before, why_lost
 from twinstream.spark.source.stream_identity import advice, why_other
 from twinstream.spark.source.stream_mark import Mark, TimeAt
 from twinstream.spark.source.stream_state import StreamState

@@ -13,10 +13,10 @@ from twinstream.spark.client.retry import through
 from twinstream.spark.errors import DataLossError
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.holes import Holes
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
-from twinstream.spark.source.removal import why_lost
+from twinstream.spark.source.removed_messages import why_lost
+from twinstream.spark.source.sequence_gaps import SequenceGaps
 from twinstream.spark.source.stream_state import StreamState, stream_state
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
         jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
         _check_stream(jet, options, part)
         reader, page = _begin(jet, options, part)
-        holes = Holes(part.start, part.end)
+        holes = SequenceGaps(part.start, part.end)
 
         def check_gap(gap: int | None, since: str | None) -> None:
             if gap is not None and options.fail_on_data_loss:

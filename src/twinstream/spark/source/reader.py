@@ -15,7 +15,7 @@ from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_batches
-from twinstream.spark.source.removal import not_before
+from twinstream.spark.source.removed_messages import not_before
 from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:

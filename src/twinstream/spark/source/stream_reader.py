@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.source.admission import admit, is_too_little, read_limit
+from twinstream.spark.source.batch_limits import admit, is_too_little, read_limit
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
@@ -27,7 +27,7 @@ from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_batches
-from twinstream.spark.source.removal import not_before
+from twinstream.spark.source.removed_messages import not_before
 from twinstream.spark.source.stream_state import StreamState
 
 if TYPE_CHECKING:

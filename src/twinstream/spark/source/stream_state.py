@@ -14,8 +14,8 @@ from twinstream.errors import MessageNotFound, NotABucket, StreamNotFound
 from twinstream.models import RetentionPolicy
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bucket_options import BucketOptions
-from twinstream.spark.source.keeping import Keeping
 from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.stream_retention import StreamRetention
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -46,7 +46,7 @@ class StreamState:
     """Whether the stream is a work queue, whose consumers must acknowledge messages."""
     mark: Mark | None = None
     """The last message of the stream, or ``None`` if the stream never had a message."""
-    keeping: Keeping = field(factory=Keeping)
+    keeping: StreamRetention = field(factory=StreamRetention)
     first_time: str | None = None
     """When the first message was stored (RFC 3339), or ``None`` for an empty stream."""
     now: str | None = None
@@ -97,7 +97,7 @@ class StreamState:
             mark=Mark(following - 1, state.last_ts.rfc3339())
             if state.last_seq and state.last_ts
             else None,
-            keeping=Keeping.of(config, is_bucket=bucket is not None),
+            keeping=StreamRetention.of(config, is_bucket=bucket is not None),
             first_time=state.first_ts.rfc3339() if state.messages and state.first_ts else None,
             now=info.ts.rfc3339() if info.ts else None,
             key_prefix=key_prefix,

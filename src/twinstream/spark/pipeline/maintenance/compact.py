@@ -11,11 +11,11 @@ from attrs import frozen
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.staging import files_in
-from twinstream.spark.pipeline.maintenance.settled import settled
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.batch_log import BatchLog
-from twinstream.spark.pipeline.state.landed import tables_of
+from twinstream.spark.pipeline.state.landed_rows import tables_of
 from twinstream.spark.pipeline.tables.parquet_files import Part
 from twinstream.spark.pipeline.tables.rebuild import Rebuilt
 
@@ -52,7 +52,7 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders(config.path)
-    with settled(config, "compact"):
+    with maintenance_lock(config, "compact"):
         for table in all_tables(config):
             if config.sink == "delta":
                 yield from _delta(folders.root / table, table, target)

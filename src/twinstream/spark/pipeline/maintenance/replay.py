@@ -17,11 +17,16 @@ from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_files import TableFile
-from twinstream.spark.pipeline.maintenance.settled import settled
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
-from twinstream.spark.pipeline.state.landed import messages_of, missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.state.landed_rows import (
+    messages_of,
+    missing_of,
+    read_landed,
+    tables_of,
+)
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.running import slots_of
@@ -89,7 +94,7 @@ def replay(
     """
     folders = Folders(config.path)
     log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
-    with settled(config, "replay"):
+    with maintenance_lock(config, "replay"):
         due = batches_of(config, source, low, high)
         _check_stream(source, due[-1])
         tables = tables_of(source, log.entries().values())

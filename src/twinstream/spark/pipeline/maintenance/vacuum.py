@@ -16,7 +16,7 @@ from attrs import frozen
 
 from twinstream.disk.safe_files import remove_tree
 from twinstream.spark.pipeline.maintenance.compact import all_tables
-from twinstream.spark.pipeline.maintenance.settled import settled
+from twinstream.spark.pipeline.maintenance.maintenance_lock import maintenance_lock
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 
@@ -52,7 +52,7 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
         CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders(config.path)
-    with settled(config, "vacuum"):
+    with maintenance_lock(config, "vacuum"):
         found = [_measured(path) for path in _unused(folders, time.time() - keep)]
         if config.sink == "delta":
             for table in all_tables(config):

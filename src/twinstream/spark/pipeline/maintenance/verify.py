@@ -17,7 +17,7 @@ from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConf
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
 from twinstream.spark.pipeline.state.held_messages import held_messages, windows
-from twinstream.spark.pipeline.state.landed import missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.state.landed_rows import missing_of, read_landed, tables_of
 from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.driver_client import Leader

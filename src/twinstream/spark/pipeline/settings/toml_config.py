@@ -27,8 +27,8 @@ from twinstream.spark.landing.split_tables import (
 from twinstream.spark.pipeline.settings.config import NAME, PipelineConfig, Restarts, SourceConfig
 from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
+from twinstream.spark.source.read_columns import ReadColumns
 
 __all__ = ["MAX_MESSAGES", "read_config"]
 
@@ -355,7 +355,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
         source, options=options, table="" if is_advisory else source.table or source.stream.lower()
     )
     try:
-        Layout(found.source_options)
+        ReadColumns(found.source_options)
         refuse_lone_delay(found.options)
     except OptionError as error:
         raise table.fail(_key(error.option), error.reason) from error

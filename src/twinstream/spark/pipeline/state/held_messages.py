@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.spark.pipeline.state.landed import MESSAGES
+from twinstream.spark.pipeline.state.landed_rows import MESSAGES
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import read_way
 from twinstream.spark.source.stream_state import stream_state

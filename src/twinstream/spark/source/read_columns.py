@@ -25,7 +25,7 @@ from twinstream.spark.errors import OptionError, SchemaError
 from twinstream.spark.source.columns import part_type
 from twinstream.spark.source.options import SourceOptions
 
-__all__ = ["ERROR", "EXTRA", "OPERATION", "Layout"]
+__all__ = ["ERROR", "EXTRA", "OPERATION", "ReadColumns"]
 
 EXTRA: Final = "_extra"
 """The column with the JSON text of all members that have no column."""
@@ -42,7 +42,7 @@ _RAW_KEYS: Final = ("key", "value", "revision", "operation", "time")
 _TYPED_KEYS: Final = ("key", "revision", "operation", "time")
 
 
-class Layout:
+class ReadColumns:
     """The columns of one read.
 
     ``payload`` has the payload's columns, and ``beside`` has all other columns. ``payload`` is

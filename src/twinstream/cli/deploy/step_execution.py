@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from twinstream.cli.deploy.step import Step
-from twinstream.cli.deploy.turns import subjects_of
-from twinstream.cli.deploy.typed import consumer_config, stream_config
+from twinstream.cli.deploy.step_order import subjects_of
+from twinstream.cli.deploy.typed_config import consumer_config, stream_config
 from twinstream.cli.failures import Failure
 from twinstream.models import ConsumerConfig, StreamConfig
 

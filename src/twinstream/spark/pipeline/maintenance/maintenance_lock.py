@@ -12,11 +12,11 @@ from twinstream.spark.pipeline.state.batch_log import BatchLog
 from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.pipeline.tables.table_lock import TableLock
 
-__all__ = ["settled"]
+__all__ = ["maintenance_lock"]
 
 
 @contextmanager
-def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
+def maintenance_lock(config: PipelineConfig, purpose: str) -> Generator[None]:
     """Lock the tables of a pipeline for the block, after checking that no batch is unfinished.
 
     If the pipeline runs, this function waits until the current batches are landed, and the pipeline

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from twinstream.cli.listing_gaps import undescribed
 from twinstream.cli.screen import counted
-from twinstream.cli.undescribed import undescribed
 from twinstream.models import ConsumerConfig, StreamConfig
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Existing:
+class CurrentState:
     """The current state of a stream on the server, and the configs of its consumers by name."""
 
     config: StreamConfig
@@ -30,7 +30,7 @@ class Existing:
         return f"{counted(self.messages, 'message')} and {consumers}"
 
 
-def existing_stream(jet: JetStream, name: str) -> Existing | None:
+def current_state(jet: JetStream, name: str) -> CurrentState | None:
     """Request and return the state of a stream; None if the server has no such stream.
 
     Raises `RequestTimeout` if the server lists a consumer without its config.
@@ -49,4 +49,4 @@ def existing_stream(jet: JetStream, name: str) -> Existing | None:
             f"consumer {consumer} of stream {name} cannot be described: {reason}; try again later"
         )
     configs = {info.name: info.config for info in infos if info.config is not None}
-    return Existing(stream.config, stream.cached_info.state.messages, configs)
+    return CurrentState(stream.config, stream.cached_info.state.messages, configs)

@@ -18,16 +18,16 @@ from twinstream.spark.landing.resume import start_behind
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.keeping import Keeping
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
 from twinstream.spark.source.range_task import read_batches, read_pages
+from twinstream.spark.source.read_columns import ReadColumns
 from twinstream.spark.source.reader import JetStreamReader
-from twinstream.spark.source.removal import not_before, why_lost
+from twinstream.spark.source.removed_messages import not_before, why_lost
 from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_reader import JetStreamStreamReader
+from twinstream.spark.source.stream_retention import StreamRetention
 from twinstream.spark.source.stream_state import StreamState
 from twinstream.testing import NatsServer
 
@@ -71,15 +71,18 @@ def test_the_configuration_and_the_state_decide(
     config: dict[str, Any], since: str | None, reason: str | None
 ) -> None:
     """Sequences 41 to 50 were removed."""
-    state = evolve(STATE, keeping=Keeping.of(StreamConfig(name="S", **config)))
+    state = evolve(STATE, keeping=StreamRetention.of(StreamConfig(name="S", **config)))
     found = why_lost(state, 41, since)
     assert (found is None) if reason is None else (found is not None and reason in found)
 
 
 def test_a_stream_that_only_replaces_is_never_empty() -> None:
-    empty = evolve(STATE, messages=0, keeping=Keeping(replaces=True))
+    empty = evolve(STATE, messages=0, keeping=StreamRetention(replaces=True))
     assert why_lost(empty, 41, None) == "a purge or deletes left it empty"
-    assert why_lost(evolve(empty, keeping=Keeping(replaces=True, expires=True)), 41, None) is None
+    assert (
+        why_lost(evolve(empty, keeping=StreamRetention(replaces=True, expires=True)), 41, None)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ class Reading:
 
     def __init__(self, given: SourceOptions) -> None:
         self.options = given
-        self.reader = JetStreamStreamReader(given, Layout(given).columns)
+        self.reader = JetStreamStreamReader(given, ReadColumns(given).columns)
         self.at = self.reader.initialOffset()
 
     def plan(self) -> list[SequenceRange]:
@@ -127,7 +130,7 @@ class Reading:
         return [part for part in parts if isinstance(part, SequenceRange)]
 
     def read(self, parts: list[SequenceRange]) -> list[int]:
-        batcher = Batcher(self.options, Layout(self.options).columns)
+        batcher = Batcher(self.options, ReadColumns(self.options).columns)
         batches = [each for part in parts for each in read_batches(self.options, batcher, part)]
         return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
 
@@ -236,7 +239,7 @@ def test_messages_replaced_while_a_range_is_read_are_no_loss(
         stream = make_stream(**LAST_VALUES, **config)
         put(jet, stream, *subjects)
         given = options(server, stream, fetchMessages="50")
-        (part,) = JetStreamReader(given, Layout(given).columns).partitions()
+        (part,) = JetStreamReader(given, ReadColumns(given).columns).partitions()
         assert isinstance(part, SequenceRange)
         pages = read_pages(given, part)
         assert len(next(pages)) == 50
@@ -258,7 +261,7 @@ def test_a_start_at_a_replaced_sequence_is_no_loss(
         put(jet, stream, "a", "a", "a")
         given = options(server, stream, startingOffsets=f'{{"{stream.name}": 2}}')
         try:
-            (part,) = JetStreamReader(given, Layout(given).columns).partitions()
+            (part,) = JetStreamReader(given, ReadColumns(given).columns).partitions()
             assert isinstance(part, SequenceRange)
             found.append(f"{part.start} to {part.end}")
         except DataLossError as error:

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m twinstream.spark.session.shipping twinstream.zip
+    python -m twinstream.spark.session.project_zip twinstream.zip
     spark-submit --py-files twinstream.zip …
 
 The zip contains the packages of this project and their dependency attrs. pyarrow has compiled code,
@@ -66,7 +66,7 @@ def _files(package: str) -> list[tuple[Path, str]]:
 
 def _main(arguments: list[str]) -> int:
     if len(arguments) != 1:
-        print("usage: python -m twinstream.spark.session.shipping FILE.zip", file=sys.stderr)
+        print("usage: python -m twinstream.spark.session.project_zip FILE.zip", file=sys.stderr)
         return 2
     target = pack(Path(arguments[0]))
     print(f"{target}: {target.stat().st_size / 2**20:.1f} MiB")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from twinstream.spark.source.holes import Holes
+from twinstream.spark.source.sequence_gaps import SequenceGaps
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,6 @@ from twinstream.spark.source.holes import Holes
     ],
 )
 def test_holes_are_found_where_they_begin(pages: list[list[int]], found: list[int | None]) -> None:
-    holes = Holes(5, 10)
+    holes = SequenceGaps(5, 10)
     told = [holes.in_page(pa.array(page, pa.int64())) for page in pages]
     assert [*told, holes.at_end()] == found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinstream.models.codec.codec import decode
+from twinstream.models.picklable_error import PicklableError
 from twinstream.models.problem import Problem
-from twinstream.models.restorable import Restorable
 from twinstream.models.validation import Config, read, validate_consumer, validate_stream
 from twinstream.models.version import parse_version
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twinstream.models.version import Version
 
 
-class ConfigError(Restorable, ValueError):
+class ConfigError(PicklableError, ValueError):
     """A server would refuse the config. `problems` contains the reasons as `Problem` objects."""
 
     def __init__(self, problems: list[Problem]) -> None:

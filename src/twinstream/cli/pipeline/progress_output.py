@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from twinstream.cli.screen import plain_table, print_json
-from twinstream.cli.values import in_bytes
+from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
-    from twinstream.spark.pipeline.happenings import Happening
+    from twinstream.spark.pipeline.pipeline_events import Happening
     from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 
@@ -44,10 +44,10 @@ class JsonLines:
 
     def hear(self, happening: Happening) -> None:
         """Print an event."""
-        from twinstream.spark.pipeline import happenings
+        from twinstream.spark.pipeline import pipeline_events
 
         value = asdict(happening)
-        if isinstance(happening, happenings.Landed):
+        if isinstance(happening, pipeline_events.Landed):
             value |= value.pop("entry")
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         print_json({"at": now, "event": type(happening).__name__.lower(), **value})
@@ -107,22 +107,22 @@ class Board:
 
     def hear(self, happening: Happening) -> None:
         """Display an event."""
-        from twinstream.spark.pipeline import happenings
+        from twinstream.spark.pipeline import pipeline_events
 
         row = self._rows[happening.source]
         match happening:
-            case happenings.Started():
+            case pipeline_events.Started():
                 row.state, row.backlog = "running", happening.backlog
-            case happenings.Landed():
+            case pipeline_events.Landed():
                 row.add(happening.entry)
-            case happenings.Released():
+            case pipeline_events.Released():
                 pass
-            case happenings.Failed():
+            case pipeline_events.Failed():
                 waits = happening.retry_in is not None
                 row.state = Text("waits", "yellow") if waits else Text("failed", "red")
                 text = f"{happening.source}: {sentence(happening)}"
                 self._live.console.print(text, style="yellow")
-            case happenings.Ended():
+            case pipeline_events.Ended():
                 row.state = Text("done", "green")
         self._live.update(self._table())
 
@@ -152,25 +152,25 @@ class Board:
 
 def sentence(happening: Happening) -> str:
     """Return a sentence that describes an event."""
-    from twinstream.spark.pipeline import happenings
+    from twinstream.spark.pipeline import pipeline_events
 
     match happening:
-        case happenings.Started():
+        case pipeline_events.Started():
             return f"continues at sequence {happening.position}, {happening.backlog:,} pending"
-        case happenings.Landed():
+        case pipeline_events.Landed():
             entry = happening.entry
             return (
                 f"batch {entry.batch}: {entry.messages:,} messages ({entry.dead_letters:,} dead"
                 f" letters) of sequences {entry.start} to {entry.end - 1} in {entry.seconds:.1f} s,"
                 f" {entry.backlog:,} pending"
             )
-        case happenings.Released():
+        case pipeline_events.Released():
             if happening.mode == "purge":
                 return f"purged {happening.removed:,} messages below sequence {happening.end}"
             return f"bookmark at sequence {happening.end}"
-        case happenings.Failed():
+        case pipeline_events.Failed():
             if happening.retry_in is None:
                 return f"has ended: {happening.error}"
             return f"{happening.error.rstrip('.')}. Restarts in {happening.retry_in:g} s."
-        case happenings.Ended():
+        case pipeline_events.Ended():
             return "has ended well"

@@ -15,7 +15,7 @@ from itertools import chain
 from attrs import define, evolve, field, frozen
 
 from twinstream.cli.deploy.step import Step
-from twinstream.cli.deploy.typed import consumer_config, stream_config
+from twinstream.cli.deploy.typed_config import consumer_config, stream_config
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.models.names.overlaps import first_related
 from twinstream.models.names.subjects import can_meet

@@ -14,8 +14,8 @@ from pyspark.sql.types import (
 )
 
 from twinstream.spark.errors import OptionError, SchemaError
-from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ReadColumns
 
 STRICT = StructType([StructField("b", LongType(), nullable=False)])
 
@@ -36,7 +36,7 @@ def test_no_column_can_be_promised_to_hold_no_null(
     options = SourceOptions.parse({"nats.servers": "h", "stream": "S", "valueFormat": "json"})
     wanted = StructType([StructField("a", kind, nullable)])
     with pytest.raises(SchemaError) as caught:
-        Layout(options, wanted).check(wanted)
+        ReadColumns(options, wanted).check(wanted)
     assert f"column {named!r} is NOT NULL" in str(caught.value)
 
 
@@ -51,7 +51,7 @@ def test_the_payload_that_does_not_fit_has_a_column_of_its_own(name: str) -> Non
         }
     )
     with pytest.raises(OptionError, match=f"the source has another column '{name}'"):
-        Layout(options, StructType([StructField("a", LongType())]))
+        ReadColumns(options, StructType([StructField("a", LongType())]))
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_columns_that_cannot_be_had_are_named(names: list[str], message: str) ->
     options = SourceOptions.parse({"nats.servers": "h", "stream": "S"})
     wanted = StructType([StructField(name, LongType()) for name in names])
     with pytest.raises(SchemaError, match=message):
-        Layout(options).check(wanted)
+        ReadColumns(options).check(wanted)
 
 
 def test_a_column_of_the_payload_is_there_once() -> None:
     options = SourceOptions.parse({"nats.servers": "h", "stream": "S", "valueFormat": "json"})
     wanted = StructType([StructField("id", LongType())] * 2)
     with pytest.raises(SchemaError, match="has column 'id' twice"):
-        Layout(options, wanted).check(wanted)
+        ReadColumns(options, wanted).check(wanted)

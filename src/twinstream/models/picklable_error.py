@@ -1,4 +1,4 @@
-"""`Restorable`, the base class of exceptions that can be pickled, copied and shown safely.
+"""`PicklableError`, the base class of exceptions that can be pickled, copied and shown safely.
 
 Text from servers, publishers and files is shown with escapes. Without them, a control sequence
 could move the cursor, rewrite earlier lines or fill the clipboard (OSC 52), a line break could
@@ -11,17 +11,17 @@ import json
 import re
 from typing import Any, Final, Self, TypeVar
 
-__all__ = ["Restorable", "harmless", "harmless_line"]
+__all__ = ["PicklableError", "harmless", "harmless_line"]
 
 E = TypeVar("E", bound=BaseException)
 
 
-class Restorable(Exception):
+class PicklableError(Exception):
     """An exception that keeps its arguments, attributes, notes and cause if pickled or copied.
 
     By default Python restores an exception by calling its class with `args`, which contains the
-    message. This fails for a class whose `__init__` takes other arguments. `Restorable` restores
-    the state without calling `__init__`.
+    message. This fails for a class whose `__init__` takes other arguments. `PicklableError`
+    restores the state without calling `__init__`.
 
     Its text and its notes are shown with escapes for unprintable characters, because they contain
     names and reasons from servers, publishers and files. `args` and attributes are exact.

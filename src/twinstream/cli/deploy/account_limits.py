@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, evolve, field, frozen
 
 from twinstream.cli.deploy.step import Step
-from twinstream.cli.deploy.typed import consumer_config, stream_config
+from twinstream.cli.deploy.typed_config import consumer_config, stream_config
 from twinstream.cli.screen import counted
 from twinstream.models import (
     AccountInfo,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Holes"]
+__all__ = ["SequenceGaps"]
 
 
-class Holes:
+class SequenceGaps:
     """The gaps of a range ``[start, end)`` whose pages are passed to `in_page` in order."""
 
     def __init__(self, start: int, end: int) -> None:

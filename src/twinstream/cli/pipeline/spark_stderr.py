@@ -16,10 +16,10 @@ from typing import Final, Self
 
 import click
 
-__all__ = ["SparkWords"]
+__all__ = ["SparkStderr"]
 
 
-class SparkWords:
+class SparkStderr:
     """A temporary file for the output of Spark's processes, which only this user can read.
 
     The file is kept if the command fails and the file contains more than one line.

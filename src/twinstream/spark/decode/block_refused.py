@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["Refused"]
+__all__ = ["BlockRefused"]
 
 
-class Refused(Exception):
+class BlockRefused(Exception):
     """Raised if a block contains a message that must be decoded separately.
 
     ``rows`` has the positions of the messages to set aside before the next attempt; it is empty if

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias
 
-__all__ = ["Converter", "Extras", "Misfit", "shown", "unicode_text", "wrong_kind"]
+__all__ = ["ColumnMismatch", "Converter", "Extras", "shown", "unicode_text", "wrong_kind"]
 
 Converter: TypeAlias = "Callable[[object, Extras], object]"
 """A function that returns the converted value. It adds members without a column to the extras."""
@@ -16,27 +16,27 @@ Extras: TypeAlias = dict[str, object]
 the name of the object or array."""
 
 
-class Misfit(Exception):
+class ColumnMismatch(Exception):
     """Raised if a value does not fit its column. The text has the member's path and a reason."""
 
 
 def unicode_text(text: str, where: str) -> str:
-    """Return ``text``, or raise `Misfit` if it cannot be encoded as UTF-8."""
+    """Return ``text``, or raise `ColumnMismatch` if it cannot be encoded as UTF-8."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise Misfit(f"{where}: contains a lone surrogate") from None
+            raise ColumnMismatch(f"{where}: contains a lone surrogate") from None
     return text
 
 
-def wrong_kind(where: str, wanted: str, value: object) -> Misfit:
+def wrong_kind(where: str, wanted: str, value: object) -> ColumnMismatch:
     """Return the exception for a value of another type than ``wanted``."""
-    return Misfit(f"{where}: expected {wanted}, got {shown(value)}")
+    return ColumnMismatch(f"{where}: expected {wanted}, got {shown(value)}")
 
 
 def shown(value: object) -> str:
-    """Return a short description of a value for the text of a `Misfit`."""
+    """Return a short description of a value for the text of a `ColumnMismatch`."""
     match value:
         case dict():
             return "an object"

@@ -6,11 +6,11 @@ from attrs import frozen
 
 from twinstream.models import DiscardPolicy, RetentionPolicy, StreamConfig
 
-__all__ = ["Keeping"]
+__all__ = ["StreamRetention"]
 
 
 @frozen(kw_only=True)
-class Keeping:
+class StreamRetention:
     """The ways in which messages of a stream can be removed.
 
     If ``max_age``, ``max_msgs`` or ``max_bytes`` is 0, that limit removes no messages.
@@ -28,7 +28,7 @@ class Keeping:
     max_bytes: int = 0
 
     @classmethod
-    def of(cls, config: StreamConfig, *, is_bucket: bool = False) -> Keeping:
+    def of(cls, config: StreamConfig, *, is_bucket: bool = False) -> StreamRetention:
         """Return the ways in which messages of a stream with this configuration can be removed.
 
         With discard policy `new`, the limits `max_msgs` and `max_bytes` remove no messages. A
