@@ -28,7 +28,7 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 FAST := --ignore tests/spark --numprocesses 4 --no-loadscope-reorder --hypothesis-profile few
 # The server tests that `make coverage` runs beside the fast ones.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
-	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
+	$(foreach topic,connection consume kv_entries object_store publish streams, \
 	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
 
 # What `make test-python` runs.

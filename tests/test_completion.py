@@ -53,7 +53,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "pushed": (
         "stream = await nc.jetstream().get_stream('S')\n"
-        "async with stream.bind_push('c') as pushed:",
+        "async with stream.push_messages('c') as pushed:",
         "buffered close drain is_ended name next",
     ),
     "ordered": (
@@ -108,10 +108,10 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "stream": (
         "stream = await nc.jetstream().get_stream('S')\nif stream:",
-        "backup bind_consumer bind_push cached_info change config consumer_names consumers"
-        " create_consumer create_or_update_consumer delete delete_consumer delete_message"
-        " get_consumer get_last_message get_message get_next_message info name ordered purge read"
-        " replicas seal snapshot subjects subscribe update update_consumer",
+        "backup bind_consumer cached_info change consumer_names consumers create_consumer"
+        " create_or_update_consumer delete delete_consumer delete_message get_consumer"
+        " get_last_message get_message get_next_message info name ordered purge push_messages"
+        " read replicas seal snapshot subjects update_consumer",
     ),
 }
 

@@ -36,7 +36,6 @@ WRONG: dict[str, tuple[str, Any]] = {
     "backup to a number": ("path", lambda jet: jet.bind_stream("S").backup(5)),
     "restore a number": ("path", lambda jet: jet.restore(5)),
     "a pause for ever": ("duration", lambda jet: jet.bind_consumer("S", "c").pause(1e12)),
-    "acknowledge bytes": ("message", lambda jet: jet.bind_consumer("S", "c").ack_next(b"")),
 }
 
 
@@ -55,7 +54,7 @@ COUNTS: dict[str, Any] = {
     "consume concurrency": lambda jet, n: jet.bind_consumer("S", "c").consume(print, concurrency=n),
     "worker concurrency": lambda jet, n: jet.worker("S", "c", print, concurrency=n),
     "worker max_messages": lambda jet, n: jet.worker("S", "c", print, max_messages=n),
-    "events max_pending": lambda jet, n: jet.events(max_pending=n),
+    "events max_buffered": lambda jet, n: jet.events(max_buffered=n),
     "batch max_messages": lambda jet, n: jet.atomic_batch(max_messages=n),
 }
 
@@ -100,8 +99,8 @@ def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:
         for queue in (five, None):
             with pytest.raises(js_sync.BadArgument, match=r"must be text \(leave queue out"):
                 nc.subscribe("a", queue=queue)
-        with pytest.raises(js_sync.BadArgument, match="max_pending must be a whole number"):
-            nc.subscribe("a", max_pending=text)
+        with pytest.raises(js_sync.BadArgument, match="max_buffered must be a whole number"):
+            nc.subscribe("a", max_buffered=text)
 
 
 def test_outbox_needs_the_name_of_a_stream(server: NatsServer, tmp_path: Path) -> None:

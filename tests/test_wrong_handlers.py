@@ -339,7 +339,7 @@ def test_event_callbacks_are_plain_functions(
             ("on_report", lambda: consumer.messages(on_report=callback)),
             ("on_report", lambda: consumer.consume(print, on_report=callback)),
             ("on_report", lambda: stream.ordered(on_report=callback)),
-            ("on_report", lambda: stream.subscribe(CONSUMER, on_report=callback).__enter__()),
+            ("on_report", lambda: stream.push_messages(CONSUMER, on_report=callback).__enter__()),
             ("on_report", lambda: jet.worker("S", "c", print, on_report=callback)),
             ("on_report", lambda: jet.dead_letters("S", on_report=callback)),
             ("on_report", lambda: jet.outbox(outbox, stream="S", by="id", on_report=callback)),

@@ -12,8 +12,8 @@ from js_async._index import MODULES
 from twinstream.core.lazy_imports import on_demand
 
 if TYPE_CHECKING:
+    from js_async.api.cluster import Cluster
     from js_async.api.listing import Listing
-    from js_async.api.meta import Meta
     from js_async.api.replicas import Replicas
     from js_async.backup.files import read_backup
     from js_async.client.connection_events import ConnectionEvents
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from js_async.connection import Connection, Stats, connect, connect_with
     from js_async.consume.advisories import Events
     from js_async.consume.consume import Consuming
-    from js_async.consume.fetch_messages import FetchMessages
     from js_async.consume.message import Message
     from js_async.consume.messages import Messages
     from js_async.consume.ordered import OrderedMessages
@@ -280,6 +279,7 @@ __all__ = [
     "BucketNotFound",
     "Call",
     "Closed",
+    "Cluster",
     "ClusterInfo",
     "Compression",
     "ConnectOptions",
@@ -321,7 +321,6 @@ __all__ = [
     "Events",
     "ExternalStream",
     "FastIngest",
-    "FetchMessages",
     "Finding",
     "GroupChanged",
     "GroupExists",
@@ -369,7 +368,6 @@ __all__ = [
     "MessageNotFound",
     "Messages",
     "MessagesDropped",
-    "Meta",
     "Metadata",
     "NoLeader",
     "NoResponders",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
-from js_async.consumer import Consumer
+from js_async.consumer import Consumer, existing_consumer, made_consumer
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
@@ -25,7 +25,7 @@ _SHOWN: Final = 10
 class StreamConsumers:
     """The base class of `Stream` with the methods for consumers."""
 
-    _info: StreamInfo | None = None
+    cached_info: StreamInfo | None = None
 
     def __init__(self, api: Api, name: str) -> None:
         self._api: Final = api
@@ -78,10 +78,10 @@ class StreamConsumers:
         pedantic: bool = False,
     ) -> Consumer:
         """Create or change a consumer, and log a warning about filters that match nothing."""
-        consumer = await Consumer.create(
+        consumer = await made_consumer(
             self._api, self._name, config, action, pedantic=pedantic, timeout=timeout
         )
-        known = self._info
+        known = self.cached_info
         if known is not None and (config.filter_subject or config.filter_subjects):
             # Programs that create no consumer with a filter do not load the comparison.
             from twinstream.core.api.outside_filters import outside_filters
@@ -99,7 +99,7 @@ class StreamConsumers:
         from twinstream.core.log.events import FilterOutside
 
         try:
-            self._info = info = await self._api.stream_info(self._name)
+            self.cached_info = info = await self._api.stream_info(self._name)
         except TwinstreamError:
             return
         missed = outside_filters(info.config, config)
@@ -111,7 +111,7 @@ class StreamConsumers:
 
     async def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
-        return await Consumer.get(self._api, self._name, name, timeout)
+        return await existing_consumer(self._api, self._name, name, timeout)
 
     def bind_consumer(self, name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.

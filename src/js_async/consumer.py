@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING
 import twinstream.models
 from js_async.api import consumer_admin
 from js_async.api.api import Api
-from js_async.api.create_update import CreateAction, create_consumer
+from js_async.api.create_update import CreateAction, create_consumer, edited
 from js_async.consume.delivery import ack_wait_of, is_for_nobody_else, pull_bounds
 from js_async.consume.fetch_calls import FetchCalls
 from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
-from js_async.runtime.opening import Opening, opening
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadArgument
+from twinstream.errors import BadAnswer, BadArgument
 
 if TYPE_CHECKING:
-    from js_async.consume.advisories import Events
     from js_async.consume.consume import Consuming, Order
     from js_async.consume.consumer_recovery import OnDeleted
     from js_async.consume.messages import Messages
     from twinstream.core.consume.reports import PullReport
     from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
-__all__ = ["Consumer"]
+__all__ = ["Consumer", "existing_consumer", "made_consumer"]
 
 
 class Consumer(FetchCalls):
@@ -36,38 +34,13 @@ class Consumer(FetchCalls):
     `cached_info` is the last known info of the consumer, or None.
     """
 
-    @classmethod
-    async def create(
-        cls,
-        api: Api,
-        stream: str,
-        config: ConsumerConfig,
-        action: CreateAction,
-        *,
-        pedantic: bool = False,
-        timeout: Seconds | None = None,
-    ) -> Consumer:
-        """Create or change a consumer; see `Stream.create_consumer`."""
-        deadline = api.deadline(timeout)
-        info = await create_consumer(api, stream, config, action, deadline, pedantic=pedantic)
-        return cls(api, stream, info.name, info)
-
-    @classmethod
-    async def get(
-        cls, api: Api, stream: str, name: str, timeout: Seconds | None = None
-    ) -> Consumer:
-        """Return an existing consumer. Raises `ConsumerNotFound`."""
-        consumer = cls(api, stream, name, None)
-        await consumer.info(timeout=timeout)
-        return consumer
-
     @property
     def name(self) -> str:
         """The consumer's name."""
         return self._name
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The name of the consumer's stream."""
         return self._stream
 
@@ -88,6 +61,39 @@ class Consumer(FetchCalls):
             self._api, self._stream, self._name, self._api.deadline(timeout)
         )
         return self.cached_info
+
+    async def change(
+        self,
+        edit: Callable[[ConsumerConfig], ConsumerConfig],
+        *,
+        timeout: Seconds | None = None,
+    ) -> ConsumerInfo:
+        """Change some settings of the consumer, and return the consumer's info.
+
+        The call requests the configuration and stores the changed copy that `edit` returns.
+        Settings that this release does not know are kept. If nothing changes, no update is sent.
+        The server cannot detect conflicts: of two concurrent changes, the later one overwrites the
+        earlier one.
+
+        Args:
+            edit: Function that gets the configuration and returns a changed copy.
+            timeout: Seconds for both requests together; the default is that of the JetStream
+                context.
+
+        Raises:
+            ConsumerNotFound: The consumer does not exist.
+            BadArgument: `edit` returned no configuration.
+            JetStreamError: The server refused a changed setting.
+        """
+        deadline = self._api.deadline(timeout)
+        info = await consumer_admin.info(self._api, self._stream, self._name, deadline)
+        if info.config is None:
+            raise BadAnswer(f"{self._stream}/{self._name}: the server sent no configuration")
+        config = edited(info.config, edit)
+        if config != info.config:
+            info = await create_consumer(self._api, self._stream, config, "update", deadline)
+        self.cached_info = info
+        return info
 
     async def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the consumer. Raises `ConsumerNotFound`."""
@@ -168,25 +174,6 @@ class Consumer(FetchCalls):
         await consumer_admin.step_down(
             self._api, self._stream, self._name, preferred, cluster, tags, deadline
         )
-
-    def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
-        """Return an iterator over the sampled acknowledgements from now on (`ConsumerAck`).
-
-        Raises `BadArgument` if the consumer is known to have no `sample_freq`.
-
-        Args:
-            max_pending: Number of events to buffer. Further events are dropped.
-        """
-        config = self.cached_info.config if self.cached_info is not None else None
-        if config is not None and not config.sample_freq:
-            raise BadArgument(
-                f'{self._stream}/{self._name} samples no acks: set sample_freq, "100%" for all'
-            )
-        from js_async.consume.advisories import listen
-        from twinstream.core.consume.advisories import event_subjects
-
-        subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
-        return opening(listen(self._api.transport, subjects, max_pending))
 
     # ---- iterating
 
@@ -354,3 +341,27 @@ class Consumer(FetchCalls):
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None
         return config is None or config.ack_policy not in {twinstream.models.AckPolicy.NONE, None}
+
+
+async def made_consumer(
+    api: Api,
+    stream_name: str,
+    config: ConsumerConfig,
+    action: CreateAction,
+    *,
+    pedantic: bool = False,
+    timeout: Seconds | None = None,
+) -> Consumer:
+    """Create or change a consumer, and return its handle; see `Stream.create_consumer`."""
+    deadline = api.deadline(timeout)
+    info = await create_consumer(api, stream_name, config, action, deadline, pedantic=pedantic)
+    return Consumer(api, stream_name, info.name, info)
+
+
+async def existing_consumer(
+    api: Api, stream_name: str, consumer_name: str, timeout: Seconds | None = None
+) -> Consumer:
+    """Return the handle of an existing consumer. Raises `ConsumerNotFound`."""
+    consumer = Consumer(api, stream_name, consumer_name, None)
+    await consumer.info(timeout=timeout)
+    return consumer

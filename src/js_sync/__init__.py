@@ -13,8 +13,8 @@ from js_sync._index import MODULES
 from twinstream.core.lazy_imports import on_demand
 
 if TYPE_CHECKING:
+    from js_sync.api.cluster import Cluster
     from js_sync.api.listing import Listing
-    from js_sync.api.meta import Meta
     from js_sync.api.replicas import Replicas
     from js_sync.backup.files import read_backup
     from js_sync.client.connection_events import ConnectionEvents
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from js_sync.connection import Connection, Stats, connect, connect_with
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Consuming
-    from js_sync.consume.fetch_messages import FetchMessages
     from js_sync.consume.message import Message
     from js_sync.consume.messages import Messages
     from js_sync.consume.ordered import OrderedMessages
@@ -280,6 +279,7 @@ __all__ = [
     "BucketNotFound",
     "Call",
     "Closed",
+    "Cluster",
     "ClusterInfo",
     "Compression",
     "ConnectOptions",
@@ -321,7 +321,6 @@ __all__ = [
     "Events",
     "ExternalStream",
     "FastIngest",
-    "FetchMessages",
     "Finding",
     "GroupChanged",
     "GroupExists",
@@ -369,7 +368,6 @@ __all__ = [
     "MessageNotFound",
     "Messages",
     "MessagesDropped",
-    "Meta",
     "Metadata",
     "NoLeader",
     "NoResponders",

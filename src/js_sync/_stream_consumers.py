@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
-from js_sync.consumer import Consumer
+from js_sync.consumer import Consumer, existing_consumer, made_consumer
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
@@ -26,7 +26,7 @@ _SHOWN: Final = 10
 class StreamConsumers:
     """The base class of `Stream` with the methods for consumers."""
 
-    _info: StreamInfo | None = None
+    cached_info: StreamInfo | None = None
 
     def __init__(self, api: Api, name: str) -> None:
         self._api: Final = api
@@ -79,10 +79,10 @@ class StreamConsumers:
         pedantic: bool = False,
     ) -> Consumer:
         """Create or change a consumer, and log a warning about filters that match nothing."""
-        consumer = Consumer.create(
+        consumer = made_consumer(
             self._api, self._name, config, action, pedantic=pedantic, timeout=timeout
         )
-        known = self._info
+        known = self.cached_info
         if known is not None and (config.filter_subject or config.filter_subjects):
             # Programs that create no consumer with a filter do not load the comparison.
             from twinstream.core.api.outside_filters import outside_filters
@@ -100,7 +100,7 @@ class StreamConsumers:
         from twinstream.core.log.events import FilterOutside
 
         try:
-            self._info = info = self._api.stream_info(self._name)
+            self.cached_info = info = self._api.stream_info(self._name)
         except TwinstreamError:
             return
         missed = outside_filters(info.config, config)
@@ -112,7 +112,7 @@ class StreamConsumers:
 
     def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
-        return Consumer.get(self._api, self._name, name, timeout)
+        return existing_consumer(self._api, self._name, name, timeout)
 
     def bind_consumer(self, name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.

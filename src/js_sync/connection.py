@@ -397,20 +397,20 @@ class Connection(Owned, BlockHint):
         return CoreMessage(frame)
 
     def subscribe(
-        self, subject: str, *, queue: str = "", max_pending: int = 65_536
+        self, subject: str, *, queue: str = "", max_buffered: int = 65_536
     ) -> Subscription:
         """Subscribe to a subject.
 
         Args:
             subject: Subject, with or without wildcards.
             queue: Queue group. The members of a group share the messages.
-            max_pending: Number of messages to buffer. Further messages are dropped, counted and
+            max_buffered: Number of messages to buffer. Further messages are dropped, counted and
                 reported as a `MessagesDropped` event.
         """
         from js_sync.client.subscription import Subscription
 
         subscription = Subscription(
-            self._session, check_filter(subject), check_queue(queue), max_pending, self._tell
+            self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
         )
         return opening(self._open(subscription))
 

@@ -11,7 +11,7 @@ from js_sync.api.api import Api
 from js_sync.api.create_update import create_or_update_stream, create_stream, update_stream
 from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
-from js_sync.consumer import Consumer
+from js_sync.consumer import Consumer, existing_consumer, made_consumer
 from js_sync.publish.limits import limits_of
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Handler, Items
@@ -31,16 +31,13 @@ from twinstream.records.headers import HeaderValues
 from twinstream.records.publish_request import Publishable, PublishRequest, Rollup, Ttl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
     from pathlib import Path
 
+    from js_sync.api.cluster import Cluster
     from js_sync.api.listing import Listing
-    from js_sync.api.meta import Meta
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Order
     from js_sync.consume.message import Message
-    from js_sync.consume.ordered import OrderedMessages
     from js_sync.coordination.coordination import Coordination
     from js_sync.counters.counters import Counters
     from js_sync.exactly_once.conditional_writes import SubjectWrites
@@ -77,16 +74,13 @@ if TYPE_CHECKING:
     from twinstream.models import (
         AccountInfo,
         ConsumerConfig,
-        DeliverPolicy,
-        DeliverPolicyWord,
         KeyValueConfig,
         ObjectStoreConfig,
-        ReplayPolicy,
         StreamConfig,
         StreamInfo,
     )
 
-__all__ = ["JetStream"]
+__all__ = ["JetStream", "range_reader"]
 
 
 @hint_attributes
@@ -129,11 +123,11 @@ class JetStream:
         return self._api.subjects.prefix
 
     @property
-    def meta(self) -> Meta:
+    def cluster(self) -> Cluster:
         """An object to administer the cluster, for users of the system account."""
-        from js_sync.api.meta import Meta
+        from js_sync.api.cluster import Cluster
 
-        return Meta(self._api)
+        return Cluster(self._api)
 
     def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
         """Return the account's usage and limits."""
@@ -190,17 +184,17 @@ class JetStream:
         info = create_or_update_stream(self._api, name, config, deadline)
         return Stream(self._api, name, info)
 
-    def get_stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
+    def get_stream(self, stream_name: str, *, timeout: Seconds | None = None) -> Stream:
         """Return an existing stream. Raises `StreamNotFound`."""
-        info = self._api.stream_info(name, self._api.deadline(timeout))
-        return Stream(self._api, name, info)
+        info = self._api.stream_info(stream_name, self._api.deadline(timeout))
+        return Stream(self._api, stream_name, info)
 
-    def bind_stream(self, name: str) -> Stream:
+    def bind_stream(self, stream_name: str) -> Stream:
         """Return a handle of a stream without a request to the server.
 
         Use this if the user lacks the permission to request the stream's info.
         """
-        return Stream(self._api, name, None)
+        return Stream(self._api, stream_name, None)
 
     def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
         """Return the name of the only stream with a subject.
@@ -209,9 +203,9 @@ class JetStream:
         """
         return name_by_subject(self._api, subject, self._api.deadline(timeout))
 
-    def delete_stream(self, name: str, *, timeout: Seconds | None = None) -> None:
+    def delete_stream(self, stream_name: str, *, timeout: Seconds | None = None) -> None:
         """Delete a stream with its messages and consumers. Raises `StreamNotFound`."""
-        self.bind_stream(name).delete(timeout=timeout)
+        self.bind_stream(stream_name).delete(timeout=timeout)
 
     def streams(
         self, subject: str | None = None, *, timeout: Seconds | None = None
@@ -278,142 +272,54 @@ class JetStream:
 
     def create_consumer(
         self,
-        stream: str,
+        stream_name: str,
         config: ConsumerConfig,
         *,
         pedantic: bool = False,
         timeout: Seconds | None = None,
     ) -> Consumer:
         """Create a consumer; see `Stream.create_consumer`."""
-        return Consumer.create(
-            self._api, stream, config, "create", pedantic=pedantic, timeout=timeout
+        return made_consumer(
+            self._api, stream_name, config, "create", pedantic=pedantic, timeout=timeout
         )
 
     def create_or_update_consumer(
-        self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
+        self, stream_name: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
-        return Consumer.create(self._api, stream, config, "", timeout=timeout)
+        return made_consumer(self._api, stream_name, config, "", timeout=timeout)
 
     def update_consumer(
         self,
-        stream: str,
+        stream_name: str,
         config: ConsumerConfig,
         *,
         pedantic: bool = False,
         timeout: Seconds | None = None,
     ) -> Consumer:
         """Update the consumer with the name in `config`. Raises `ConsumerNotFound`."""
-        return Consumer.create(
-            self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
+        return made_consumer(
+            self._api, stream_name, config, "update", pedantic=pedantic, timeout=timeout
         )
 
-    def get_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> Consumer:
+    def get_consumer(
+        self, stream_name: str, consumer_name: str, *, timeout: Seconds | None = None
+    ) -> Consumer:
         """Return an existing consumer. Raises `ConsumerNotFound`."""
-        return Consumer.get(self._api, stream, name, timeout)
+        return existing_consumer(self._api, stream_name, consumer_name, timeout)
 
-    def bind_consumer(self, stream: str, name: str) -> Consumer:
+    def bind_consumer(self, stream_name: str, consumer_name: str) -> Consumer:
         """Return a handle of a consumer without a request to the server.
 
         Use this if the user lacks the permission to request the consumer's info.
         """
-        return Consumer(self._api, stream, name, None)
+        return Consumer(self._api, stream_name, consumer_name, None)
 
-    def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
+    def delete_consumer(
+        self, stream_name: str, consumer_name: str, *, timeout: Seconds | None = None
+    ) -> None:
         """Delete a consumer. Raises `ConsumerNotFound`."""
-        Consumer(self._api, stream, name, None).delete(timeout=timeout)
-
-    def ordered(
-        self,
-        stream: str,
-        *,
-        subjects: str | Sequence[str] | None = None,
-        deliver_policy: DeliverPolicy | DeliverPolicyWord | None = None,
-        start_seq: int | None = None,
-        start_time: datetime | None = None,
-        headers_only: bool = False,
-        replay_policy: ReplayPolicy | str | None = None,
-        stop_after: int | None = None,
-        max_messages: int | None = None,
-        max_bytes: int | None = None,
-        expires: Seconds = 30.0,
-        heartbeat: Seconds | None = 5.0,
-        inactive_threshold: Seconds | None = None,
-        metadata: Mapping[str, str] | None = None,
-        name_prefix: str | None = None,
-        max_reset_attempts: int | None = None,
-        on_report: Callable[[PullReport], None] | None = None,
-    ) -> OrderedMessages:
-        """Return an iterator that reads a stream in order; see `Stream.ordered`."""
-        return Stream(self._api, stream, None).ordered(
-            subjects=subjects,
-            deliver_policy=deliver_policy,
-            start_seq=start_seq,
-            start_time=start_time,
-            headers_only=headers_only,
-            replay_policy=replay_policy,
-            stop_after=stop_after,
-            max_messages=max_messages,
-            max_bytes=max_bytes,
-            expires=expires,
-            heartbeat=heartbeat,
-            inactive_threshold=inactive_threshold,
-            metadata=metadata,
-            name_prefix=name_prefix,
-            max_reset_attempts=max_reset_attempts,
-            on_report=on_report,
-        )
-
-    # ---- ranges
-
-    def range_reader(
-        self,
-        stream: str,
-        start: int,
-        end: int,
-        *,
-        filter_subjects: Sequence[str] = (),
-        direct: bool = True,
-        timeout: float = 120.0,
-        page_messages: int = PAGE_MESSAGES,
-        page_bytes: int = PAGE_BYTES,
-        ahead: bool = False,
-        bulk: bool = False,
-    ) -> RangeReader:
-        """Return a reader of the messages from sequence `start` to `end` (exclusive).
-
-        The reader returns pages with the undecoded parts of messages. The result is complete even
-        if replicas lag. The reader sends nothing before the first page is requested.
-
-        Args:
-            stream: Name of the stream.
-            start: First sequence.
-            end: Sequence to stop at (exclusive).
-            filter_subjects: Subject filters. The default matches all.
-            direct: Read by direct gets, which need `allow_direct` of the stream (server 2.11).
-                Otherwise the reader uses an ephemeral consumer, which work-queue streams refuse.
-            timeout: Seconds without progress after which the read fails.
-            page_messages: Maximum number of messages of a page.
-            page_bytes: Approximate maximum number of bytes of a page.
-            ahead: Request the next page before returning a page.
-            bulk: Return pages as Arrow arrays (`ArrowPage.of`), which takes a fraction of the time.
-                Needs pyarrow. While a page arrives, the connection processes no other data.
-        """
-        from js_sync.read.stream_range import open_range
-        from twinstream.core.read.range_read import RangeRead
-
-        read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
-        via: Via = "direct" if direct else "consumer"
-        return open_range(
-            self._api,
-            stream,
-            read,
-            via,
-            filter_subjects,
-            timeout=timeout,
-            ahead=ahead,
-            bulk=bulk,
-        )
+        Consumer(self._api, stream_name, consumer_name, None).delete(timeout=timeout)
 
     # ---- publishing
 
@@ -1021,28 +927,28 @@ class JetStream:
     def events(
         self,
         *,
-        stream: str | None = None,
-        consumer: str | None = None,
+        stream_name: str | None = None,
+        consumer_name: str | None = None,
         kinds: Iterable[EventKind] | None = None,
-        max_pending: int = 65_536,
+        max_buffered: int = 65_536,
         on_drop: Callable[[MessagesDropped], None] | None = None,
     ) -> Events:
         """Return an iterator over the advisories and metrics from now on. Close it when done.
 
         Args:
-            stream: Only events of this stream.
-            consumer: Only events of this consumer.
+            stream_name: Only events of this stream.
+            consumer_name: Only events of this consumer.
             kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or strings
                 such as "max_deliver".
-            max_pending: Number of events to buffer. Further events are dropped. The next event
+            max_buffered: Number of events to buffer. Further events are dropped. The next event
                 shows how many were dropped, and `on_drop` is called.
             on_drop: Callback for dropped events.
         """
         from js_sync.consume.advisories import listen
         from twinstream.core.consume.advisories import event_subjects
 
-        subjects = event_subjects(stream, consumer, kinds)
-        return opening(listen(self._api.transport, subjects, max_pending, on_drop))
+        subjects = event_subjects(stream_name, consumer_name, kinds)
+        return opening(listen(self._api.transport, subjects, max_buffered, on_drop))
 
     def dead_letters(
         self,
@@ -1226,3 +1132,54 @@ def _name(config: StreamConfig) -> str:
     if not config.name:
         raise BadArgument("the stream configuration has no name")
     return config.name
+
+
+def range_reader(
+    jet: JetStream,
+    stream_name: str,
+    start: int,
+    end: int,
+    *,
+    filter_subjects: Sequence[str] = (),
+    direct: bool = True,
+    idle_timeout: float = 120.0,
+    page_messages: int = PAGE_MESSAGES,
+    page_bytes: int = PAGE_BYTES,
+    ahead: bool = False,
+    bulk: bool = False,
+) -> RangeReader:
+    """Return a reader of the messages from sequence `start` to `end` (exclusive).
+
+    The reader returns pages with the undecoded parts of messages. The result is complete even
+    if replicas lag. The reader sends nothing before the first page is requested.
+
+    Args:
+        jet: The context.
+        stream_name: Name of the stream.
+        start: First sequence.
+        end: Sequence to stop at (exclusive).
+        filter_subjects: Subject filters. The default matches all.
+        direct: Read by direct gets, which need `allow_direct` of the stream (server 2.11).
+            Otherwise the reader uses an ephemeral consumer, which work-queue streams refuse.
+        idle_timeout: Seconds without progress after which the read fails.
+        page_messages: Maximum number of messages of a page.
+        page_bytes: Approximate maximum number of bytes of a page.
+        ahead: Request the next page before returning a page.
+        bulk: Return pages as Arrow arrays (`ArrowPage.of`), which takes a fraction of the time.
+            Needs pyarrow. While a page arrives, the connection processes no other data.
+    """
+    from js_sync.read.stream_range import open_range
+    from twinstream.core.read.range_read import RangeRead
+
+    read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
+    via: Via = "direct" if direct else "consumer"
+    return open_range(
+        jet._api,
+        stream_name,
+        read,
+        via,
+        filter_subjects,
+        timeout=idle_timeout,
+        ahead=ahead,
+        bulk=bulk,
+    )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import twinstream.models
 from js_sync._stream_consumers import StreamConsumers
-from js_sync.api import consumer_admin, create_update
+from js_sync.api import consumer_admin
 from js_sync.api.api import Api
+from js_sync.api.create_update import edited, update_stream
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
@@ -41,25 +42,21 @@ if TYPE_CHECKING:
         StreamInfo,
     )
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "known_info"]
 
 # A value of `keep` that exceeds the number of messages that a stream can store.
 _ALL: Final = 2**63 - 1
 
 
 class Stream(StreamConsumers):
-    """A handle of a stream on the server."""
+    """A handle of a stream on the server.
+
+    `cached_info` is the last known info of the stream, or None.
+    """
 
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         super().__init__(api, name)
-        self._info = info
-
-    @property
-    def cached_info(self) -> StreamInfo:
-        """The last known stream info. Raises `BadArgument` if no info was requested yet."""
-        if self._info is None:
-            raise BadArgument(f"stream {self._name} was bound without its info: call info() first")
-        return self._info
+        self.cached_info = info
 
     @property
     def replicas(self) -> Replicas:
@@ -72,14 +69,6 @@ class Stream(StreamConsumers):
     def name(self) -> str:
         """The stream's name."""
         return self._name
-
-    @property
-    def config(self) -> StreamConfig:
-        """The last known configuration of the stream.
-
-        Raises `BadArgument` if no info was requested yet.
-        """
-        return self.cached_info.config
 
     def __repr__(self) -> str:
         return f"<Stream {self._name}>"
@@ -108,14 +97,14 @@ class Stream(StreamConsumers):
         if confirmed:
             from js_sync.api.leader_info import confirmed_info
 
-            self._info = confirmed_info(self._api, self._name, deadline, body)
+            self.cached_info = confirmed_info(self._api, self._name, deadline, body)
         else:
-            self._info = self._api.stream_info(self._name, deadline, body)
-        return self._info
+            self.cached_info = self._api.stream_info(self._name, deadline, body)
+        return self.cached_info
 
     @looped
     def subjects(
-        self, filter_subject: str = ">", *, timeout: Seconds | None = None
+        self, subject: str = ">", *, timeout: Seconds | None = None
     ) -> Items[tuple[str, int]]:
         """Iterate over the stored subjects, each with its number of messages.
 
@@ -123,33 +112,13 @@ class Stream(StreamConsumers):
         subject may appear twice or not at all.
 
         Args:
-            filter_subject: Filter of the subjects. The default matches all.
+            subject: Filter of the subjects. The default matches all.
             timeout: Seconds for each page; the default is that of the JetStream context.
         """
         from js_sync.api import pager
 
-        check_filter(filter_subject)
-        return pager.subjects(self._api, self._name, filter_subject, timeout)
-
-    def update(
-        self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
-    ) -> StreamInfo:
-        """Replace the whole configuration of the stream, and return the stream's info.
-
-        Args:
-            config: New configuration. It may omit the stream's name.
-            pedantic: See `JetStream.create_stream`.
-            timeout: Seconds; the default is that of the JetStream context.
-        """
-        check_config(config, twinstream.models.StreamConfig)
-        # The server refuses an empty name like a missing one (10052).
-        if not config.name:
-            config = twinstream.models.evolve(config, name=self._name)
-        elif config.name != self._name:
-            raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
-        deadline = self._api.deadline(timeout)
-        self._info = create_update.update_stream(self._api, self._name, config, pedantic, deadline)
-        return self._info
+        check_filter(subject)
+        return pager.subjects(self._api, self._name, subject, timeout)
 
     def change(
         self, edit: Callable[[StreamConfig], StreamConfig], *, timeout: Seconds | None = None
@@ -163,19 +132,27 @@ class Stream(StreamConsumers):
 
         Args:
             edit: Function that gets the configuration and returns a changed copy.
-            timeout: Seconds for each of the two requests; the default is that of the JetStream
+            timeout: Seconds for both requests together; the default is that of the JetStream
                 context.
+
+        Raises:
+            StreamNotFound: The stream does not exist.
+            BadArgument: `edit` returned no configuration, or that of another stream.
+            JetStreamError: The server refused a changed setting.
         """
-        config = (self.info(timeout=timeout)).config
-        changed = edit(config)
-        if not isinstance(changed, twinstream.models.StreamConfig):
-            raise BadArgument(
-                "edit must return the changed configuration, as"
-                f" twinstream.models.evolve(config, ...) does; it returned {changed!r}"
-            )
-        if changed == config:
+        deadline = self._api.deadline(timeout)
+        info = self._api.stream_info(self._name, deadline)
+        config = edited(info.config, edit)
+        # The server refuses an empty name like a missing one (10052).
+        if not config.name:
+            config = twinstream.models.evolve(config, name=self._name)
+        if config.name != self._name:
+            raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
+        if config != info.config:
+            self.cached_info = update_stream(self._api, self._name, config, False, deadline)
             return self.cached_info
-        return self.update(changed, timeout=timeout)
+        self.cached_info = info
+        return info
 
     def seal(self, *, timeout: Seconds | None = None) -> StreamInfo:
         """Seal the stream, which is irreversible, and return the stream's info.
@@ -330,7 +307,7 @@ class Stream(StreamConsumers):
         via: Via | None = None,
         page_messages: int = PAGE_MESSAGES,
         page_bytes: int = PAGE_BYTES,
-        timeout: Seconds = 120.0,
+        idle_timeout: Seconds = 120.0,
     ) -> StreamRead:
         """Return an iterator over a range of the stream.
 
@@ -349,7 +326,7 @@ class Stream(StreamConsumers):
                 works. The default is the fastest way without side effects.
             page_messages: Maximum number of messages of a page. One page is read ahead.
             page_bytes: Approximate maximum number of bytes of a page.
-            timeout: Seconds without progress after which the read fails.
+            idle_timeout: Seconds without progress after which the read fails.
         """
         from js_sync.read.stream_read import StreamRead
         from twinstream.core.read.read_request import read_request
@@ -363,7 +340,7 @@ class Stream(StreamConsumers):
             via=via,
             page_messages=page_messages,
             page_bytes=page_bytes,
-            timeout=timeout,
+            idle_timeout=idle_timeout,
         )
         return StreamRead(self._api, self._name, request)
 
@@ -373,7 +350,7 @@ class Stream(StreamConsumers):
         *,
         at_seq: int | None = None,
         at_time: datetime | None = None,
-        timeout: Seconds = 120.0,
+        idle_timeout: Seconds = 120.0,
     ) -> Snapshot:
         """Return the last message of each subject, all as of one sequence.
 
@@ -387,18 +364,18 @@ class Stream(StreamConsumers):
                 has are missing.
             at_time: Return the state before this time (server 2.11). Messages that the stream no
                 longer has are missing.
-            timeout: Seconds after which the call fails. While the call reads the stream in pages,
-                only the time without progress counts.
+            idle_timeout: Seconds without progress after which the call fails. A state that fits
+                into one response is read in one step.
 
         Raises:
             StreamNotFound: The stream does not exist.
             JetStreamError: The server refused a request.
-            RequestTimeout: The call failed because of `timeout`.
+            RequestTimeout: The call made no progress for `idle_timeout` seconds.
         """
         from js_sync.read.snapshot import take_snapshot
         from twinstream.core.read.read_request import snapshot_request
 
-        request = snapshot_request(subjects, at_seq, at_time, timeout)
+        request = snapshot_request(subjects, at_seq, at_time, idle_timeout)
         return take_snapshot(self._api, self._name, request)
 
     def delete_message(
@@ -548,58 +525,54 @@ class Stream(StreamConsumers):
             )
         )
 
-    def subscribe(
+    def push_messages(
         self,
-        config: ConsumerConfig,
+        consumer: str | ConsumerConfig,
         *,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> PushMessages:
-        """Create a push consumer, and return an iterator over its messages.
+        """Return an iterator over the messages of a push consumer.
 
         Args:
-            config: Configuration of the consumer. Without a `deliver_subject`, the client chooses a
-                unique one. With a `deliver_group`, all clients that give the same subject and group
-                share the messages. `flow_control` needs an `idle_heartbeat`. A consumer without a
-                name and group has heartbeats of 5 s by default.
-            on_report: Callback that receives warnings.
-        """
-        return opening(self._push(config, None, on_report))
-
-    def bind_push(
-        self, name: str, *, on_report: Callable[[PullReport], None] | None = None
-    ) -> PushMessages:
-        """Return an iterator over the messages of an existing push consumer.
-
-        Args:
-            name: Name of the consumer.
+            consumer: Name of an existing push consumer, or the configuration of the consumer to
+                create. Without a `deliver_subject`, the client chooses a unique one. With a
+                `deliver_group`, all clients that give the same subject and group share the
+                messages. `flow_control` needs an `idle_heartbeat`. A consumer without a name and
+                group has heartbeats of 5 s by default.
             on_report: Callback that receives warnings.
 
         Raises:
-            ConsumerNotFound: The consumer does not exist.
-            BadArgument: The consumer has no `deliver_group` and another subscription is bound to
-                it. Each of the two would get every message.
+            ConsumerNotFound: There is no consumer of this name.
+            ConsumerExists: The consumer exists with another configuration.
+            BadArgument: The named consumer is a pull consumer, or it has no `deliver_group` and
+                another subscription is bound to it. Each of the two would get every message.
         """
-        return opening(self._push(None, name, on_report))
+        return opening(self._push(consumer, on_report))
 
     def _push(
-        self,
-        config: ConsumerConfig | None,
-        name: str | None,
-        on_report: Callable[[PullReport], None] | None,
+        self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages:
         from js_sync.consume.push import PushMessages
         from js_sync.consume.push_buffer import PushBuffer, with_heartbeats
 
         info = None
-        if name is not None:
-            info = consumer_admin.free_push(self._api, self._name, name)
+        if isinstance(consumer, str):
+            info = consumer_admin.free_push(self._api, self._name, consumer)
             config = info.config
-        if config is None:
-            raise BadAnswer(f"{self._name}/{name}: the server sent no configuration")
-        if name is not None and config.deliver_subject is None:
-            raise BadArgument(f"{self._name}/{name} is a pull consumer: use get_consumer")
-        if info is None:
-            config = with_heartbeats(config)
+            if config is None:
+                raise BadAnswer(f"{self._name}/{consumer}: the server sent no configuration")
+            if config.deliver_subject is None:
+                raise BadArgument(f"{self._name}/{consumer} is a pull consumer: use get_consumer")
+        else:
+            check_config(consumer, twinstream.models.ConsumerConfig)
+            config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
         buffer.open(info)
         return PushMessages(buffer)
+
+
+def known_info(stream: Stream) -> StreamInfo:
+    """Return the last known info of a stream whose info was requested before."""
+    if stream.cached_info is None:
+        raise BadArgument(f"stream {stream.name} was bound without its info: call info() first")
+    return stream.cached_info

@@ -104,7 +104,7 @@ class Stage:
             # Only the leader can tell that nothing comes behind the third.
             await jet.publish(self.subject, b"gone")
             await stream.delete_message(4)
-        if self.stream in {"subscribe", "bind_push", "backup"}:
+        if self.stream in {"create_push_messages", "push_messages", "backup"}:
             for _ in range(BIG):
                 await jet.publish(self.subject, urandom(900_000))
         await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -236,7 +236,7 @@ async def ordered(jet, stage, subject=None):
 
 
 async def ordered_info(jet, stage):
-    async with jet.ordered(stage.stream) as messages:
+    async with jet.bind_stream(stage.stream).ordered() as messages:
         assert (await messages.next(stage.short)).metadata.stream_seq == 1
         assert (await messages.info()).name == messages.name
 
@@ -245,7 +245,7 @@ async def ordered_filter(jet, stage):
     await ordered(jet, stage, stage.subject)
 
 
-async def subscribe(jet, stage):
+async def create_push_messages(jet, stage):
     config = ConsumerConfig(
         durable_name="made",
         deliver_subject=stage.deliver_subject,
@@ -253,12 +253,12 @@ async def subscribe(jet, stage):
         idle_heartbeat=timedelta(seconds=5),
         max_ack_pending=10_000,
     )
-    async with jet.bind_stream(stage.stream).subscribe(config) as messages:
+    async with jet.bind_stream(stage.stream).push_messages(config) as messages:
         await take_pushed(messages, stage)
 
 
-async def bind_push(jet, stage):
-    async with jet.bind_stream(stage.stream).bind_push("push") as messages:
+async def push_messages(jet, stage):
+    async with jet.bind_stream(stage.stream).push_messages("push") as messages:
         await take_pushed(messages, stage)
 
 
@@ -346,10 +346,6 @@ async def prepare_dead_letters(jet, stage):
     await jet.dead_letters(stage.stream).prepare()
 
 
-async def ack_samples(jet, stage):
-    await listen(jet.bind_consumer(stage.stream, "c").ack_samples())
-
-
 async def backup(jet, stage):
     with TemporaryDirectory() as folder:
         stream = jet.bind_stream(stage.stream)
@@ -367,7 +363,7 @@ async def events(jet, stage):
 
 
 async def events_of_stream(jet, stage):
-    await listen(jet.events(stream=stage.stream))
+    await listen(jet.events(stream_name=stage.stream))
 
 
 async def listen(listening):
@@ -448,7 +444,7 @@ async def get_last_message_direct(jet, stage):
 
 async def read(jet, stage, via="direct"):
     stream = jet.bind_stream(stage.stream)
-    reading = stream.read(via=via, timeout=stage.short)
+    reading = stream.read(via=via, idle_timeout=stage.short)
     assert [message.data async for message in reading] == [b"0", b"1", b"2"]
 
 
@@ -461,7 +457,7 @@ async def read_by_leader(jet, stage):
 
 
 async def snapshot(jet, stage):
-    found = await jet.bind_stream(stage.stream).snapshot(timeout=stage.short)
+    found = await jet.bind_stream(stage.stream).snapshot(idle_timeout=stage.short)
     assert [(each.subject, each.data) for each in found.values()] == [(stage.subject, b"2")]
 
 
@@ -720,8 +716,8 @@ ACTS = {
     "ordered": ((), ordered, "2.11"),
     "ordered FILTER": (("p.{stream}.a",), ordered_filter, "2.11"),
     "ordered_info": ((), ordered_info, "2.11"),
-    "subscribe": (("made", "deliver.{stream}"), subscribe, "2.11"),
-    "bind_push": (("push", "deliver.{stream}.push"), bind_push, "2.11"),
+    "create_push_messages": (("made", "deliver.{stream}"), create_push_messages, "2.11"),
+    "push_messages": (("push", "deliver.{stream}.push"), push_messages, "2.11"),
     "atomic_batch": ((), atomic_batch, "2.12"),
     "fast_ingest": (("p.{stream}.>",), fast_ingest, "2.14"),
     "insert": (("p.{stream}.>",), insert, "2.11"),
@@ -733,7 +729,6 @@ ACTS = {
     "process": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), process, "2.11"),
     "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
-    "ack_samples": (("c",), ack_samples, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.
     "backup": ((), backup, "2.14"),
     "restore": ((), restore, "2.11"),

@@ -40,7 +40,7 @@ async def left_alone(messages):
     ids=["count", "bytes", "bounded"],
 )
 async def test_long_absent_program_gets_all_changes(opened, name, limits):
-    async with opened() as jet, jet.events(stream=name, kinds=["max_deliver"]) as events:
+    async with opened() as jet, jet.events(stream_name=name, kinds=["max_deliver"]) as events:
         stream = await filled(jet, name, COUNT)
         consumer = await stream.create_consumer(hasty())
         seen = set()

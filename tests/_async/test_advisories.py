@@ -33,7 +33,7 @@ async def taken(events, count):
 
 
 async def test_stream_events_are_typed(opened, name):
-    async with opened() as jet, jet.events(stream=name) as events:
+    async with opened() as jet, jet.events(stream_name=name) as events:
         stream = await filled(jet, name, 3)
         config = ConsumerConfig(durable_name="c", max_deliver=1, sample_freq="100%")
         consumer = await stream.create_consumer(config)
@@ -47,8 +47,8 @@ async def test_stream_events_are_typed(opened, name):
         kinds = [type(event.record) for event in found]
         assert kinds[:2] == [StreamAction, ConsumerAction]
         assert set(kinds[2:]) == {Terminated, Nak, ConsumerAck, MaxDeliver}
-        assert {event.stream for event in found} == {name}
-        assert {event.consumer for event in found[1:]} == {"c"}
+        assert {event.stream_name for event in found} == {name}
+        assert {event.consumer_name for event in found[1:]} == {"c"}
         by_kind = {event.kind: event.record for event in found}
         assert by_kind["terminated"].reason == "bad order"
         assert by_kind["max_deliver"].stream_seq == 2
@@ -64,14 +64,16 @@ async def test_filters_by_consumer_and_kind(opened, name):
         stream = await filled(jet, name, 2)
         for each in ("a", "b"):
             await stream.create_consumer(ConsumerConfig(durable_name=each))
-        async with jet.events(stream=name, consumer="b", kinds=[Nak, "terminated"]) as events:
+        async with jet.events(
+            stream_name=name, consumer_name="b", kinds=[Nak, "terminated"]
+        ) as events:
             for each in ("a", "b"):
                 one, two = await (await stream.get_consumer(each)).fetch(2)
                 await one.nak()
                 await two.ack()
             await stream.delete_consumer("a")
             [event] = await taken(events, 1)
-            assert (type(event.record), event.consumer) == (Nak, "b")
+            assert (type(event.record), event.consumer_name) == (Nak, "b")
             with pytest.raises(js.RequestTimeout):
                 await events.next(0.05)
 
@@ -79,12 +81,10 @@ async def test_filters_by_consumer_and_kind(opened, name):
 async def test_acknowledgements_are_sampled(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 5)
-        plain = await stream.create_consumer(ConsumerConfig(durable_name="plain"))
-        with pytest.raises(js.BadArgument, match="sample_freq"):
-            plain.ack_samples()
         sampled = ConsumerConfig(durable_name="c", sample_freq="100%")
         consumer = await stream.create_consumer(sampled)
-        async with consumer.ack_samples() as samples:
+        listening = jet.events(stream_name=name, consumer_name="c", kinds=[ConsumerAck])
+        async with listening as samples:
             for message in await consumer.fetch(5):
                 await message.ack()
             found = [event.record for event in await taken(samples, 5)]
@@ -95,7 +95,7 @@ async def test_acknowledgements_are_sampled(opened, name):
 async def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
-        async with jet.events(stream=name) as events:
+        async with jet.events(stream_name=name) as events:
             newer = {"type": "io.nats.jetstream.advisory.v9.odd", "stream": name, "domain": "hub"}
             subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
             await connection.publish(subject, json.dumps(newer).encode())
@@ -111,7 +111,7 @@ async def test_slow_reader_is_told_how_many_events_it_missed(server, name):
     told = []
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
-        async with jet.events(stream=name, max_pending=2, on_drop=told.append) as events:
+        async with jet.events(stream_name=name, max_buffered=2, on_drop=told.append) as events:
             subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
             for number in range(6):
                 await connection.publish(subject, b"%d" % number)
@@ -122,8 +122,8 @@ async def test_slow_reader_is_told_how_many_events_it_missed(server, name):
             [event] = await taken(events, 1)
             assert (event.raw, event.missed) == (b"6", 4)
         assert [drop.dropped for drop in told] == [1, 2, 4]
-        with pytest.raises(js.BadArgument, match="max_pending"):
-            await jet.events(max_pending=0)
+        with pytest.raises(js.BadArgument, match="max_buffered"):
+            await jet.events(max_buffered=0)
 
 
 async def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
@@ -133,7 +133,7 @@ async def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog)
         raise LookupError("not my day")
 
     async with js.connect(server.url) as connection:
-        events = connection.jetstream().events(stream=name, max_pending=1, on_drop=told)
+        events = connection.jetstream().events(stream_name=name, max_buffered=1, on_drop=told)
         async with events:
             for number in range(3):
                 await connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)
@@ -164,7 +164,7 @@ async def linked(connection, epoch):
 
 async def test_the_iteration_ends_when_it_is_closed(opened, name):
     async with opened() as jet:
-        events = await jet.events(stream=name)
+        events = await jet.events(stream_name=name)
         await events.close()
         assert [event async for event in events] == []
         with pytest.raises(js.IterationEnded, match="ended"):
@@ -190,7 +190,7 @@ async def test_domain_is_reported(server_factory, name):
     with server_factory(domain="hub") as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream(domain="hub")
-            async with jet.events(stream=name) as events:
+            async with jet.events(stream_name=name) as events:
                 await jet.create_stream(StreamConfig(name=name))
                 [event] = await taken(events, 1)
                 assert event.domain == "hub"

@@ -17,7 +17,7 @@ def calls(jet, name):
     stream = jet.bind_stream(name)
     return [
         lambda: jet.create_stream(StreamConfig(name=f"{name}-new", subjects=[f"{name}-new"])),
-        lambda: stream.update(StreamConfig(subjects=[name], max_msgs=5)),
+        lambda: jet.update_stream(StreamConfig(name=name, subjects=[name], max_msgs=5)),
         lambda: stream.create_consumer(ConsumerConfig(durable_name="new")),
         lambda: stream.purge(),
         lambda: stream.info(),

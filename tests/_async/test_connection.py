@@ -336,7 +336,7 @@ async def test_all_waiting_callers_are_notified_of_the_end(server, name):
     stream = await connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
     consumer = await stream.create_consumer(ConsumerConfig(name="c"))
     subscription, events = await connection.subscribe(name), connection.events()
-    pushed = await stream.subscribe(ConsumerConfig(ack_policy="none"))
+    pushed = await stream.push_messages(ConsumerConfig(ack_policy="none"))
     waited_for = (subscription, events, consumer.messages(), pushed)
     waiting, told = [], []
 

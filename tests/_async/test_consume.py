@@ -623,5 +623,5 @@ async def test_single_message_is_requested_in_two_steps(count):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             consumer = connection.jetstream().bind_consumer("S", "c")
-            message = await consumer.next(timeout=5, two_step=True)
-            assert message.data == b"here"
+            batch = await consumer.fetch(1, timeout=5, two_step=True)
+            assert [message.data for message in batch] == [b"here"]

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.consumer import made_consumer
 from tests._async.broken import BEFORE, BEHIND, Killed, mortal
 from tests._async.flow import eventually
 from tests._async.streams import filled
@@ -108,7 +109,7 @@ async def test_removals_by_the_server_are_no_failure(opened, name):
         batch = await consumer.fetch(6)
         await stream.delete_message(1)
         await stream.purge(before_seq=4)
-        await stream.update(evolve((await stream.info()).config, max_msgs=2))
+        await stream.change(lambda config: evolve(config, max_msgs=2))
         await batch[4].term("bad")
         await collected(letters, 3)
         [letter] = await all_of(letters)
@@ -225,7 +226,7 @@ class Quick(js.DeadLetters):
 
     async def _keeper(self):
         config = evolve(self.names.keeper_config(), ack_wait=FAST)
-        return await js.Consumer.create(self._api, self.names.failures, config, "")
+        return await made_consumer(self._api, self.names.failures, config, "")
 
 
 def quick(jet, source):

@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 import js_async as js
+from js_async.jetstream import range_reader
 from tests._async.flow import eventually
 from tests.dropping import settle
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
@@ -93,7 +94,7 @@ async def page(place):
 
 
 async def range_page(place):
-    reader = place.jet.range_reader(place.name, 1, MESSAGES + 1, ahead=True, page_messages=1)
+    reader = range_reader(place.jet, place.name, 1, MESSAGES + 1, ahead=True, page_messages=1)
     await reader.next_page()
 
 
@@ -153,16 +154,11 @@ async def messages(place):
         await place.consumer.messages().next(0.001)
 
 
-async def fetch_each(place):
-    with suppress(js.RequestTimeout):
-        await place.consumer.fetch_each(2, timeout=30).next(0.001)
-
-
 async def push(place):
     # With one name for all, the server (2.15.1) may still remove the files of the previous consumer
     # while it creates the next one, which then fails: "rename ...: no such file or directory".
     name = f"pushed-{next(_NUMBERS)}"
-    await place.stream.subscribe(ConsumerConfig(ack_policy="none", name=name))
+    await place.stream.push_messages(ConsumerConfig(ack_policy="none", name=name))
     await place.stream.delete_consumer(name)
 
 
@@ -192,7 +188,6 @@ FORGOTTEN = [
     (subscribed, "the subscription to other.* was not closed"),
     (events, "the iterator over the events on .* was not closed"),
     (messages, "an iterator over its messages was not closed"),
-    (fetch_each, "a fetch was left before its end"),
     (push, "an iterator over its pushed messages was not closed"),
     (arrow, "a read was not closed"),
     (sent, "publish_many was left with"),

@@ -67,7 +67,7 @@ async def test_failing_callback_does_not_end_the_connection(server_factory, capl
 async def test_slow_owner_loses_the_newest_and_is_notified(server, name):
     async with js.connect(server.url) as connection:
         events = connection.events()
-        subscription = await connection.subscribe(name, max_pending=3)
+        subscription = await connection.subscribe(name, max_buffered=3)
         for number in range(10):
             await connection.publish(name, b"%d" % number)
         await connection.flush()

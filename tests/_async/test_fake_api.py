@@ -9,6 +9,7 @@ import pytest
 
 import js_async as js
 from js_async.api import api
+from js_async.jetstream import range_reader
 from tests._async.flow import pause, together
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
@@ -306,7 +307,7 @@ async def test_a_read_is_complete_though_its_consumer_is_not_deleted():
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            reader = connection.jetstream().range_reader("S", 1, 2, direct=False)
+            reader = range_reader(connection.jetstream(), "S", 1, 2, direct=False)
             page = await reader.next_page()
             assert page.payloads == [b"fine"]
             assert await reader.next_page() is None

@@ -129,7 +129,7 @@ async def test_forged_event_is_not_of_its_kind(opened, name):
         stream = await filled(jet, name, 1)
         letters = jet.dead_letters(name)
         await letters.prepare()
-        async with jet.events(stream=name, kinds=[Terminated]) as events:
+        async with jet.events(stream_name=name, kinds=[Terminated]) as events:
             await fail(jet, stream, name)
             event = await events.next(20)
             assert isinstance(event.record, Terminated)

@@ -94,9 +94,13 @@ async def test_headers_that_begin_like_a_status_are_a_messages(server, name, lin
         await eventually(stored)
         assert dict((await stream.get_message(2, direct=True)).headers) == {"A": "1"}
         for via in ("direct", "consumer", "leader"):
-            read = stream.read(via=via, timeout=5)
+            read = stream.read(via=via, idle_timeout=5)
             assert [dict(message.headers) async for message in read] == [{}, {"A": "1"}, {}]
-        assert [message.seq for message in (await stream.snapshot(timeout=5)).values()] == [1, 2, 3]
+        assert [message.seq for message in (await stream.snapshot(idle_timeout=5)).values()] == [
+            1,
+            2,
+            3,
+        ]
 
 
 @BOTH

@@ -155,7 +155,7 @@ async def test_neither_passwords_nor_urls_with_them_are_logged(server_factory, a
 
 async def test_a_slow_consumer_is_logged(server, name, caplog):
     async with js.connect(server.url) as connection:
-        subscription = await connection.subscribe(name, max_pending=1)
+        subscription = await connection.subscribe(name, max_buffered=1)
         for _ in range(3):
             await connection.publish(name, b"x")
         await connection.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.jetstream import range_reader
 from tests._async.flow import eventually
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
@@ -55,7 +56,7 @@ async def test_a_bulk_read_is_of_the_stream_and_not_of_its_mirrors(opened, name)
     async with opened() as jet:
         await mirrored(jet, name)
         for _ in range(ROUNDS):
-            reader = jet.range_reader(name, 1, MESSAGES + 1, ahead=True, bulk=True)
+            reader = range_reader(jet, name, 1, MESSAGES + 1, ahead=True, bulk=True)
             found = []
             while (page := await reader.next_page()) is not None:
                 found += ArrowPage.of(page).seqs.to_pylist()

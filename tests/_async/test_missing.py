@@ -121,38 +121,6 @@ async def test_pause_resume_and_reset(opened, name):
             await consumer.pause(0)
 
 
-async def test_acknowledging_and_requesting_in_one_message(opened, name):
-    async with opened() as jet:
-        stream = await filled(jet, name, 3)
-        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        message = await consumer.next()
-        seen = []
-        while message is not None:
-            seen.append(message.metadata.stream_seq)
-            following = await consumer.ack_next(message, timeout=2)
-            with pytest.raises(js.AlreadyAcknowledged):
-                await message.ack()
-            message = following
-        assert seen == [1, 2, 3]
-        assert (await consumer.info()).num_ack_pending == 0
-
-
-async def test_acknowledging_and_requesting_several_in_one_message(opened, name):
-    async with opened() as jet:
-        stream = await filled(jet, name, 6)
-        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        first = await consumer.next()
-        batch = await consumer.ack_fetch(first, 3)
-        assert [message.metadata.stream_seq for message in batch] == [2, 3, 4]
-        assert first.is_acknowledged
-        rest = await consumer.ack_fetch(batch[0], 10, wait="none")
-        assert [message.metadata.stream_seq for message in rest] == [5, 6]
-        assert rest.reason is js.BatchEnd.NO_MESSAGES
-        with pytest.raises(js.AlreadyAcknowledged):
-            await consumer.ack_fetch(first, 1)
-        assert (await consumer.info()).num_ack_pending == 4
-
-
 async def test_two_steps_of_adr_13(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)

@@ -261,7 +261,7 @@ async def test_configuration_of_nats_py_is_recognised_and_can_be_decoded(server,
         with pytest.raises(js.BadArgument, match=told):
             await jet.create_stream(theirs)
         stream = await jet.create_stream(decode(theirs.as_dict(), StreamConfig))
-        assert stream.config.max_age == timedelta(seconds=60)
+        assert stream.cached_info.config.max_age == timedelta(seconds=60)
 
 
 async def test_calls_over_nats_py_are_reported(server):

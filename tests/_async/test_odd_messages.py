@@ -104,7 +104,7 @@ async def test_every_read_by_a_consumer(opened, server, name, allow_direct):
         check(found, payloads, "messages")
         async with stream.ordered() as messages:
             check([await messages.next(10) for _ in range(count)], payloads, "ordered")
-        async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+        async with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
             check([await messages.next(10) for _ in range(count)], payloads, "push")
 
 

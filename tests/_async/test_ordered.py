@@ -453,7 +453,7 @@ async def test_consumer_has_the_requested_configuration(opened, name):
     async with opened() as jet:
         await filled(jet, name, 3)
         options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}
-        async with jet.ordered(name, name_prefix="reader", **options) as messages:
+        async with jet.bind_stream(name).ordered(name_prefix="reader", **options) as messages:
             assert messages.name is None
             with pytest.raises(js.BadArgument, match="no consumer now"):
                 await messages.info()
@@ -465,7 +465,7 @@ async def test_consumer_has_the_requested_configuration(opened, name):
             assert info.config.inactive_threshold == timedelta(seconds=70)
             assert info.delivered.stream_seq == 3
             # Another read with the same prefix is not in the way.
-            async with jet.ordered(name, name_prefix="reader") as other:
+            async with jet.bind_stream(name).ordered(name_prefix="reader") as other:
                 assert await read(other, 3) == [1, 2, 3]
                 assert other.name != messages.name
 
@@ -480,7 +480,7 @@ async def test_arguments_that_make_no_sense(opened, name):
             ({"metadata": {"a": 1}}, "metadata"),
         ):
             with pytest.raises(js.BadArgument, match=text):
-                jet.ordered(name, **options)
+                jet.bind_stream(name).ordered(**options)
 
 
 async def test_the_pace_of_the_past_survives_silence(opened, name):

@@ -22,7 +22,8 @@ async def test_overflow_waits_for_its_threshold(opened, name):
         near = js.Priority(group="g", min_pending=0)
         assert not await consumer.fetch(1, timeout=0.3, priority=far)
         [message] = await consumer.fetch(1, timeout=5, priority=near)
-        assert await consumer.ack_next(message, timeout=5, priority=near) is not None
+        await message.ack()
+        assert await consumer.next(timeout=5, priority=near) is not None
         for number in range(7):
             await jet.publish(f"{name}.more.{number}")
         assert len(await consumer.fetch(1, timeout=5, priority=far)) == 1

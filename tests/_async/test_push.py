@@ -17,7 +17,7 @@ from twinstream.models import ConsumerConfig
 async def test_messages_are_pushed_and_acknowledged(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 50)
-        async with stream.subscribe(ConsumerConfig(durable_name="p")) as messages:
+        async with stream.push_messages(ConsumerConfig(durable_name="p")) as messages:
             seen = []
             for _ in range(50):
                 message = await messages.next(10)
@@ -47,7 +47,7 @@ async def test_flow_control_delays_nothing(opened, name):
         config = ConsumerConfig(
             ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
         )
-        async with stream.subscribe(config) as messages:
+        async with stream.push_messages(config) as messages:
             seen = [(await messages.next(20)).metadata.stream_seq for _ in range(3000)]
         assert seen == list(range(1, 3001))
 
@@ -59,7 +59,7 @@ async def test_a_group_shares_the_messages(opened, name):
             durable_name="p", deliver_subject=f"deliver.{name}", deliver_group="workers"
         )
         seen = []
-        async with stream.subscribe(config) as first, stream.bind_push("p") as second:
+        async with stream.push_messages(config) as first, stream.push_messages("p") as second:
 
             async def work(messages):
                 while len(seen) < 100:
@@ -93,8 +93,8 @@ async def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned)
         )
         reports = []
         async with (
-            stream.subscribe(config, on_report=reports.append) as first,
-            stream.bind_push("p", on_report=reports.append) as second,
+            stream.push_messages(config, on_report=reports.append) as first,
+            stream.push_messages("p", on_report=reports.append) as second,
         ):
 
             async def member(messages):
@@ -111,13 +111,13 @@ async def test_a_second_subscription_without_a_group_is_refused(opened, name):
     async with opened() as jet, opened() as other:
         stream = await filled(jet, name, 1)
         config = ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}")
-        async with stream.subscribe(config) as messages:
+        async with stream.push_messages(config) as messages:
             await (await messages.next(10)).double_ack()
             with pytest.raises(js.BadArgument, match="another subscription is bound to this push"):
-                async with other.bind_stream(name).bind_push("p"):
+                async with other.bind_stream(name).push_messages("p"):
                     pass
         # The server processes the end of the first subscription a moment later.
-        async with stream.bind_push("p") as messages:
+        async with stream.push_messages("p") as messages:
             await jet.publish(f"{name}.x")
             assert (await messages.next(10)).metadata.stream_seq == 2
 
@@ -125,7 +125,7 @@ async def test_a_second_subscription_without_a_group_is_refused(opened, name):
 async def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 50)
-        async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+        async with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
             seen = [await messages.next(10)]
 
             async def all_here():
@@ -156,7 +156,7 @@ async def test_replay_keeps_the_pace_of_the_past(opened, name):
         await eventually(later)
         count = (await stream.info()).state.messages
         config = ConsumerConfig(replay_policy="original", ack_policy="none")
-        async with stream.subscribe(config) as messages:
+        async with stream.push_messages(config) as messages:
             arrived = [await messages.next(10) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
 
@@ -169,7 +169,7 @@ async def test_old_messages_are_late_despite_later_heartbeats(opened, name):
             ack_wait=timedelta(seconds=1),
             idle_heartbeat=timedelta(seconds=0.2),
         )
-        async with stream.subscribe(config) as messages:
+        async with stream.push_messages(config) as messages:
             await (await messages.next(20)).ack()
             # As long as the user is at work the second one waits.
             await pause(1.5)
@@ -185,18 +185,18 @@ async def test_a_deleted_push_consumer_is_noticed(opened, name):
         config = ConsumerConfig(
             durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
         )
-        async with stream.subscribe(config, on_report=reports.append) as messages:
+        async with stream.push_messages(config, on_report=reports.append) as messages:
             await (await messages.next(5)).ack()
             await stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):
                 await messages.next(20)
         assert isinstance(reports[0], js.PullWarning)
         with pytest.raises(js.ConsumerNotFound):
-            async with stream.bind_push("p"):
+            async with stream.push_messages("p"):
                 pass
         await stream.create_consumer(ConsumerConfig(durable_name="pull"))
         with pytest.raises(js.BadArgument, match="get_consumer"):
-            async with stream.bind_push("pull"):
+            async with stream.push_messages("pull"):
                 pass
 
 
@@ -208,7 +208,7 @@ async def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, na
             (ConsumerConfig(idle_heartbeat=timedelta(seconds=1)), timedelta(seconds=1)),
             (ConsumerConfig(durable_name="p"), None),
         ):
-            async with stream.subscribe(config) as messages:
+            async with stream.push_messages(config) as messages:
                 info = await jet.bind_consumer(name, messages.name).info()
                 assert info.config.idle_heartbeat == wanted
 
@@ -221,7 +221,7 @@ async def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tu
             ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}")
         )
         reports = []
-        async with stream.bind_push("p", on_report=reports.append) as messages:
+        async with stream.push_messages("p", on_report=reports.append) as messages:
             await (await messages.next(5)).ack()
             with pytest.raises(js.RequestTimeout, match="no message in time"):
                 await messages.next(0.5)

@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 import js_async.read.page_sources
+from js_async.jetstream import range_reader
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, has_consumers
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -261,10 +262,10 @@ async def test_error_for_a_range_without_direct_gets_has_a_remedy(opened, name):
     async with opened() as jet:
         await stored(jet, name, 5, allow_direct=False)
         with pytest.raises(js.BadArgument, match="direct=False, or set allow_direct"):
-            await jet.range_reader(name, 1, 6, timeout=30).next_page()
+            await range_reader(jet, name, 1, 6, idle_timeout=30).next_page()
         with pytest.raises(js.StreamNotFound):
-            await jet.range_reader(f"{name}-no", 1, 6, timeout=30).next_page()
-        page = await jet.range_reader(name, 1, 6, direct=False).next_page()
+            await range_reader(jet, f"{name}-no", 1, 6, idle_timeout=30).next_page()
+        page = await range_reader(jet, name, 1, 6, direct=False).next_page()
         assert len(page) == 5
 
 
@@ -359,7 +360,7 @@ async def test_broken_links_lose_nothing(server, name):
 
 
 async def read_muted(stream, via, proxy):
-    async with stream.read(via=via, page_messages=400, timeout=0.5) as read:
+    async with stream.read(via=via, page_messages=400, idle_timeout=0.5) as read:
         async for _ in read:
             proxy.mute = True
 
@@ -386,7 +387,7 @@ async def test_pages_that_come_slower_than_answers_may_are_read(server, name):
         async with js.connect(proxy.url) as connection:
             stream = connection.jetstream(timeout=0.1).bind_stream(name)
             found = []
-            async with stream.read(via="direct", page_messages=400, timeout=10) as read:
+            async with stream.read(via="direct", page_messages=400, idle_timeout=10) as read:
                 async for message in read:
                     # Each way, on and on: as a server is slow that looks for what is rare.
                     proxy.delay = 0.2

@@ -32,11 +32,11 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
             await eventually(rest_is_here)
             assert repr(messages) == f"<Messages {name}/c: 2 buffered>"
         assert repr(messages) == f"<Messages {name}/c: ended>"
-        async with stream.subscribe(ConsumerConfig(durable_name="p")) as pushed:
+        async with stream.push_messages(ConsumerConfig(durable_name="p")) as pushed:
             assert repr(pushed).startswith(f"<PushMessages {name}/p: ")
         ordered = stream.ordered()
         assert repr(ordered) == f"<OrderedMessages {name}: 0 buffered>"
-        async with jet.events(stream=name) as events:
+        async with jet.events(stream_name=name) as events:
             assert repr(events).startswith(f"<Events $JS.EVENT.*.STREAM.*.{name}, ")
         consuming = consumer.consume(acked, stop_after=2)
         async with consuming:

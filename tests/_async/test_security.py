@@ -316,8 +316,8 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
         (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
         (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
-        (NO_DIRECT, lambda stream, consumer: stream.snapshot(timeout=20)),
-        ("$JS.ACK.>", lambda stream, consumer: ack_next(consumer)),
+        (NO_DIRECT, lambda stream, consumer: stream.snapshot(idle_timeout=20)),
+        ("$JS.ACK.>", lambda stream, consumer: acknowledge_one(consumer)),
         ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
 )
@@ -344,11 +344,11 @@ async def take_much(stream):
     config = ConsumerConfig(
         ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=0.5)
     )
-    async with stream.subscribe(config) as messages:
+    async with stream.push_messages(config) as messages:
         while True:
             await messages.next(20)
 
 
-async def ack_next(consumer):
+async def acknowledge_one(consumer):
     message = await consumer.next(timeout=20)
-    return await consumer.ack_next(message, timeout=20)
+    await message.double_ack()

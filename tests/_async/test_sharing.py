@@ -30,7 +30,7 @@ async def by_bytes(stream):
 
 async def pushed(stream):
     """Return an iteration over a push consumer."""
-    return await stream.subscribe(ConsumerConfig(ack_policy="none"))
+    return await stream.push_messages(ConsumerConfig(ack_policy="none"))
 
 
 async def ordered(stream):

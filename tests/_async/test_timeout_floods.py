@@ -84,8 +84,7 @@ async def test_other_responders_do_not_delay_the_timeout_of_a_publish():
             assert not flood.is_over
 
 
-@pytest.mark.parametrize("how", ["messages", "fetch_each"])
-async def test_statuses_do_not_delay_the_timeout_of_an_iteration(how):
+async def test_statuses_do_not_delay_the_timeout_of_an_iteration():
     flood = Flood()
 
     def script(peer: FakePeer) -> None:
@@ -95,8 +94,7 @@ async def test_statuses_do_not_delay_the_timeout_of_an_iteration(how):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             consumer = connection.jetstream().bind_consumer("S", "c")
-            opening = consumer.messages() if how == "messages" else consumer.fetch_each(5)
-            async with opening as messages:
+            async with consumer.messages() as messages:
                 with pytest.raises(js.RequestTimeout):
                     await messages.next(0.3)
                 assert not flood.is_over
@@ -115,7 +113,7 @@ async def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             stream = connection.jetstream().bind_stream("S")
-            async with stream.subscribe(config) as messages:
+            async with stream.push_messages(config) as messages:
                 with pytest.raises(js.RequestTimeout):
                     await messages.next(0.3)
                 assert not flood.is_over

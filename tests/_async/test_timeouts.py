@@ -99,12 +99,12 @@ CALLS = {
     "Consumer.reset": lambda jet, **t: jet.bind_consumer("S", "c").reset(**t),
     "Consumer.unpin": lambda jet, **t: jet.bind_consumer("S", "c").unpin("g", **t),
     "Consumer.step_down": lambda jet, **t: jet.bind_consumer("S", "c").step_down(**t),
-    "Meta.step_down": lambda jet, **t: jet.meta.step_down(**t),
-    "Meta.remove_server": lambda jet, **t: jet.meta.remove_server("n", **t),
-    "Meta.evacuate_server": lambda jet, **t: jet.meta.evacuate_server("n", **t),
-    "Meta.purge_account": lambda jet, **t: jet.meta.purge_account("A", **t),
-    "Meta.move_stream": lambda jet, **t: jet.meta.move_stream("A", "S", server="n", **t),
-    "Meta.cancel_move": lambda jet, **t: jet.meta.cancel_move("A", "S", **t),
+    "Cluster.step_down": lambda jet, **t: jet.cluster.step_down(**t),
+    "Cluster.remove_server": lambda jet, **t: jet.cluster.remove_server("n", **t),
+    "Cluster.evacuate_server": lambda jet, **t: jet.cluster.evacuate_server("n", **t),
+    "Cluster.purge_account": lambda jet, **t: jet.cluster.purge_account("A", **t),
+    "Cluster.move_stream": lambda jet, **t: jet.cluster.move_stream("A", "S", server="n", **t),
+    "Cluster.cancel_move": lambda jet, **t: jet.cluster.cancel_move("A", "S", **t),
 }
 
 # Calls that have no default of the context: what they wait for is no answer of the server, or they
@@ -135,17 +135,11 @@ OWN = {
     "Stream.subscribe",
     "Stream.bind_push",
     "Stream.bind_consumer",
-    "Consumer.create",
-    "Consumer.get",
     "Consumer.fetch",  # messages, which may never come
     "Consumer.next",
-    "Consumer.ack_next",
-    "Consumer.ack_fetch",
-    "Consumer.fetch_each",  # as of fetch
     "Consumer.messages",
     "Consumer.consume",
-    "Consumer.ack_samples",
-    "Meta.rescue",  # as many answers as come
+    "Cluster.rescue",  # as many answers as come
 }
 
 
@@ -164,7 +158,7 @@ async def test_calls_end_with_the_timeout_of_their_context(call):
                 await CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
 
 
-@pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Meta])
+@pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Cluster])
 def test_public_calls_have_a_timeout_with_the_contexts_default(owner):
     for name, value in inspect.getmembers(owner, callable):
         full = f"{owner.__name__}.{name}"
@@ -239,7 +233,7 @@ async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
             await not_confirmed(await messages.next())
         async with stream.ordered() as messages:
             await not_confirmed(await messages.next())
-        async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+        async with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
             await not_confirmed(await messages.next())
         assert [round(wait) for wait in transport.waits] == [777] * 5
 
@@ -274,7 +268,7 @@ async def test_streams_are_created_or_updated_by_several_clients_at_once(opened,
 
             streams = await together(*[writes(limit) for limit in range(1, 5)])
             # An answer may show what another client has written since.
-            assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+            assert {stream.cached_info.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
             await jet.delete_stream(this)
 
 
@@ -304,7 +298,7 @@ async def test_an_update_without_an_answer_is_tried_again():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             stream = await connection.jetstream(timeout=2).create_or_update_stream(STREAM)
-            assert stream.config.subjects == ["s"]
+            assert stream.cached_info.config.subjects == ["s"]
 
 
 @pytest.mark.since("2.12")
@@ -317,7 +311,7 @@ async def test_replicated_streams_are_created_or_updated_by_several_at_once(clus
             return lambda: jet.create_or_update_stream(config)
 
         streams = await together(*[writes(limit) for limit in range(1, 5)])
-        assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+        assert {stream.cached_info.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
 
 
 async def test_concurrent_creation_and_deletion_of_a_stream_is_retried():
@@ -342,7 +336,7 @@ async def test_concurrent_creation_and_deletion_of_a_stream_is_retried():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             stream = await connection.jetstream().create_or_update_stream(STREAM)
-            assert stream.config.subjects == ["s"]
+            assert stream.cached_info.config.subjects == ["s"]
 
 
 async def test_a_configuration_needs_no_name_where_the_stream_is_known(opened, name):
@@ -351,12 +345,12 @@ async def test_a_configuration_needs_no_name_where_the_stream_is_known(opened, n
         seen = []
         for nameless in (None, ""):
             config = StreamConfig(name=nameless, subjects=[name], max_msgs=len(seen) + 1)
-            seen.append((await stream.update(config)).config.max_msgs)
+            seen.append((await stream.change(lambda _, to=config: to)).config.max_msgs)
         assert seen == [1, 2]
         changed = await stream.change(lambda config: StreamConfig(subjects=[name]))
         assert (changed.config.name, changed.config.subjects) == (name, [name])
         with pytest.raises(js.BadArgument, match="the configuration is for OTHER"):
-            await stream.update(StreamConfig(name="OTHER"))
+            await stream.change(lambda config: StreamConfig(name="OTHER"))
         for update in (stream.update_consumer, lambda c: jet.update_consumer(name, c)):
             with pytest.raises(js.BadArgument, match="has no name: give durable_name or name"):
                 await update(ConsumerConfig(max_ack_pending=5))

@@ -105,7 +105,7 @@ class Stage:
             # Only the leader can tell that nothing comes behind the third.
             jet.publish(self.subject, b"gone")
             stream.delete_message(4)
-        if self.stream in {"subscribe", "bind_push", "backup"}:
+        if self.stream in {"create_push_messages", "push_messages", "backup"}:
             for _ in range(BIG):
                 jet.publish(self.subject, urandom(900_000))
         stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -237,7 +237,7 @@ def ordered(jet, stage, subject=None):
 
 
 def ordered_info(jet, stage):
-    with jet.ordered(stage.stream) as messages:
+    with jet.bind_stream(stage.stream).ordered() as messages:
         assert (messages.next(stage.short)).metadata.stream_seq == 1
         assert (messages.info()).name == messages.name
 
@@ -246,7 +246,7 @@ def ordered_filter(jet, stage):
     ordered(jet, stage, stage.subject)
 
 
-def subscribe(jet, stage):
+def create_push_messages(jet, stage):
     config = ConsumerConfig(
         durable_name="made",
         deliver_subject=stage.deliver_subject,
@@ -254,12 +254,12 @@ def subscribe(jet, stage):
         idle_heartbeat=timedelta(seconds=5),
         max_ack_pending=10_000,
     )
-    with jet.bind_stream(stage.stream).subscribe(config) as messages:
+    with jet.bind_stream(stage.stream).push_messages(config) as messages:
         take_pushed(messages, stage)
 
 
-def bind_push(jet, stage):
-    with jet.bind_stream(stage.stream).bind_push("push") as messages:
+def push_messages(jet, stage):
+    with jet.bind_stream(stage.stream).push_messages("push") as messages:
         take_pushed(messages, stage)
 
 
@@ -347,10 +347,6 @@ def prepare_dead_letters(jet, stage):
     jet.dead_letters(stage.stream).prepare()
 
 
-def ack_samples(jet, stage):
-    listen(jet.bind_consumer(stage.stream, "c").ack_samples())
-
-
 def backup(jet, stage):
     with TemporaryDirectory() as folder:
         stream = jet.bind_stream(stage.stream)
@@ -368,7 +364,7 @@ def events(jet, stage):
 
 
 def events_of_stream(jet, stage):
-    listen(jet.events(stream=stage.stream))
+    listen(jet.events(stream_name=stage.stream))
 
 
 def listen(listening):
@@ -449,7 +445,7 @@ def get_last_message_direct(jet, stage):
 
 def read(jet, stage, via="direct"):
     stream = jet.bind_stream(stage.stream)
-    reading = stream.read(via=via, timeout=stage.short)
+    reading = stream.read(via=via, idle_timeout=stage.short)
     assert [message.data for message in reading] == [b"0", b"1", b"2"]
 
 
@@ -462,7 +458,7 @@ def read_by_leader(jet, stage):
 
 
 def snapshot(jet, stage):
-    found = jet.bind_stream(stage.stream).snapshot(timeout=stage.short)
+    found = jet.bind_stream(stage.stream).snapshot(idle_timeout=stage.short)
     assert [(each.subject, each.data) for each in found.values()] == [(stage.subject, b"2")]
 
 
@@ -721,8 +717,8 @@ ACTS = {
     "ordered": ((), ordered, "2.11"),
     "ordered FILTER": (("p.{stream}.a",), ordered_filter, "2.11"),
     "ordered_info": ((), ordered_info, "2.11"),
-    "subscribe": (("made", "deliver.{stream}"), subscribe, "2.11"),
-    "bind_push": (("push", "deliver.{stream}.push"), bind_push, "2.11"),
+    "create_push_messages": (("made", "deliver.{stream}"), create_push_messages, "2.11"),
+    "push_messages": (("push", "deliver.{stream}.push"), push_messages, "2.11"),
     "atomic_batch": ((), atomic_batch, "2.12"),
     "fast_ingest": (("p.{stream}.>",), fast_ingest, "2.14"),
     "insert": (("p.{stream}.>",), insert, "2.11"),
@@ -734,7 +730,6 @@ ACTS = {
     "process": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), process, "2.11"),
     "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
-    "ack_samples": (("c",), ack_samples, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.
     "backup": ((), backup, "2.14"),
     "restore": ((), restore, "2.11"),

@@ -41,7 +41,7 @@ def left_alone(messages):
     ids=["count", "bytes", "bounded"],
 )
 def test_long_absent_program_gets_all_changes(opened, name, limits):
-    with opened() as jet, jet.events(stream=name, kinds=["max_deliver"]) as events:
+    with opened() as jet, jet.events(stream_name=name, kinds=["max_deliver"]) as events:
         stream = filled(jet, name, COUNT)
         consumer = stream.create_consumer(hasty())
         seen = set()

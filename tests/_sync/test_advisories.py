@@ -34,7 +34,7 @@ def taken(events, count):
 
 
 def test_stream_events_are_typed(opened, name):
-    with opened() as jet, jet.events(stream=name) as events:
+    with opened() as jet, jet.events(stream_name=name) as events:
         stream = filled(jet, name, 3)
         config = ConsumerConfig(durable_name="c", max_deliver=1, sample_freq="100%")
         consumer = stream.create_consumer(config)
@@ -48,8 +48,8 @@ def test_stream_events_are_typed(opened, name):
         kinds = [type(event.record) for event in found]
         assert kinds[:2] == [StreamAction, ConsumerAction]
         assert set(kinds[2:]) == {Terminated, Nak, ConsumerAck, MaxDeliver}
-        assert {event.stream for event in found} == {name}
-        assert {event.consumer for event in found[1:]} == {"c"}
+        assert {event.stream_name for event in found} == {name}
+        assert {event.consumer_name for event in found[1:]} == {"c"}
         by_kind = {event.kind: event.record for event in found}
         assert by_kind["terminated"].reason == "bad order"
         assert by_kind["max_deliver"].stream_seq == 2
@@ -65,14 +65,14 @@ def test_filters_by_consumer_and_kind(opened, name):
         stream = filled(jet, name, 2)
         for each in ("a", "b"):
             stream.create_consumer(ConsumerConfig(durable_name=each))
-        with jet.events(stream=name, consumer="b", kinds=[Nak, "terminated"]) as events:
+        with jet.events(stream_name=name, consumer_name="b", kinds=[Nak, "terminated"]) as events:
             for each in ("a", "b"):
                 one, two = (stream.get_consumer(each)).fetch(2)
                 one.nak()
                 two.ack()
             stream.delete_consumer("a")
             [event] = taken(events, 1)
-            assert (type(event.record), event.consumer) == (Nak, "b")
+            assert (type(event.record), event.consumer_name) == (Nak, "b")
             with pytest.raises(js.RequestTimeout):
                 events.next(0.05)
 
@@ -80,12 +80,10 @@ def test_filters_by_consumer_and_kind(opened, name):
 def test_acknowledgements_are_sampled(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 5)
-        plain = stream.create_consumer(ConsumerConfig(durable_name="plain"))
-        with pytest.raises(js.BadArgument, match="sample_freq"):
-            plain.ack_samples()
         sampled = ConsumerConfig(durable_name="c", sample_freq="100%")
         consumer = stream.create_consumer(sampled)
-        with consumer.ack_samples() as samples:
+        listening = jet.events(stream_name=name, consumer_name="c", kinds=[ConsumerAck])
+        with listening as samples:
             for message in consumer.fetch(5):
                 message.ack()
             found = [event.record for event in taken(samples, 5)]
@@ -96,7 +94,7 @@ def test_acknowledgements_are_sampled(opened, name):
 def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream()
-        with jet.events(stream=name) as events:
+        with jet.events(stream_name=name) as events:
             newer = {"type": "io.nats.jetstream.advisory.v9.odd", "stream": name, "domain": "hub"}
             subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
             connection.publish(subject, json.dumps(newer).encode())
@@ -112,7 +110,7 @@ def test_slow_reader_is_told_how_many_events_it_missed(server, name):
     told = []
     with js.connect(server.url) as connection:
         jet = connection.jetstream()
-        with jet.events(stream=name, max_pending=2, on_drop=told.append) as events:
+        with jet.events(stream_name=name, max_buffered=2, on_drop=told.append) as events:
             subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
             for number in range(6):
                 connection.publish(subject, b"%d" % number)
@@ -123,8 +121,8 @@ def test_slow_reader_is_told_how_many_events_it_missed(server, name):
             [event] = taken(events, 1)
             assert (event.raw, event.missed) == (b"6", 4)
         assert [drop.dropped for drop in told] == [1, 2, 4]
-        with pytest.raises(js.BadArgument, match="max_pending"):
-            jet.events(max_pending=0)
+        with pytest.raises(js.BadArgument, match="max_buffered"):
+            jet.events(max_buffered=0)
 
 
 def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
@@ -134,7 +132,7 @@ def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
         raise LookupError("not my day")
 
     with js.connect(server.url) as connection:
-        events = connection.jetstream().events(stream=name, max_pending=1, on_drop=told)
+        events = connection.jetstream().events(stream_name=name, max_buffered=1, on_drop=told)
         with events:
             for number in range(3):
                 connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)
@@ -165,7 +163,7 @@ def linked(connection, epoch):
 
 def test_the_iteration_ends_when_it_is_closed(opened, name):
     with opened() as jet:
-        events = jet.events(stream=name)
+        events = jet.events(stream_name=name)
         events.close()
         assert [event for event in events] == []
         with pytest.raises(js.IterationEnded, match="ended"):
@@ -191,7 +189,7 @@ def test_domain_is_reported(server_factory, name):
     with server_factory(domain="hub") as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream(domain="hub")
-            with jet.events(stream=name) as events:
+            with jet.events(stream_name=name) as events:
                 jet.create_stream(StreamConfig(name=name))
                 [event] = taken(events, 1)
                 assert event.domain == "hub"

@@ -337,7 +337,7 @@ def test_all_waiting_callers_are_notified_of_the_end(server, name):
     stream = connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
     consumer = stream.create_consumer(ConsumerConfig(name="c"))
     subscription, events = connection.subscribe(name), connection.events()
-    pushed = stream.subscribe(ConsumerConfig(ack_policy="none"))
+    pushed = stream.push_messages(ConsumerConfig(ack_policy="none"))
     waited_for = (subscription, events, consumer.messages(), pushed)
     waiting, told = [], []
 

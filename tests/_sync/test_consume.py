@@ -622,5 +622,5 @@ def test_single_message_is_requested_in_two_steps(count):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             consumer = connection.jetstream().bind_consumer("S", "c")
-            message = consumer.next(timeout=5, two_step=True)
-            assert message.data == b"here"
+            batch = consumer.fetch(1, timeout=5, two_step=True)
+            assert [message.data for message in batch] == [b"here"]

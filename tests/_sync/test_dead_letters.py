@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.consumer import made_consumer
 from tests._sync.broken import BEFORE, BEHIND, Killed, mortal
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
@@ -109,7 +110,7 @@ def test_removals_by_the_server_are_no_failure(opened, name):
         batch = consumer.fetch(6)
         stream.delete_message(1)
         stream.purge(before_seq=4)
-        stream.update(evolve((stream.info()).config, max_msgs=2))
+        stream.change(lambda config: evolve(config, max_msgs=2))
         batch[4].term("bad")
         collected(letters, 3)
         [letter] = all_of(letters)
@@ -226,7 +227,7 @@ class Quick(js.DeadLetters):
 
     def _keeper(self):
         config = evolve(self.names.keeper_config(), ack_wait=FAST)
-        return js.Consumer.create(self._api, self.names.failures, config, "")
+        return made_consumer(self._api, self.names.failures, config, "")
 
 
 def quick(jet, source):

@@ -26,7 +26,7 @@ def world():
     lists = {
         "bound": permissions(consume("S", "c", bound=True)),
         "maker": permissions(consume("S", "c", bound=True), create),
-        "listener": permissions(operation("subscribe", "S", "push", "to.me")),
+        "listener": permissions(operation("create_push_messages", "S", "push", "to.me")),
     }
     with plain(lists) as made:
         yield made
@@ -105,7 +105,7 @@ def test_consumer_is_recreated_by_a_user_with_create_permission_only(world, shor
 def test_a_push_consumer_that_falls_silent_ends_the_iteration(world, short):
     with user(world, "admin") as admin, user(world, "listener") as connection:
         stream = stage(admin)
-        with connection.jetstream().bind_stream("S").subscribe(PUSH) as messages:
+        with connection.jetstream().bind_stream("S").push_messages(PUSH) as messages:
             (messages.next(30)).double_ack()
             stream.delete_consumer("push")
             with pytest.raises(js.NoResponders, match=r"CONSUMER\.INFO"):

@@ -68,7 +68,7 @@ def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
 def test_slow_owner_loses_the_newest_and_is_notified(server, name):
     with js.connect(server.url) as connection:
         events = connection.events()
-        subscription = connection.subscribe(name, max_pending=3)
+        subscription = connection.subscribe(name, max_buffered=3)
         for number in range(10):
             connection.publish(name, b"%d" % number)
         connection.flush()

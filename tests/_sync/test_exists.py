@@ -120,7 +120,7 @@ def test_the_start_of_a_mirror_may_be_written_in_any_zone(opened, name, hours):
         stream = jet.create_stream(config(other))
         assert stream.cached_info.created == created
         stream = jet.create_or_update_stream(config(other, max_msgs=5))
-        assert (stream.config.max_msgs, stream.cached_info.created) == (5, created)
+        assert (stream.cached_info.config.max_msgs, stream.cached_info.created) == (5, created)
         with pytest.raises(js.JetStreamError) as refused:
             jet.update_stream(config(other + SECOND))
         assert refused.value.err_code == 10055
@@ -158,7 +158,7 @@ def test_another_kind_of_consumer_is_named_by_its_deliver_subject_alone(opened, 
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name))
         push = ConsumerConfig(durable_name="c", deliver_subject=f"{name}.deliver")
-        with stream.subscribe(push):
+        with stream.push_messages(push):
             with pytest.raises(js.ConsumerExists) as error:
                 stream.create_consumer(ConsumerConfig(durable_name="c"))
         assert "max_waiting" not in named(error)
@@ -169,9 +169,9 @@ def test_a_push_consumer_names_no_subject_that_the_caller_did_not_write(opened, 
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name))
         push = ConsumerConfig(durable_name="c", deliver_subject=f"{name}.deliver")
-        with stream.subscribe(push):
+        with stream.push_messages(push):
             with pytest.raises(js.ConsumerExists) as error:
-                stream.subscribe(ConsumerConfig(durable_name="c"))
+                stream.push_messages(ConsumerConfig(durable_name="c"))
         assert "_INBOX" not in str(error.value)
         (found,) = error.value.differences
         assert str(found) == f"deliver_subject: wanted 'an inbox', is '{name}.deliver'"

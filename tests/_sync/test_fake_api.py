@@ -10,6 +10,7 @@ import pytest
 
 import js_sync as js
 from js_sync.api import api
+from js_sync.jetstream import range_reader
 from tests._sync.flow import pause, together
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
@@ -307,7 +308,7 @@ def test_a_read_is_complete_though_its_consumer_is_not_deleted():
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            reader = connection.jetstream().range_reader("S", 1, 2, direct=False)
+            reader = range_reader(connection.jetstream(), "S", 1, 2, direct=False)
             page = reader.next_page()
             assert page.payloads == [b"fine"]
             assert reader.next_page() is None

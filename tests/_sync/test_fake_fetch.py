@@ -312,52 +312,7 @@ def test_the_first_fetch_waits_until_the_consumer_is_reached(wait, handle):
 
 
 @HANDLES
-def test_the_first_iteration_of_a_fetch_waits_until_the_consumer_is_reached(handle):
-    def script(peer: FakePeer) -> None:
-        peer.handshake()
-        if handle is got:
-            peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
-        for _ in range(3):
-            peer.status(peer.expect_pull(), 503)
-        pull = peer.expect_pull()
-        peer.deliver(pull, 1, b"fine")
-        peer.deliver(pull, 2, b"too")
-        peer.status(peer.expect_pull(), 503)
-
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            consumer = handle(connection)
-            messages = [message for message in consumer.fetch_each(2)]
-            assert [message.data for message in messages] == [b"fine", b"too"]
-            with pytest.raises(js.NoResponders):
-                consumer.fetch_each(2).next()
-
-
-def test_a_fetch_with_an_acknowledgement_waits_until_the_consumer_is_reached():
-    """No server has received the acknowledgement, so it is part of the repeated request."""
-
-    def script(peer: FakePeer) -> None:
-        peer.handshake()
-        pull = peer.expect_pull()
-        ack = peer.deliver(pull, 1, b"one")
-        request = peer.expect(r"^PUB \$JS\.ACK")
-        peer.message(request.reply, status="503")
-        again = peer.expect(r"^PUB \$JS\.ACK")
-        assert (again.subject, again.payload[:4]) == (ack, b"+NXT")
-        peer.deliver(again, 2, b"two")
-
-    with FakeServer(script) as server:
-        with js.connect(server.url) as connection:
-            jet = connection.jetstream()
-            message = jet.bind_consumer("S", "c").next()
-            # Another handle has not reached the consumer yet.
-            later = jet.bind_consumer("S", "c").ack_next(message)
-            assert later.data == b"two"
-
-
-@HANDLES
-@pytest.mark.parametrize("way", ["fetch", "each"])
-def test_a_consumer_that_is_never_reached_has_no_responders(handle, way):
+def test_a_consumer_that_is_never_reached_has_no_responders(handle):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         if handle is got:
@@ -370,7 +325,6 @@ def test_a_consumer_that_is_never_reached_has_no_responders(handle, way):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             consumer = handle(connection)
-            call = consumer.fetch if way == "fetch" else consumer.fetch_each(1).next
             with pytest.raises(js.NoResponders, match="S/c"):
-                call(1)
+                consumer.fetch(1)
         assert len(server.operations("MSG.NEXT")) > 2

@@ -130,7 +130,7 @@ def test_forged_event_is_not_of_its_kind(opened, name):
         stream = filled(jet, name, 1)
         letters = jet.dead_letters(name)
         letters.prepare()
-        with jet.events(stream=name, kinds=[Terminated]) as events:
+        with jet.events(stream_name=name, kinds=[Terminated]) as events:
             fail(jet, stream, name)
             event = events.next(20)
             assert isinstance(event.record, Terminated)

@@ -154,7 +154,7 @@ def test_neither_passwords_nor_urls_with_them_are_logged(server_factory, all_lev
 
 def test_a_slow_consumer_is_logged(server, name, caplog):
     with js.connect(server.url) as connection:
-        subscription = connection.subscribe(name, max_pending=1)
+        subscription = connection.subscribe(name, max_buffered=1)
         for _ in range(3):
             connection.publish(name, b"x")
         connection.flush()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from js_sync.jetstream import range_reader
 from tests._sync.flow import eventually
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
@@ -56,7 +57,7 @@ def test_a_bulk_read_is_of_the_stream_and_not_of_its_mirrors(opened, name):
     with opened() as jet:
         mirrored(jet, name)
         for _ in range(ROUNDS):
-            reader = jet.range_reader(name, 1, MESSAGES + 1, ahead=True, bulk=True)
+            reader = range_reader(jet, name, 1, MESSAGES + 1, ahead=True, bulk=True)
             found = []
             while (page := reader.next_page()) is not None:
                 found += ArrowPage.of(page).seqs.to_pylist()

@@ -122,38 +122,6 @@ def test_pause_resume_and_reset(opened, name):
             consumer.pause(0)
 
 
-def test_acknowledging_and_requesting_in_one_message(opened, name):
-    with opened() as jet:
-        stream = filled(jet, name, 3)
-        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        message = consumer.next()
-        seen = []
-        while message is not None:
-            seen.append(message.metadata.stream_seq)
-            following = consumer.ack_next(message, timeout=2)
-            with pytest.raises(js.AlreadyAcknowledged):
-                message.ack()
-            message = following
-        assert seen == [1, 2, 3]
-        assert (consumer.info()).num_ack_pending == 0
-
-
-def test_acknowledging_and_requesting_several_in_one_message(opened, name):
-    with opened() as jet:
-        stream = filled(jet, name, 6)
-        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        first = consumer.next()
-        batch = consumer.ack_fetch(first, 3)
-        assert [message.metadata.stream_seq for message in batch] == [2, 3, 4]
-        assert first.is_acknowledged
-        rest = consumer.ack_fetch(batch[0], 10, wait="none")
-        assert [message.metadata.stream_seq for message in rest] == [5, 6]
-        assert rest.reason is js.BatchEnd.NO_MESSAGES
-        with pytest.raises(js.AlreadyAcknowledged):
-            consumer.ack_fetch(first, 1)
-        assert (consumer.info()).num_ack_pending == 4
-
-
 def test_two_steps_of_adr_13(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)

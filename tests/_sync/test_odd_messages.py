@@ -105,7 +105,7 @@ def test_every_read_by_a_consumer(opened, server, name, allow_direct):
         check(found, payloads, "messages")
         with stream.ordered() as messages:
             check([messages.next(10) for _ in range(count)], payloads, "ordered")
-        with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+        with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
             check([messages.next(10) for _ in range(count)], payloads, "push")
 
 

@@ -32,11 +32,10 @@ def test_a_bound_stream_asks_for_nothing_before_it_must(opened, name):
     with opened() as jet:
         stream = jet.bind_stream(name)
         assert stream.name == name
-        with pytest.raises(js.BadArgument, match="info"):
-            stream.config  # noqa: B018
+        assert stream.cached_info is None
         filled(jet, name, 3)
         assert stream.purge() == 3
-        assert (stream.info()).config == stream.config
+        assert (stream.info()) == stream.cached_info
         with pytest.raises(js.BadArgument):
             jet.bind_stream("a.b")
 
@@ -46,7 +45,7 @@ def test_a_change_keeps_everything_else(opened, name):
         config = StreamConfig(name=name, subjects=[name], description="before", max_msgs=9)
         stream = jet.create_stream(config)
         stream.change(lambda config: evolve(config, max_age=timedelta(hours=1)))
-        found = (jet.get_stream(name)).config
+        found = (jet.get_stream(name)).cached_info.config
         assert (found.description, found.max_msgs) == ("before", 9)
         assert found.max_age == timedelta(hours=1)
         before = stream.cached_info
@@ -60,7 +59,7 @@ def test_change_that_returns_no_configuration_is_refused(opened, name):
         with pytest.raises(js.BadArgument, match=r"return the changed .*; it returned None"):
             stream.change(lambda config: None)
         with pytest.raises(js.BadArgument, match="a StreamConfig is expected, got dict"):
-            stream.update({"name": name})
+            jet.update_stream({"name": name})
 
 
 def test_sealed_stream_accepts_and_removes_nothing(opened, name):
@@ -122,7 +121,8 @@ def test_pedantic_request_is_refused_where_others_are_changed(opened, name):
         with pytest.raises(js.JetStreamError, match=r"(?i)duplicate"):
             jet.create_stream(config, pedantic=True)
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]), pedantic=True)
-        stream.update(StreamConfig(name=name, subjects=[name], max_msgs=5), pedantic=True)
+        limited = StreamConfig(name=name, subjects=[name], max_msgs=5)
+        jet.update_stream(limited, pedantic=True)
         exact = ConsumerConfig(durable_name="c", backoff=[timedelta(seconds=1)], max_deliver=3)
         with pytest.raises(js.JetStreamError, match="pedantic"):
             stream.create_consumer(evolve(exact, ack_wait=timedelta(seconds=9)), pedantic=True)
@@ -159,7 +159,7 @@ def test_a_server_without_a_cluster_has_no_leader_to_replace(opened, name):
         with pytest.raises(js.JetStreamError):
             stream.replicas.remove("node")
         with pytest.raises((js.RequestTimeout, js.NoResponders), match="system account"):
-            jet.meta.step_down()
+            jet.cluster.step_down()
 
 
 def page(kind, member, names, total, **more):
@@ -221,8 +221,8 @@ OLD = [
     ("2.10.9", lambda jet: jet.create_stream(StreamConfig(name="S"), pedantic=True), "2.11"),
     ("2.14.9", lambda jet: jet.bind_stream("S").replicas.evacuate("n"), "2.15"),
     ("2.14.9", lambda jet: jet.bind_stream("S").replicas.cancel_move(), "2.15"),
-    ("2.14.9", lambda jet: jet.meta.evacuate_server("n"), "2.15"),
-    ("2.14.9", lambda jet: jet.meta.rescue(1), "2.15"),
+    ("2.14.9", lambda jet: jet.cluster.evacuate_server("n"), "2.15"),
+    ("2.14.9", lambda jet: jet.cluster.rescue(1), "2.15"),
     ("2.13.9", lambda jet: jet.bind_consumer("S", "c").reset(), "2.14"),
     ("2.10.9", lambda jet: jet.bind_consumer("S", "c").unpin("g"), "2.11"),
     ("2.10.9", lambda jet: jet.bind_consumer("S", "c").pause(1), "2.11"),
@@ -243,10 +243,10 @@ def test_what_a_server_lacks_is_refused_here(version, call, needed):
 
 
 WRONG = [
-    lambda jet: jet.meta.remove_server(""),
-    lambda jet: jet.meta.move_stream("A", "S"),
-    lambda jet: jet.meta.purge_account("a.b"),
-    lambda jet: jet.meta.rescue(0),
+    lambda jet: jet.cluster.remove_server(""),
+    lambda jet: jet.cluster.move_stream("A", "S"),
+    lambda jet: jet.cluster.purge_account("a.b"),
+    lambda jet: jet.cluster.rescue(0),
     lambda jet: jet.bind_stream("S").replicas.remove(""),
     lambda jet: jet.bind_stream("S").replicas.step_down(tags="ssd"),
     lambda jet: jet.bind_stream("S").replicas.step_down(preferred=""),
@@ -274,5 +274,5 @@ def test_a_refused_rescue_names_the_servers_that_accepted():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.JetStreamError) as caught:
-                connection.jetstream().meta.rescue(2, timeout=0.5)
+                connection.jetstream().cluster.rescue(2, timeout=0.5)
             assert caught.value.__notes__ == ["servers that took the new quorum: a, b"]

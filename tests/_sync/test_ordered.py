@@ -454,7 +454,7 @@ def test_consumer_has_the_requested_configuration(opened, name):
     with opened() as jet:
         filled(jet, name, 3)
         options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}
-        with jet.ordered(name, name_prefix="reader", **options) as messages:
+        with jet.bind_stream(name).ordered(name_prefix="reader", **options) as messages:
             assert messages.name is None
             with pytest.raises(js.BadArgument, match="no consumer now"):
                 messages.info()
@@ -466,7 +466,7 @@ def test_consumer_has_the_requested_configuration(opened, name):
             assert info.config.inactive_threshold == timedelta(seconds=70)
             assert info.delivered.stream_seq == 3
             # Another read with the same prefix is not in the way.
-            with jet.ordered(name, name_prefix="reader") as other:
+            with jet.bind_stream(name).ordered(name_prefix="reader") as other:
                 assert read(other, 3) == [1, 2, 3]
                 assert other.name != messages.name
 
@@ -481,7 +481,7 @@ def test_arguments_that_make_no_sense(opened, name):
             ({"metadata": {"a": 1}}, "metadata"),
         ):
             with pytest.raises(js.BadArgument, match=text):
-                jet.ordered(name, **options)
+                jet.bind_stream(name).ordered(**options)
 
 
 def test_the_pace_of_the_past_survives_silence(opened, name):

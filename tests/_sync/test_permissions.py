@@ -117,7 +117,7 @@ def test_an_operation_fails_without_any_one_entry(poor_world, name, tmp_path):
 
 
 @pytest.mark.since("2.14")
-@pytest.mark.parametrize("name", ["consume", "subscribe"])
+@pytest.mark.parametrize("name", ["consume", "create_push_messages"])
 def test_longer_acknowledgement_subjects(name, tmp_path):
     first, second = needed(name), needed(name, second_form=True)
     flags = "feature_flags { js_ack_fc_v2: true }"

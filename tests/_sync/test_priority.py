@@ -23,7 +23,8 @@ def test_overflow_waits_for_its_threshold(opened, name):
         near = js.Priority(group="g", min_pending=0)
         assert not consumer.fetch(1, timeout=0.3, priority=far)
         [message] = consumer.fetch(1, timeout=5, priority=near)
-        assert consumer.ack_next(message, timeout=5, priority=near) is not None
+        message.ack()
+        assert consumer.next(timeout=5, priority=near) is not None
         for number in range(7):
             jet.publish(f"{name}.more.{number}")
         assert len(consumer.fetch(1, timeout=5, priority=far)) == 1

@@ -18,7 +18,7 @@ from twinstream.models import ConsumerConfig
 def test_messages_are_pushed_and_acknowledged(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 50)
-        with stream.subscribe(ConsumerConfig(durable_name="p")) as messages:
+        with stream.push_messages(ConsumerConfig(durable_name="p")) as messages:
             seen = []
             for _ in range(50):
                 message = messages.next(10)
@@ -48,7 +48,7 @@ def test_flow_control_delays_nothing(opened, name):
         config = ConsumerConfig(
             ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
         )
-        with stream.subscribe(config) as messages:
+        with stream.push_messages(config) as messages:
             seen = [(messages.next(20)).metadata.stream_seq for _ in range(3000)]
         assert seen == list(range(1, 3001))
 
@@ -60,7 +60,7 @@ def test_a_group_shares_the_messages(opened, name):
             durable_name="p", deliver_subject=f"deliver.{name}", deliver_group="workers"
         )
         seen = []
-        with stream.subscribe(config) as first, stream.bind_push("p") as second:
+        with stream.push_messages(config) as first, stream.push_messages("p") as second:
 
             def work(messages):
                 while len(seen) < 100:
@@ -94,8 +94,8 @@ def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned):
         )
         reports = []
         with (
-            stream.subscribe(config, on_report=reports.append) as first,
-            stream.bind_push("p", on_report=reports.append) as second,
+            stream.push_messages(config, on_report=reports.append) as first,
+            stream.push_messages("p", on_report=reports.append) as second,
         ):
 
             def member(messages):
@@ -112,13 +112,13 @@ def test_a_second_subscription_without_a_group_is_refused(opened, name):
     with opened() as jet, opened() as other:
         stream = filled(jet, name, 1)
         config = ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}")
-        with stream.subscribe(config) as messages:
+        with stream.push_messages(config) as messages:
             (messages.next(10)).double_ack()
             with pytest.raises(js.BadArgument, match="another subscription is bound to this push"):
-                with other.bind_stream(name).bind_push("p"):
+                with other.bind_stream(name).push_messages("p"):
                     pass
         # The server processes the end of the first subscription a moment later.
-        with stream.bind_push("p") as messages:
+        with stream.push_messages("p") as messages:
             jet.publish(f"{name}.x")
             assert (messages.next(10)).metadata.stream_seq == 2
 
@@ -126,7 +126,7 @@ def test_a_second_subscription_without_a_group_is_refused(opened, name):
 def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 50)
-        with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+        with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
             seen = [messages.next(10)]
 
             def all_here():
@@ -157,7 +157,7 @@ def test_replay_keeps_the_pace_of_the_past(opened, name):
         eventually(later)
         count = (stream.info()).state.messages
         config = ConsumerConfig(replay_policy="original", ack_policy="none")
-        with stream.subscribe(config) as messages:
+        with stream.push_messages(config) as messages:
             arrived = [messages.next(10) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
 
@@ -170,7 +170,7 @@ def test_old_messages_are_late_despite_later_heartbeats(opened, name):
             ack_wait=timedelta(seconds=1),
             idle_heartbeat=timedelta(seconds=0.2),
         )
-        with stream.subscribe(config) as messages:
+        with stream.push_messages(config) as messages:
             (messages.next(20)).ack()
             # As long as the user is at work the second one waits.
             pause(1.5)
@@ -186,18 +186,18 @@ def test_a_deleted_push_consumer_is_noticed(opened, name):
         config = ConsumerConfig(
             durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
         )
-        with stream.subscribe(config, on_report=reports.append) as messages:
+        with stream.push_messages(config, on_report=reports.append) as messages:
             (messages.next(5)).ack()
             stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):
                 messages.next(20)
         assert isinstance(reports[0], js.PullWarning)
         with pytest.raises(js.ConsumerNotFound):
-            with stream.bind_push("p"):
+            with stream.push_messages("p"):
                 pass
         stream.create_consumer(ConsumerConfig(durable_name="pull"))
         with pytest.raises(js.BadArgument, match="get_consumer"):
-            with stream.bind_push("pull"):
+            with stream.push_messages("pull"):
                 pass
 
 
@@ -209,7 +209,7 @@ def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, name):
             (ConsumerConfig(idle_heartbeat=timedelta(seconds=1)), timedelta(seconds=1)),
             (ConsumerConfig(durable_name="p"), None),
         ):
-            with stream.subscribe(config) as messages:
+            with stream.push_messages(config) as messages:
                 info = jet.bind_consumer(name, messages.name).info()
                 assert info.config.idle_heartbeat == wanted
 
@@ -220,7 +220,7 @@ def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tuned):
         stream = filled(jet, name, 1)
         stream.create_consumer(ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}"))
         reports = []
-        with stream.bind_push("p", on_report=reports.append) as messages:
+        with stream.push_messages("p", on_report=reports.append) as messages:
             (messages.next(5)).ack()
             with pytest.raises(js.RequestTimeout, match="no message in time"):
                 messages.next(0.5)

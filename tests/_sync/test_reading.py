@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 import js_sync.read.page_sources
+from js_sync.jetstream import range_reader
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, has_consumers
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -262,10 +263,10 @@ def test_error_for_a_range_without_direct_gets_has_a_remedy(opened, name):
     with opened() as jet:
         stored(jet, name, 5, allow_direct=False)
         with pytest.raises(js.BadArgument, match="direct=False, or set allow_direct"):
-            jet.range_reader(name, 1, 6, timeout=30).next_page()
+            range_reader(jet, name, 1, 6, idle_timeout=30).next_page()
         with pytest.raises(js.StreamNotFound):
-            jet.range_reader(f"{name}-no", 1, 6, timeout=30).next_page()
-        page = jet.range_reader(name, 1, 6, direct=False).next_page()
+            range_reader(jet, f"{name}-no", 1, 6, idle_timeout=30).next_page()
+        page = range_reader(jet, name, 1, 6, direct=False).next_page()
         assert len(page) == 5
 
 
@@ -360,7 +361,7 @@ def test_broken_links_lose_nothing(server, name):
 
 
 def read_muted(stream, via, proxy):
-    with stream.read(via=via, page_messages=400, timeout=0.5) as read:
+    with stream.read(via=via, page_messages=400, idle_timeout=0.5) as read:
         for _ in read:
             proxy.mute = True
 
@@ -387,7 +388,7 @@ def test_pages_that_come_slower_than_answers_may_are_read(server, name):
         with js.connect(proxy.url) as connection:
             stream = connection.jetstream(timeout=0.1).bind_stream(name)
             found = []
-            with stream.read(via="direct", page_messages=400, timeout=10) as read:
+            with stream.read(via="direct", page_messages=400, idle_timeout=10) as read:
                 for message in read:
                     # Each way, on and on: as a server is slow that looks for what is rare.
                     proxy.delay = 0.2

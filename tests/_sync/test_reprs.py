@@ -33,11 +33,11 @@ def test_objects_show_what_they_are_and_how_far(opened, name):
             eventually(rest_is_here)
             assert repr(messages) == f"<Messages {name}/c: 2 buffered>"
         assert repr(messages) == f"<Messages {name}/c: ended>"
-        with stream.subscribe(ConsumerConfig(durable_name="p")) as pushed:
+        with stream.push_messages(ConsumerConfig(durable_name="p")) as pushed:
             assert repr(pushed).startswith(f"<PushMessages {name}/p: ")
         ordered = stream.ordered()
         assert repr(ordered) == f"<OrderedMessages {name}: 0 buffered>"
-        with jet.events(stream=name) as events:
+        with jet.events(stream_name=name) as events:
             assert repr(events).startswith(f"<Events $JS.EVENT.*.STREAM.*.{name}, ")
         consuming = consumer.consume(acked, stop_after=2)
         with consuming:

@@ -313,8 +313,8 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
         (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
         (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
-        (NO_DIRECT, lambda stream, consumer: stream.snapshot(timeout=20)),
-        ("$JS.ACK.>", lambda stream, consumer: ack_next(consumer)),
+        (NO_DIRECT, lambda stream, consumer: stream.snapshot(idle_timeout=20)),
+        ("$JS.ACK.>", lambda stream, consumer: acknowledge_one(consumer)),
         ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
 )
@@ -341,11 +341,11 @@ def take_much(stream):
     config = ConsumerConfig(
         ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=0.5)
     )
-    with stream.subscribe(config) as messages:
+    with stream.push_messages(config) as messages:
         while True:
             messages.next(20)
 
 
-def ack_next(consumer):
+def acknowledge_one(consumer):
     message = consumer.next(timeout=20)
-    return consumer.ack_next(message, timeout=20)
+    message.double_ack()

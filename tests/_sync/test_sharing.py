@@ -31,7 +31,7 @@ def by_bytes(stream):
 
 def pushed(stream):
     """Return an iteration over a push consumer."""
-    return stream.subscribe(ConsumerConfig(ack_policy="none"))
+    return stream.push_messages(ConsumerConfig(ack_policy="none"))
 
 
 def ordered(stream):

@@ -241,7 +241,7 @@ def test_a_snapshot_after_deletions_has_every_subject(opened, name, storage, all
                 stream.delete_message(seq)
                 kept = {message.subject: message.seq for message in stream.read()}
                 for filters in ([], [f"{name}.*"]):
-                    snapshot = stream.snapshot(*filters, timeout=10)
+                    snapshot = stream.snapshot(*filters, idle_timeout=10)
                     assert {each.subject: each.seq for each in snapshot.values()} == kept
             past = stream.snapshot(at_seq=last.seq - 6)
             kept = [message for message in stream.read(end=last.seq - 5)]
@@ -295,7 +295,7 @@ def test_a_snapshot_is_no_mixture_of_a_stream_and_the_one_that_replaces_it(
         left = list(range(at))
         disturbed = Disturbed(api_of(jet).transport, "", after=wait)
         stream = disturbed.jetstream(timeout=20).bind_stream(name)
-        snapshot = stream.snapshot(timeout=20)
+        snapshot = stream.snapshot(idle_timeout=20)
         old = {f"{name}.{each}": b"1" for each in range(FEW)}
         new = {f"{name}.{each}": b"0" for each in range(FEW + 1)}
         found = {subject: message.data for subject, message in snapshot.items()}

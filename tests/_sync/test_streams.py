@@ -43,7 +43,7 @@ def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
             name=name, subjects=[name], max_age=second, duplicate_window=2 * second
         )
         with pytest.raises(js.InvalidConfig) as caught:
-            stream.update(config)
+            jet.update_stream(config)
         assert "duplicate_window is longer than max_age" in caught.value.__notes__[0]
         config = ConsumerConfig(durable_name="c", max_deliver=1, backoff=[second] * 3)
         with pytest.raises(js.JetStreamError) as caught:
@@ -64,7 +64,7 @@ def test_text_that_utf_8_cannot_hold_is_refused_by_its_path(opened, name):
         with pytest.raises(js.BadArgument, match=r"^config\.metadata\.k: "):
             stream.create_consumer(ConsumerConfig(name="c", metadata={"k": "\udfff"}))
         with pytest.raises(js.BadArgument, match=r"^metadata: '\\ud800'"):
-            stream.update(StreamConfig(name=name, metadata={"\ud800": "v"}))
+            jet.update_stream(StreamConfig(name=name, metadata={"\ud800": "v"}))
 
 
 def test_missing_stream_has_its_own_error(opened, name):

@@ -85,8 +85,7 @@ def test_other_responders_do_not_delay_the_timeout_of_a_publish():
             assert not flood.is_over
 
 
-@pytest.mark.parametrize("how", ["messages", "fetch_each"])
-def test_statuses_do_not_delay_the_timeout_of_an_iteration(how):
+def test_statuses_do_not_delay_the_timeout_of_an_iteration():
     flood = Flood()
 
     def script(peer: FakePeer) -> None:
@@ -96,8 +95,7 @@ def test_statuses_do_not_delay_the_timeout_of_an_iteration(how):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             consumer = connection.jetstream().bind_consumer("S", "c")
-            opening = consumer.messages() if how == "messages" else consumer.fetch_each(5)
-            with opening as messages:
+            with consumer.messages() as messages:
                 with pytest.raises(js.RequestTimeout):
                     messages.next(0.3)
                 assert not flood.is_over
@@ -116,7 +114,7 @@ def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             stream = connection.jetstream().bind_stream("S")
-            with stream.subscribe(config) as messages:
+            with stream.push_messages(config) as messages:
                 with pytest.raises(js.RequestTimeout):
                     messages.next(0.3)
                 assert not flood.is_over

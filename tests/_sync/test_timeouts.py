@@ -100,12 +100,12 @@ CALLS = {
     "Consumer.reset": lambda jet, **t: jet.bind_consumer("S", "c").reset(**t),
     "Consumer.unpin": lambda jet, **t: jet.bind_consumer("S", "c").unpin("g", **t),
     "Consumer.step_down": lambda jet, **t: jet.bind_consumer("S", "c").step_down(**t),
-    "Meta.step_down": lambda jet, **t: jet.meta.step_down(**t),
-    "Meta.remove_server": lambda jet, **t: jet.meta.remove_server("n", **t),
-    "Meta.evacuate_server": lambda jet, **t: jet.meta.evacuate_server("n", **t),
-    "Meta.purge_account": lambda jet, **t: jet.meta.purge_account("A", **t),
-    "Meta.move_stream": lambda jet, **t: jet.meta.move_stream("A", "S", server="n", **t),
-    "Meta.cancel_move": lambda jet, **t: jet.meta.cancel_move("A", "S", **t),
+    "Cluster.step_down": lambda jet, **t: jet.cluster.step_down(**t),
+    "Cluster.remove_server": lambda jet, **t: jet.cluster.remove_server("n", **t),
+    "Cluster.evacuate_server": lambda jet, **t: jet.cluster.evacuate_server("n", **t),
+    "Cluster.purge_account": lambda jet, **t: jet.cluster.purge_account("A", **t),
+    "Cluster.move_stream": lambda jet, **t: jet.cluster.move_stream("A", "S", server="n", **t),
+    "Cluster.cancel_move": lambda jet, **t: jet.cluster.cancel_move("A", "S", **t),
 }
 
 # Calls that have no default of the context: what they wait for is no answer of the server, or they
@@ -136,17 +136,11 @@ OWN = {
     "Stream.subscribe",
     "Stream.bind_push",
     "Stream.bind_consumer",
-    "Consumer.create",
-    "Consumer.get",
     "Consumer.fetch",  # messages, which may never come
     "Consumer.next",
-    "Consumer.ack_next",
-    "Consumer.ack_fetch",
-    "Consumer.fetch_each",  # as of fetch
     "Consumer.messages",
     "Consumer.consume",
-    "Consumer.ack_samples",
-    "Meta.rescue",  # as many answers as come
+    "Cluster.rescue",  # as many answers as come
 }
 
 
@@ -165,7 +159,7 @@ def test_calls_end_with_the_timeout_of_their_context(call):
                 CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
 
 
-@pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Meta])
+@pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Cluster])
 def test_public_calls_have_a_timeout_with_the_contexts_default(owner):
     for name, value in inspect.getmembers(owner, callable):
         full = f"{owner.__name__}.{name}"
@@ -240,7 +234,7 @@ def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
             not_confirmed(messages.next())
         with stream.ordered() as messages:
             not_confirmed(messages.next())
-        with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
+        with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
             not_confirmed(messages.next())
         assert [round(wait) for wait in transport.waits] == [777] * 5
 
@@ -275,7 +269,7 @@ def test_streams_are_created_or_updated_by_several_clients_at_once(opened, name)
 
             streams = together(*[writes(limit) for limit in range(1, 5)])
             # An answer may show what another client has written since.
-            assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+            assert {stream.cached_info.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
             jet.delete_stream(this)
 
 
@@ -305,7 +299,7 @@ def test_an_update_without_an_answer_is_tried_again():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=2).create_or_update_stream(STREAM)
-            assert stream.config.subjects == ["s"]
+            assert stream.cached_info.config.subjects == ["s"]
 
 
 @pytest.mark.since("2.12")
@@ -318,7 +312,7 @@ def test_replicated_streams_are_created_or_updated_by_several_at_once(cluster, n
             return lambda: jet.create_or_update_stream(config)
 
         streams = together(*[writes(limit) for limit in range(1, 5)])
-        assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
+        assert {stream.cached_info.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
 
 
 def test_concurrent_creation_and_deletion_of_a_stream_is_retried():
@@ -343,7 +337,7 @@ def test_concurrent_creation_and_deletion_of_a_stream_is_retried():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             stream = connection.jetstream().create_or_update_stream(STREAM)
-            assert stream.config.subjects == ["s"]
+            assert stream.cached_info.config.subjects == ["s"]
 
 
 def test_a_configuration_needs_no_name_where_the_stream_is_known(opened, name):
@@ -352,12 +346,12 @@ def test_a_configuration_needs_no_name_where_the_stream_is_known(opened, name):
         seen = []
         for nameless in (None, ""):
             config = StreamConfig(name=nameless, subjects=[name], max_msgs=len(seen) + 1)
-            seen.append((stream.update(config)).config.max_msgs)
+            seen.append((stream.change(lambda _, to=config: to)).config.max_msgs)
         assert seen == [1, 2]
         changed = stream.change(lambda config: StreamConfig(subjects=[name]))
         assert (changed.config.name, changed.config.subjects) == (name, [name])
         with pytest.raises(js.BadArgument, match="the configuration is for OTHER"):
-            stream.update(StreamConfig(name="OTHER"))
+            stream.change(lambda config: StreamConfig(name="OTHER"))
         for update in (stream.update_consumer, lambda c: jet.update_consumer(name, c)):
             with pytest.raises(js.BadArgument, match="has no name: give durable_name or name"):
                 update(ConsumerConfig(max_ack_pending=5))

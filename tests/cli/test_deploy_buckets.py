@@ -142,7 +142,7 @@ def test_losses_are_named_with_the_settings_of_the_bucket(
 def test_what_a_bucket_has_no_setting_for_stays(run: Run, write: Write, jet: JetStream) -> None:
     jet.create_key_value(KeyValueConfig(bucket="DB5"))
     stream = jet.get_stream("KV_DB5")
-    jet.update_stream(evolve(stream.config, max_msgs=1000, allow_msg_ttl=True))
+    jet.update_stream(evolve(stream.cached_info.config, max_msgs=1000, allow_msg_ttl=True))
     folder = write(key_values=[{"bucket": "DB5", "description": "new"}])
     [step] = steps_of(run, folder)
     assert [each["path"] for each in step["changes"]] == ["description"]

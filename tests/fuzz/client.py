@@ -63,8 +63,8 @@ ASYNC_CALLS: Final[tuple[Call, ...]] = (
     lambda nc, jet: _first(jet.bind_stream("S").ordered()),
     lambda nc, jet: jet.bind_stream("S").get_message(1, direct=True),
     lambda nc, jet: jet.bind_stream("S").get_message(1),
-    lambda nc, jet: _read(jet.bind_stream("S").read(timeout=_TIMEOUT)),
-    lambda nc, jet: jet.bind_stream("S").snapshot(timeout=_TIMEOUT),
+    lambda nc, jet: _read(jet.bind_stream("S").read(idle_timeout=_TIMEOUT)),
+    lambda nc, jet: jet.bind_stream("S").snapshot(idle_timeout=_TIMEOUT),
     lambda nc, jet: jet.bind_stream("S").info(),
     lambda nc, jet: _outcomes(jet.publish_many([("orders.a", b"1"), ("orders.b", b"2")])),
     lambda nc, jet: nc.request("orders.new", b"x"),
@@ -82,7 +82,9 @@ SYNC_CALLS: Final[tuple[Call, ...]] = (
     lambda nc, jet: _first_sync(jet.bind_consumer("S", "c").messages()),
     lambda nc, jet: _first_sync(jet.bind_stream("S").ordered()),
     *ASYNC_CALLS[9:11],
-    lambda nc, jet: [str(each.headers) for each in jet.bind_stream("S").read(timeout=_TIMEOUT)],
+    lambda nc, jet: [
+        str(each.headers) for each in jet.bind_stream("S").read(idle_timeout=_TIMEOUT)
+    ],
     *ASYNC_CALLS[12:14],
     lambda nc, jet: list(jet.publish_many([("orders.a", b"1"), ("orders.b", b"2")])),
     *ASYNC_CALLS[15:],

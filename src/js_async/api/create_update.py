@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import twinstream.models
 from js_async.api import consumer_admin
@@ -35,6 +35,7 @@ __all__ = [
     "create_consumer",
     "create_or_update_stream",
     "create_stream",
+    "edited",
     "update_stream",
 ]
 
@@ -46,6 +47,18 @@ _SHARES: Final = 4
 _SHORTEST: Final = 0.5
 
 CreateAction = Literal["", "create", "update"]
+_Config = TypeVar("_Config")
+
+
+def edited(config: _Config, edit: Callable[[_Config], _Config]) -> _Config:
+    """Return the configuration that a caller's function makes of the current one."""
+    changed = edit(config)
+    if not isinstance(changed, type(config)):
+        raise BadArgument(
+            "edit must return the changed configuration, as twinstream.models.evolve(config, ...)"
+            f" does; it returned {changed!r}"
+        )
+    return changed
 
 
 async def create_stream(

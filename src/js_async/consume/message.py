@@ -219,10 +219,6 @@ class Message(CoreMessage):
         """The reply subject as bytes. Acknowledgements are published to it."""
         return self._frame[1]
 
-    def _finished(self) -> None:
-        """Record that other code sent a final acknowledgement, for example `Consumer.ack_next`."""
-        self._done = True
-
 
 def _confirms(answer: Frame) -> bool:
     """Return whether a frame is a confirmation: an empty message without headers."""

@@ -14,9 +14,9 @@ __all__ = ["PushMessages"]
 class PushMessages(Iteration[Message]):
     """An iterator over the messages of a push consumer, until it is closed.
 
-    `Stream.subscribe` creates it together with the consumer; `Stream.bind_push` creates it for an
-    existing consumer. It answers the server's flow control requests when all earlier messages were
-    taken. So a slow caller slows the server down and loses no messages.
+    `Stream.push_messages` creates it, together with a new consumer or for an existing one. It
+    answers the server's flow control requests when all earlier messages were taken. So a slow
+    caller slows the server down and loses no messages.
 
     If the consumer's heartbeats stop, the iterator requests the consumer's info. If the consumer
     sends none, the iterator requests the info after every ten seconds of silence. It raises

@@ -9,7 +9,7 @@ from js_async.api import pager
 from js_async.api.api import Api
 from js_async.runtime.concurrency import Items, sleep
 from js_async.runtime.opening import looped
-from js_async.stream import Stream
+from js_async.stream import Stream, known_info
 from twinstream.core.counters.counters import (
     Counter,
     check_counters,
@@ -55,9 +55,9 @@ class Counters:
     def __init__(self, api: Api, stream: Stream) -> None:
         self._api: Final = api
         self._stream: Final = stream
-        window = stream.config.duplicate_window
+        window = known_info(stream).config.duplicate_window
         self._window: Final = window.total_seconds() if window is not None else 0.0
-        self._matches = matcher(stream.config.subjects or [stream.name])
+        self._matches = matcher(known_info(stream).config.subjects or [stream.name])
 
     @classmethod
     async def _open(cls, api: Api, name: str) -> Counters:

@@ -15,6 +15,7 @@ from js_async.api.api import Api
 from js_async.publish.limits import limits_of
 from js_async.publish.pipeline import Pipeline
 from js_async.publish.publish_many import PublishMany
+from js_async.stream import known_info
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
 from twinstream.core.wire.pub_ack import is_of
@@ -75,8 +76,8 @@ class IdempotentWriter:
     async def check(self) -> Stream:
         """Return the stream. Raises `NotPromised` if its settings break the guarantee."""
         stream = await self._streams.named(self._stream, self._promise, self._holes_of)
-        self._subjects = stream.config.subjects or [stream.name]
-        self._domain = stream.cached_info.domain
+        self._subjects = known_info(stream).config.subjects or [stream.name]
+        self._domain = known_info(stream).domain
         return stream
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from js_async.api.api import Api
 from js_async.read.stream_range import open_range
-from js_async.stream import Stream
+from js_async.stream import Stream, known_info
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_request import Via
 from twinstream.records.header_names import MSG_ID
@@ -26,7 +26,7 @@ async def stored_ids(
     found: dict[str, int] = {}
     if end <= start:
         return found
-    via: Via = "direct" if stream.config.allow_direct else "consumer"
+    via: Via = "direct" if known_info(stream).config.allow_direct else "consumer"
     reader = open_range(api, stream.name, RangeRead(start, end), via, (), timeout=timeout)
     try:
         while (page := await reader.next_page()) is not None:

@@ -18,7 +18,7 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.exactly_once.msg_id_scan import stored_ids
 from js_async.exactly_once.outbox_store_calls import StoreCalls
-from js_async.stream import Stream
+from js_async.stream import Stream, known_info
 from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.errors import OutcomeUnknown
@@ -37,11 +37,11 @@ class OutboxWindow:
         self._store: Final = store
         self._stream: Final = stream
         self._timeout: Final = timeout
-        window = stream.config.duplicate_window
+        window = known_info(stream).config.duplicate_window
         self._half: Final = window.total_seconds() / 2 if window else 0.0
         # The key under which the outbox stores the floor. It includes the creation time, because a
         # re-created stream has other sequences.
-        self._key: Final = f"{stream.name}@{stream.cached_info.created}"
+        self._key: Final = f"{stream.name}@{known_info(stream).created}"
         # When the last scan began, and the highest number of an event that it looked for.
         self._looked_at = 0.0
         self._last_number = 0

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from js_async.api import consumer_admin
 from js_async.api.api import Api
-from js_async.consumer import Consumer
+from js_async.consumer import Consumer, made_consumer
 from js_async.groups.member_worker import MemberWorker
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
@@ -75,13 +75,13 @@ async def create_member_consumer(
 
 async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     try:
-        return await Consumer.create(api, stream, config, "create")
+        return await made_consumer(api, stream, config, "create")
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
     # The server may still be deleting the directory of an inactive consumer of this name.
     await sleep(DELETION)
-    return await Consumer.create(api, stream, config, "create")
+    return await made_consumer(api, stream, config, "create")
 
 
 async def _wait_for_deletion(api: Api, stream: str, consumer: str) -> None:

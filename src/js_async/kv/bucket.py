@@ -9,6 +9,7 @@ from js_async.kv.place import Place
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
+from js_async.stream import known_info
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
@@ -98,7 +99,7 @@ class KeyValue(NoContainer, Generic[V]):
 
         Raises `BadArgument` if this object has no info yet.
         """
-        return KeyValueStatus.of(self._place.stream.cached_info)
+        return KeyValueStatus.of(known_info(self._place.stream))
 
     async def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
         """Request the settings and the state of the bucket. Raises `BucketNotFound`."""

@@ -87,7 +87,7 @@ async def history_of(
     """
     subject = place.subjects.stored + key
     while True:
-        reading = place.stream.read(subjects=subject, timeout=timeout)
+        reading = place.stream.read(subjects=subject, idle_timeout=timeout)
         try:
             async with reading:
                 found = [maker.of_stored(message) async for message in reading]

@@ -10,7 +10,7 @@ from js_async.api.streams_of_kind import StatusesOfKind
 from js_async.kv.place import Place
 from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
-from js_async.stream import Stream
+from js_async.stream import Stream, known_info
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.kv.config import (
     Edit,
@@ -200,7 +200,7 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
     Raises `BucketNotFound`, and `BadArgument` if `edit` returns no valid settings.
     """
     place = await get_bucket(api, bucket, deadline)
-    stream = place.stream.config
+    stream = known_info(place.stream).config
     before = key_value_config(stream)
     after = edit(before)
     if not isinstance(after, KeyValueConfig):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from js_async.api.api import Api
 from js_async.read.get_message import get_message
 from js_async.read.origins import origins_of
-from js_async.stream import Stream
+from js_async.stream import Stream, known_info
 from twinstream.core.deadline import Deadline
 from twinstream.core.kv.names import KeySubjects, stream_of
 from twinstream.core.read.direct_get import from_direct
@@ -93,7 +93,7 @@ class Place:
 
     def adopt(self, changed: Place) -> None:
         """Use the info and the subjects of another `Place` of this bucket."""
-        self.stream._info = changed.stream._info
+        self.stream.cached_info = changed.stream.cached_info
         self.subjects = changed.subjects
         self._mirrors = changed._mirrors
         self._origin = None
@@ -136,7 +136,8 @@ class Place:
     @property
     def config(self) -> StreamConfig | None:
         """The configuration in the stream's last known info, or None if there is none."""
-        return None if self.stream._info is None else self.stream.config
+        info = self.stream.cached_info
+        return None if info is None else info.config
 
     @property
     def info_of_one(self) -> StreamInfo | None:
@@ -144,7 +145,7 @@ class Place:
 
         Otherwise, or if no info is known, this is None.
         """
-        info = self.stream._info
+        info = self.stream.cached_info
         return info if info is not None and self._reads_directly(stale=False) else None
 
     async def known(self, deadline: Deadline) -> StreamConfig:
@@ -152,12 +153,12 @@ class Place:
 
         Raises `BucketNotFound`, or `RequestTimeout` if the server does not respond.
         """
-        if self.stream._info is None:
+        if self.stream.cached_info is None:
             try:
                 await self.stream.info(timeout=deadline.remaining())
             except TwinstreamError as error:
                 raise_for_bucket(self.bucket, error)
-        return self.stream.config
+        return known_info(self.stream).config
 
     async def target(self, deadline: Deadline) -> Stream:
         """Return the stream for writes: the bucket's stream, or the origin if it is a mirror.
@@ -170,7 +171,7 @@ class Place:
             return self.stream
         if self._origin is None:
             self._origin = Stream(self.target_api, self.subjects.origin or "", None)
-        if self._origin._info is None:
+        if self._origin.cached_info is None:
             await self._origin.info(timeout=deadline.remaining())
         return self._origin
 

@@ -18,6 +18,7 @@ from js_async.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
 from js_async.kv.place import Place
 from js_async.publish.publish import publish
 from js_async.runtime.concurrency import sleep
+from js_async.stream import known_info
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judge
@@ -344,7 +345,7 @@ class BucketWrites:
         place = self._place
         stream = await place.target(place.api.deadline())
         try:
-            self._check_ttl(whole, stream.config, single)
+            self._check_ttl(whole, known_info(stream).config, single)
         except (BadArgument, Unsupported):
             # The cached configuration may be outdated, so the current one decides.
             self._check_ttl(whole, (await stream.info()).config, single)

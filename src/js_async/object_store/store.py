@@ -334,7 +334,7 @@ class ObjectStore(NoContainer):
         has the name, and the reason as `error` in its `unknown` members.
         """
         place = await self._place()
-        stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        stored = await place.stream.snapshot(place.subjects.all_infos, idle_timeout=timeout)
         for message in stored.values():
             info = place.listed(message)
             if deleted or not info.deleted:
@@ -564,7 +564,7 @@ class ObjectStore(NoContainer):
             each: count async for each, count in self.stream.subjects(place.subjects.all_chunks)
         }
         # The metadata is read after the chunks, so it includes every finished upload.
-        stored = await self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        stored = await self.stream.snapshot(place.subjects.all_infos, idle_timeout=timeout)
         needed = Needed.by(stored.values(), self.bucket)
         uploads = messages = 0
         for subject, count in orphans(place.subjects, chunks, needed).items():

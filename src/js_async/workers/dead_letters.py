@@ -21,7 +21,7 @@ from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
-from js_async.consumer import Consumer
+from js_async.consumer import Consumer, made_consumer
 from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Items, Lock, Task, spawn
 from js_async.runtime.opening import looped
@@ -174,7 +174,7 @@ class DeadLetters(Owned, WorksBeside):
     async def _keeper(self) -> Consumer:
         name = self._names.failures
         with _noted():
-            made = await Consumer.create(self._api, name, self._names.keeper_config(), "")
+            made = await made_consumer(self._api, name, self._names.keeper_config(), "")
         # Keep the first handle and use it for every fetch.
         self._kept = self._kept or made
         return self._kept
@@ -451,7 +451,7 @@ class DeadLetters(Owned, WorksBeside):
         """
         stream = Stream(self._api, self._names.letters, None)
         with _noted():
-            async with stream.read(timeout=timeout) as messages:
+            async with stream.read(idle_timeout=timeout) as messages:
                 async for message in messages:
                     letter = self._read(message)
                     if letter is not None:

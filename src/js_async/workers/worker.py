@@ -12,7 +12,7 @@ from js_async.consume.buffer import MessageBuffer
 from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consume.messages import buffer_of
-from js_async.consumer import Consumer
+from js_async.consumer import Consumer, existing_consumer, made_consumer
 from js_async.runtime.concurrency import (
     Handler,
     Lock,
@@ -149,7 +149,7 @@ class Worker(Runnable):
         if config is None or config.ack_policy != AckPolicy.EXPLICIT:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
-        self._outcomes = Outcomes(self._settings, config, consumer.stream, consumer.name)
+        self._outcomes = Outcomes(self._settings, config, consumer.stream_name, consumer.name)
         # Pull no more messages than needed. When the worker stops, it returns unhandled messages,
         # but the server has already counted their delivery.
         messages = consumer.messages(
@@ -173,8 +173,8 @@ class Worker(Runnable):
         if isinstance(self._wanted, Consumer):
             return self._wanted
         if isinstance(self._wanted, str):
-            return await Consumer.get(self._api, self._stream, self._wanted)
-        return await Consumer.create(self._api, self._stream, self._wanted, "create")
+            return await existing_consumer(self._api, self._stream, self._wanted)
+        return await made_consumer(self._api, self._stream, self._wanted, "create")
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Wait for the running handlers, return other messages to the server, and end the work.

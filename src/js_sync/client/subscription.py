@@ -30,15 +30,15 @@ class Subscription(Owned, BlockHint, LoopHint):
         transport: Transport,
         subject: bytes,
         queue: bytes,
-        max_pending: int,
+        max_buffered: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
         super().__init__()
-        check_whole(max_pending, "max_pending")
+        check_whole(max_buffered, "max_buffered")
         self._transport: Final = transport
         self._subject: Final = subject
         self._queue: Final = queue
-        self._max_pending: Final = max_pending
+        self._max_buffered: Final = max_buffered
         self._tell: Final = tell
         self._box: Box | None = None
         self._emptied: Final = Signal()
@@ -52,7 +52,7 @@ class Subscription(Owned, BlockHint, LoopHint):
         self._box.owner = f"the subscription to {self.subject}"
 
     def _sink(self, box: Box) -> Sink:
-        frames, signal, limit, weak = box.frames, box.signal, self._max_pending, ref(self)
+        frames, signal, limit, weak = box.frames, box.signal, self._max_buffered, ref(self)
 
         def take(frame: Frame) -> None:
             if len(frames) < limit:

@@ -35,13 +35,13 @@ class _EventBuffer(ItemSource[Event]):
         self,
         transport: Transport,
         subjects: Sequence[str],
-        max_pending: int,
+        max_buffered: int,
         on_drop: Callable[[MessagesDropped], None] | None,
     ) -> None:
-        check_whole(max_pending, "max_pending")
+        check_whole(max_buffered, "max_buffered")
         super().__init__(", ".join(subjects))
         self._transport: Final = transport
-        self._max_pending: Final = max_pending
+        self._max_buffered: Final = max_buffered
         self._report: Final[GuardedReporter[MessagesDropped]] = GuardedReporter(on_drop, "on_drop")
         self._frames: Final[deque[tuple[Frame, int]]] = deque()
         self._boxes: Final[list[Box]] = []
@@ -82,7 +82,7 @@ class _EventBuffer(ItemSource[Event]):
 
     def add(self, frame: Frame) -> None:
         """Buffer an event, or drop it if the buffer is full."""
-        if len(self._frames) < self._max_pending:
+        if len(self._frames) < self._max_buffered:
             missed, self._missed = self._missed, 0
             self._frames.append((frame, missed))
         else:
@@ -186,10 +186,10 @@ class Events(Iteration[Event]):
 def listen(
     transport: Transport,
     subjects: Sequence[str],
-    max_pending: int,
+    max_buffered: int,
     on_drop: Callable[[MessagesDropped], None] | None = None,
 ) -> Events:
     """Subscribe to the event subjects and return the iterator over their events."""
-    buffer = _EventBuffer(transport, subjects, max_pending, on_drop)
+    buffer = _EventBuffer(transport, subjects, max_buffered, on_drop)
     buffer.open()
     return Events(buffer)

@@ -20,11 +20,10 @@ from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES, SPREADING_SURELY
-from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
+from twinstream.errors import NoResponders, TwinstreamError
 from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
-    from js_sync.consume.fetch_messages import FetchMessages
     from twinstream.models import ConsumerInfo
 
 __all__ = ["FetchCalls"]
@@ -104,39 +103,6 @@ class FetchCalls:
             return self._batch(self._fetch_in_two_steps(limits, seconds(timeout)))
         return self._batch(self._fetch(limits, seconds(timeout)))
 
-    def fetch_each(
-        self,
-        max_messages: int | None = None,
-        *,
-        timeout: Seconds = 5.0,
-        max_bytes: int | None = None,
-        wait: Wait = "full",
-        priority: Priority | None = None,
-        heartbeat: Seconds | None = None,
-    ) -> FetchMessages:
-        """Return an iterator over the messages of one fetch. It yields each as soon as it arrives.
-
-        The iterator sends the request when the caller takes the first message. It ends when the
-        fetch ends; its `reason` states why. The arguments are those of `fetch`, but `timeout` must
-        not be None. The iterator raises `NoResponders`, `ConsumerDeleted` and other errors, as
-        `fetch` does.
-        """
-        from js_sync.consume.fetch_messages import FetchBuffer, FetchMessages
-
-        most = self._most(max_messages, max_bytes)
-        limits = fetch_limits(most, max_bytes, timeout, wait, priority, heartbeat)
-        buffer = FetchBuffer(
-            f"{self._stream}/{self._name}",
-            self._api,
-            self._channels,
-            limits,
-            seconds(timeout),
-            ack_wait_of(self.cached_info),
-            self._spreading(seconds(timeout)),
-            lambda fetch: self._conclude(limits, fetch),
-        )
-        return FetchMessages(buffer)
-
     def _fetch_rounds(
         self,
         most: int | None,
@@ -179,7 +145,6 @@ class FetchCalls:
         self,
         *,
         timeout: Seconds | None = 5.0,
-        two_step: bool = False,
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> Message | None:
@@ -189,7 +154,6 @@ class FetchCalls:
 
         Args:
             timeout: Seconds to wait; None waits without limit.
-            two_step: See `fetch`.
             priority: See `fetch`.
             heartbeat: See `fetch`.
         """
@@ -197,63 +161,7 @@ class FetchCalls:
             batch = self._fetch_rounds(1, None, "full", priority, heartbeat)
             return batch[0] if batch else None
         limits = fetch_limits(1, None, timeout, "full", priority, heartbeat)
-        if two_step and not limits.no_wait:
-            return self._first(self._fetch_in_two_steps(limits, seconds(timeout)))
         return self._first(self._fetch(limits, limits.expires or 0.0))
-
-    def ack_next(
-        self, message: Message, *, timeout: Seconds = 5.0, priority: Priority | None = None
-    ) -> Message | None:
-        """Acknowledge a message and request the next one, in one protocol message (+NXT).
-
-        Return the next message, or None if none arrived in time. Raises `AlreadyAcknowledged` if
-        the message was acknowledged before. Other errors are those of `fetch`.
-
-        Args:
-            message: The message to acknowledge.
-            timeout: Seconds to wait for the next message.
-            priority: See `fetch`.
-        """
-        return self._first(self._ack_fetch(message, 1, timeout, "full", priority))
-
-    def ack_fetch(
-        self,
-        message: Message,
-        max_messages: int,
-        *,
-        timeout: Seconds = 5.0,
-        wait: Wait = "full",
-        priority: Priority | None = None,
-    ) -> Batch[Message]:
-        """Acknowledge a message and fetch the next ones, in one protocol message (+NXT).
-
-        Raises `AlreadyAcknowledged` if the message was acknowledged before. Other errors are those
-        of `fetch`.
-
-        Args:
-            message: The message to acknowledge.
-            max_messages: Maximum number of messages to fetch.
-            timeout: Seconds to wait for the batch.
-            wait: See `fetch`.
-            priority: See `fetch`.
-        """
-        return self._batch(self._ack_fetch(message, max_messages, timeout, wait, priority))
-
-    def _ack_fetch(
-        self,
-        message: Message,
-        max_messages: int,
-        timeout: Seconds,
-        wait: Wait,
-        priority: Priority | None,
-    ) -> Fetch:
-        check_kind(message, Message, "message", "a Message of this consumer")
-        if message.is_acknowledged:
-            raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
-        limits = fetch_limits(max_messages, None, timeout, wait, priority)
-        fetch = self._fetch(limits, limits.expires or 0.0, message._reply_bytes)
-        message._finished()
-        return fetch
 
     def double_ack(
         self, messages: Iterable[Message], *, timeout: Seconds | None = None
@@ -280,13 +188,13 @@ class FetchCalls:
             check_kind(message, Message, "message", "a Message of this consumer")
         return double_ack(self._api.transport, given, self._api.deadline(timeout))
 
-    def _fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
-        fetch = self._channels.fetch(limits, patience, instead)
+    def _fetch(self, limits: PullLimits, patience: float) -> Fetch:
+        fetch = self._channels.fetch(limits, patience)
         if fetch.error is None and limits.priority is None:
             self._answered = True
             return fetch
         if not self._answered:
-            fetch = self._settled(limits, patience, fetch, instead)
+            fetch = self._settled(limits, patience, fetch)
         self._conclude(limits, fetch)
         return fetch
 
@@ -313,15 +221,13 @@ class FetchCalls:
         longest = SPREADING_SURELY if self.cached_info else SPREADING
         return 0.0 if self._answered else min(max(patience, _LEAST), longest)
 
-    def _settled(
-        self, limits: PullLimits, patience: float, fetch: Fetch, instead: bytes | None
-    ) -> Fetch:
+    def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
         """Repeat the first fetch while it has no responders; see `_spreading`."""
         end = Deadline.after(self._spreading(patience))
         pauses = iter(SPREADING_PAUSES)
         while isinstance(fetch.error, NoResponders) and not end.expired():
             sleep(min(next(pauses), end.remaining()))
-            fetch = self._channels.fetch(limits, patience, instead)
+            fetch = self._channels.fetch(limits, patience)
         return fetch
 
     def _batch(self, fetch: Fetch) -> Batch[Message]:

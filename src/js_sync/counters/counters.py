@@ -10,7 +10,7 @@ from js_sync.api import pager
 from js_sync.api.api import Api
 from js_sync.runtime.concurrency import Items, sleep
 from js_sync.runtime.opening import looped
-from js_sync.stream import Stream
+from js_sync.stream import Stream, known_info
 from twinstream.core.counters.counters import (
     Counter,
     check_counters,
@@ -56,9 +56,9 @@ class Counters:
     def __init__(self, api: Api, stream: Stream) -> None:
         self._api: Final = api
         self._stream: Final = stream
-        window = stream.config.duplicate_window
+        window = known_info(stream).config.duplicate_window
         self._window: Final = window.total_seconds() if window is not None else 0.0
-        self._matches = matcher(stream.config.subjects or [stream.name])
+        self._matches = matcher(known_info(stream).config.subjects or [stream.name])
 
     @classmethod
     def _open(cls, api: Api, name: str) -> Counters:

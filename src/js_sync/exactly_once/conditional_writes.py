@@ -15,7 +15,7 @@ from js_sync.api.write_attempt import write
 from js_sync.exactly_once.stream_guarantees import StreamGuarantees
 from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
-from js_sync.stream import Stream
+from js_sync.stream import Stream, known_info
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
 from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import (
@@ -108,7 +108,7 @@ class SubjectWrites:
             tries.deadline,
         )
         request = _conditional(self._identified(request), stream, expected_seq)
-        request = _rolling_up(request, rolls_up(stream.config, history=True))
+        request = _rolling_up(request, rolls_up(known_info(stream).config, history=True))
         return SubjectWrite(self, stream, request, tries).update(expected_seq)
 
     def upsert(self, request: PublishRequest, *, check: bool, timeout: Seconds | None) -> Stored:
@@ -128,12 +128,14 @@ class SubjectWrites:
         )
         # Retry only while the server certainly knows the message id. Later, the server would not
         # recognise a retry, which could then replace a newer message of another client.
-        window = stream.config.duplicate_window
+        window = known_info(stream).config.duplicate_window
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
         tries = WriteAttempts(deadline)
         request = self._identified(request)._replace(expected_stream=stream.name)
-        rollup = rolls_up(stream.config, history=False) and bool(stream.config.allow_rollup_hdrs)
+        rollup = rolls_up(known_info(stream).config, history=False) and bool(
+            known_info(stream).config.allow_rollup_hdrs
+        )
         return SubjectWrite(self, stream, _rolling_up(request, rollup), tries).upsert()
 
     def _identified(self, request: PublishRequest) -> PublishRequest:
@@ -151,7 +153,7 @@ class SubjectWrites:
 
     def send(self, request: PublishRequest, stream: Stream, timeout: float) -> PubAck:
         """Make one attempt to publish, with a timeout in seconds."""
-        domain = stream.cached_info.domain
+        domain = known_info(stream).domain
         return write(self._api, request, stream.name, domain, self._api.deadline(timeout))
 
     def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
@@ -225,7 +227,7 @@ class SubjectWrite:
             # If the stream has a domain, a stream of the same name in another domain may have
             # refused the write. In this case, check the last message before raising.
             sure = not unknown and not doubts and judge(answer) is Refusal.HELD
-            if sure and self._stream.cached_info.domain is None:
+            if sure and known_info(self._stream).domain is None:
                 raise answer
             found = self._last()
             if found is not None and is_mine(found, self._id):
@@ -244,7 +246,7 @@ class SubjectWrite:
     @property
     def _is_replicated(self) -> bool:
         """Whether the stream has several replicas. If it has one, every reply is final."""
-        return self._stream.config.num_replicas != 1
+        return known_info(self._stream).config.num_replicas != 1
 
     def upsert(self) -> Stored:
         """Store the message, and remove the earlier messages of its subject."""
@@ -317,7 +319,7 @@ class SubjectWrite:
         refuse an attempt that is still in flight, because the subject's last message is not the
         expected one.
         """
-        window = self._stream.config.duplicate_window
+        window = known_info(self._stream).config.duplicate_window
         if window is None or monotonic() - self._began > window.total_seconds() / 2:
             where = "is empty" if found is None else f"has sequence {found.seq} of another writer"
             raise OutcomeUnknown(

@@ -16,6 +16,7 @@ from js_sync.api.api import Api
 from js_sync.publish.limits import limits_of
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
+from js_sync.stream import known_info
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
 from twinstream.core.wire.pub_ack import is_of
@@ -76,8 +77,8 @@ class IdempotentWriter:
     def check(self) -> Stream:
         """Return the stream. Raises `NotPromised` if its settings break the guarantee."""
         stream = self._streams.named(self._stream, self._promise, self._holes_of)
-        self._subjects = stream.config.subjects or [stream.name]
-        self._domain = stream.cached_info.domain
+        self._subjects = known_info(stream).config.subjects or [stream.name]
+        self._domain = known_info(stream).domain
         return stream
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:

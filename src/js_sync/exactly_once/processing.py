@@ -87,7 +87,7 @@ class Processing(Owned, BlockHint):
         self._looks_up: Final = by == "id"
         self._delays: Final = delays(retry)
         self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
-            on_report, stream=consumer.stream, consumer=consumer.name
+            on_report, stream=consumer.stream_name, consumer=consumer.name
         )
         self._consuming: Final = consumer.consume(
             self._handle,
@@ -110,7 +110,7 @@ class Processing(Owned, BlockHint):
 
     def __repr__(self) -> str:
         counts = f"{self.done} done{self._consuming._ended_by}"
-        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {counts}>"
+        return f"<Processing {self._consumer.stream_name}/{self._consumer.name}: {counts}>"
 
     # ---- lifecycle
 
@@ -131,10 +131,10 @@ class Processing(Owned, BlockHint):
         info = self._consumer.info()
         holes = processing_holes(info.config or ConsumerConfig())
         if holes:
-            where = f"{self._consumer.stream}/{self._consumer.name}"
+            where = f"{self._consumer.stream_name}/{self._consumer.name}"
             raise NotPromised(where, "that each message is processed", tuple(holes))
-        stream = self._api.stream_info(self._consumer.stream)
-        self._input = InputStream(self._name, self._consumer.stream, stream.created)
+        stream = self._api.stream_info(self._consumer.stream_name)
+        self._input = InputStream(self._name, self._consumer.stream_name, stream.created)
         self._input.check()
         if self._looks_up:
             self._known = KnownResults(

@@ -17,6 +17,7 @@ from js_sync.api.api import Api
 from js_sync.exactly_once.msg_id_scan import stored_ids
 from js_sync.read.get_message import first_seq_at
 from js_sync.runtime.concurrency import Lock
+from js_sync.stream import known_info
 from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.errors import OutcomeUnknown
@@ -84,7 +85,7 @@ class KnownResults:
         if not results or message.metadata.num_delivered == 1:
             return ()
         stream = self._writer.check()
-        window = stream.config.duplicate_window
+        window = known_info(stream).config.duplicate_window
         half = window.total_seconds() / 2 if window else 0.0
         stored = Timestamp.from_ns(message.metadata.timestamp_ns)
         if self._is_young(stored, half):

@@ -8,7 +8,7 @@ from typing import Final
 
 from js_sync.api.api import Api
 from js_sync.api.stream_lookup import holding
-from js_sync.stream import Stream
+from js_sync.stream import Stream, known_info
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
@@ -72,7 +72,7 @@ class StreamGuarantees:
     def _checked(
         self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[GuaranteeGap]]
     ) -> Stream:
-        holes = holes_of(stream.config)
+        holes = holes_of(known_info(stream).config)
         if holes:
             # The user may correct the settings, so the next call must request them again.
             self.forget(stream.name)
@@ -86,7 +86,7 @@ class StreamGuarantees:
     def _find(self, subject: bytes) -> Stream | None:
         # Iterate over a copy, because another thread may add a stream meanwhile.
         for stream in list(self._known.values()):
-            matches = matcher(stream.config.subjects or [stream.name])
+            matches = matcher(known_info(stream).config.subjects or [stream.name])
             if matches is None or matches(subject):
                 return stream
         return None

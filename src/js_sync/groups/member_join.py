@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
-from js_sync.consumer import Consumer
+from js_sync.consumer import Consumer, made_consumer
 from js_sync.groups.member_worker import MemberWorker
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
@@ -76,13 +76,13 @@ def create_member_consumer(
 
 def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     try:
-        return Consumer.create(api, stream, config, "create")
+        return made_consumer(api, stream, config, "create")
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
     # The server may still be deleting the directory of an inactive consumer of this name.
     sleep(DELETION)
-    return Consumer.create(api, stream, config, "create")
+    return made_consumer(api, stream, config, "create")
 
 
 def _wait_for_deletion(api: Api, stream: str, consumer: str) -> None:

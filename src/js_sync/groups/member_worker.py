@@ -46,7 +46,7 @@ class MemberWorker(Worker):
         if floors is not None:
             settings = evolve(settings, adapt=floors.adapt)
             floors.bind(consumer, self._fail)
-        super().__init__(api, consumer.stream, consumer, handler, settings)
+        super().__init__(api, consumer.stream_name, consumer, handler, settings)
         # The `GroupWorker` reports the error: it is the work that the program has started.
         self._on_end = None
         self.consumer: Final = consumer

@@ -10,6 +10,7 @@ from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
+from js_sync.stream import known_info
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
@@ -99,7 +100,7 @@ class KeyValue(NoContainer, Generic[V]):
 
         Raises `BadArgument` if this object has no info yet.
         """
-        return KeyValueStatus.of(self._place.stream.cached_info)
+        return KeyValueStatus.of(known_info(self._place.stream))
 
     def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
         """Request the settings and the state of the bucket. Raises `BucketNotFound`."""

@@ -88,7 +88,7 @@ def history_of(
     """
     subject = place.subjects.stored + key
     while True:
-        reading = place.stream.read(subjects=subject, timeout=timeout)
+        reading = place.stream.read(subjects=subject, idle_timeout=timeout)
         try:
             with reading:
                 found = [maker.of_stored(message) for message in reading]

@@ -11,7 +11,7 @@ from js_sync.api.streams_of_kind import StatusesOfKind
 from js_sync.kv.place import Place
 from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
-from js_sync.stream import Stream
+from js_sync.stream import Stream, known_info
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.kv.config import (
     Edit,
@@ -197,7 +197,7 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
     Raises `BucketNotFound`, and `BadArgument` if `edit` returns no valid settings.
     """
     place = get_bucket(api, bucket, deadline)
-    stream = place.stream.config
+    stream = known_info(place.stream).config
     before = key_value_config(stream)
     after = edit(before)
     if not isinstance(after, KeyValueConfig):

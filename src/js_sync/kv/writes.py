@@ -19,6 +19,7 @@ from js_sync.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
 from js_sync.kv.place import Place
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import sleep
+from js_sync.stream import known_info
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judge
@@ -343,7 +344,7 @@ class BucketWrites:
         place = self._place
         stream = place.target(place.api.deadline())
         try:
-            self._check_ttl(whole, stream.config, single)
+            self._check_ttl(whole, known_info(stream).config, single)
         except (BadArgument, Unsupported):
             # The cached configuration may be outdated, so the current one decides.
             self._check_ttl(whole, (stream.info()).config, single)

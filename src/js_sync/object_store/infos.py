@@ -62,7 +62,7 @@ _BACKOFF: Final = Backoff(0.005, 0.25)
 def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
     deadline = api.deadline()
-    info = stream._info or stream.info()
+    info = stream.cached_info or stream.info()
     origins = origins_of(api, info.config, deadline)
     subjects = stored_subjects(info.config, origins)
     if info.config.mirror is not None or info.config.sources:

@@ -333,7 +333,7 @@ class ObjectStore(NoContainer):
         has the name, and the reason as `error` in its `unknown` members.
         """
         place = self._place()
-        stored = place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        stored = place.stream.snapshot(place.subjects.all_infos, idle_timeout=timeout)
         for message in stored.values():
             info = place.listed(message)
             if deleted or not info.deleted:
@@ -559,7 +559,7 @@ class ObjectStore(NoContainer):
         place.check_writable()
         chunks = {each: count for each, count in self.stream.subjects(place.subjects.all_chunks)}
         # The metadata is read after the chunks, so it includes every finished upload.
-        stored = self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        stored = self.stream.snapshot(place.subjects.all_infos, idle_timeout=timeout)
         needed = Needed.by(stored.values(), self.bucket)
         uploads = messages = 0
         for subject, count in orphans(place.subjects, chunks, needed).items():

@@ -22,7 +22,7 @@ from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
-from js_sync.consumer import Consumer
+from js_sync.consumer import Consumer, made_consumer
 from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Items, Lock, Task, spawn
 from js_sync.runtime.opening import looped
@@ -173,7 +173,7 @@ class DeadLetters(Owned, WorksBeside):
     def _keeper(self) -> Consumer:
         name = self._names.failures
         with _noted():
-            made = Consumer.create(self._api, name, self._names.keeper_config(), "")
+            made = made_consumer(self._api, name, self._names.keeper_config(), "")
         # Keep the first handle and use it for every fetch.
         self._kept = self._kept or made
         return self._kept
@@ -448,7 +448,7 @@ class DeadLetters(Owned, WorksBeside):
         """
         stream = Stream(self._api, self._names.letters, None)
         with _noted():
-            with stream.read(timeout=timeout) as messages:
+            with stream.read(idle_timeout=timeout) as messages:
                 for message in messages:
                     letter = self._read(message)
                     if letter is not None:

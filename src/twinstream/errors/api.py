@@ -80,9 +80,9 @@ class ConsumerExists(_Exists):
     """
 
     _next = (
-        "get_consumer (of a push consumer bind_push) returns it as it is, create_or_update_consumer"
-        " changes it (settings that are not given return to their defaults), and delete_consumer"
-        " deletes it"
+        "get_consumer (of a push consumer push_messages) returns it as it is,"
+        " create_or_update_consumer changes it (settings that are not given return to their"
+        " defaults), and delete_consumer deletes it"
     )
 
 

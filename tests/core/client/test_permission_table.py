@@ -36,7 +36,7 @@ from twinstream.permissions import consume, operation, operation_usages, permiss
             ["_INBOX.>"],
         ),
         (
-            [operation("subscribe", "S", "c", "to.me")],
+            [operation("create_push_messages", "S", "c", "to.me")],
             {},
             ["$JS.API.CONSUMER.CREATE.S.c", "$JS.ACK.S.c.>", "$JS.FC.S.c.*"],
             ["_INBOX.>", "to.me"],

@@ -89,7 +89,12 @@ def test_known_event_is_typed_and_has_its_stream_and_consumer() -> None:
     )
     assert isinstance(event.record, ConsumerAck)
     assert (event.kind, event.type) == ("consumer_ack", body["type"])
-    assert (event.stream, event.consumer, event.domain, event.cluster) == ("S", "c", "hub", "C")
+    assert (event.stream_name, event.consumer_name, event.domain, event.cluster) == (
+        "S",
+        "c",
+        "hub",
+        "C",
+    )
     assert str(event.time) == str(event.record.timestamp)
     assert (event.missed, event.reconnected, event.problem) == (3, True, "")
 
@@ -98,7 +103,12 @@ def test_unknown_and_broken_events_are_kept() -> None:
     raw = b'{"type":"io.nats.jetstream.advisory.v9.thing","stream":"S","n":1}'
     event = read_event(frame(raw))
     assert isinstance(event.record, UnknownEvent)
-    assert (event.kind, event.stream, event.consumer, event.problem) == ("thing", "S", "", "")
+    assert (event.kind, event.stream_name, event.consumer_name, event.problem) == (
+        "thing",
+        "S",
+        "",
+        "",
+    )
     assert (event.raw, event.time) == (raw, None)
 
     wrong = b'{"type":"io.nats.jetstream.advisory.v1.max_deliver","id":"I","stream":5}'
@@ -106,7 +116,7 @@ def test_unknown_and_broken_events_are_kept() -> None:
     assert isinstance(event.record, UnknownEvent)
     assert event.kind == "max_deliver"
     assert "stream" in event.problem
-    assert event.stream == ""
+    assert event.stream_name == ""
 
     for junk in (b"", b"\xff", b"[]", b"{"):
         event = read_event(frame(junk))

@@ -160,7 +160,7 @@ def wanted(**changes: Any) -> Any:
         **dict.fromkeys(("start", "end", "start_time", "end_time", "subjects", "via")),
         "page_messages": 1,
         "page_bytes": 1,
-        "timeout": 1,
+        "idle_timeout": 1,
     }
     return read_request(**{**given, **changes})
 
@@ -188,7 +188,7 @@ MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
         {"subjects": ["a..b"]},
         {"page_messages": 0},
         {"page_bytes": 0},
-        {"timeout": -1},
+        {"idle_timeout": -1},
     ],
 )
 def test_a_read_that_cannot_be(changes: dict[str, Any]) -> None:

@@ -158,7 +158,7 @@ def read_advisories(message: Message) -> None:
     frame = (message.subject, b"", len(message.block), message.block + message.data + b"\r\n")
     event = read_event(frame)
     assert not broken_by(repr(event.problem)[1:-1]), "a problem has control characters"
-    str((event.type, event.kind, event.stream, event.consumer, event.domain, event.time))
+    str((event.type, event.kind, event.stream_name, event.consumer_name, event.domain, event.time))
     found = read_failure(NAMES, subject, message.data)
     if isinstance(found, Skip):
         assert not broken_by(found.reason), f"a reason contains {broken_by(found.reason)!r}"

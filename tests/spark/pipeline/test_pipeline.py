@@ -236,7 +236,7 @@ def test_recreated_stream_is_noticed(
     fill(stream, [b"1", b"2", b"3"])
     lands(stream)
     jet.delete_stream(stream.name)
-    again = jet.create_stream(stream.config)
+    again = jet.create_stream(stream.cached_info.config)
     fill(again, [b"other"])
     with pytest.raises(DataLossError, match="deleted and re-created"):
         lands(again)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from attrs import evolve
 from deltalake import write_deltalake
 
 from js_sync import JetStream, Stream
@@ -111,7 +110,7 @@ def test_rows_of_an_earlier_stream_of_the_name_do_not_count(
     fill(stream, [b""] * 4)
     landed(stream).land(0, [1, 2, 3, 4])
     jet.delete_stream(stream.name)
-    fill(jet.create_stream(stream.config), [b""] * 8)
+    fill(jet.create_stream(stream.cached_info.config), [b""] * 8)
     pipeline = landed(stream, "parquet", 'commit = "purge"')
     with pytest.raises(CheckpointError, match="has 4 messages, the first with sequence 1,"):
         pipeline.release.release(jet, pipeline.land(1, [5, 6, 7, 8]))
@@ -137,7 +136,7 @@ def test_streams_that_cannot_be_purged_are_refused(
 ) -> None:
     stream = make_stream(**({"deny_purge": True} if setting == "deny_purge" else {}))
     if setting == "sealed":
-        stream.update(evolve(stream.config, sealed=True))
+        stream.seal()
     pipeline = landed(stream, "parquet", 'commit = "purge"')
     with pytest.raises(OptionError, match=f"is set to {setting}"):
         pipeline.release.prepare(jet, 1)

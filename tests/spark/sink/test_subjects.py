@@ -26,7 +26,7 @@ def refuses(known: KnownSubjects, *subjects: str | None) -> None:
 def test_subjects_of_the_only_stream_are_known(jet: JetStream, make_stream: Make) -> None:
     stream = make_stream()
     name = stream.name.lower()
-    known = KnownSubjects(jet, stream.config, f"{name}.rest")
+    known = KnownSubjects(jet, stream.cached_info.config, f"{name}.rest")
     known.check(batch(f"{name}.a", f"{name}.a.b", None))
     known.check(pa.RecordBatch.from_arrays([pa.array([1])], ["data"]))
     refuses(known, f"{name}.a", "nowhere.x")
@@ -52,7 +52,7 @@ def test_filters_match_as_the_server_does(
     jet: JetStream, make_stream: Make, filters: Sequence[str], subjects: Sequence[str]
 ) -> None:
     stream = make_stream(subjects=[f"match.{each}" for each in filters])
-    known = KnownSubjects(jet, stream.config, None)
+    known = KnownSubjects(jet, stream.cached_info.config, None)
     known.check(batch(*(f"match.{each}" for each in subjects)))
     # Otherwise the stream would have been looked up in vain, and nothing would be refused any more.
     refuses(known, "nowhere.x")

@@ -16,6 +16,7 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, PublishRequest
+from js_sync.jetstream import range_reader
 from js_sync.read.page_sources import ConsumerPages, DirectPages
 from js_sync.read.range_reader import RangeReader
 from tests._sync.lagging import FAR, Believing, lead_near
@@ -113,7 +114,7 @@ def test_a_read_survives_the_step_down_of_the_leader(cluster: NatsCluster) -> No
             if request.subject == "r.1":
                 stored.append(outcome.seq)
         stream.delete_message(5000)
-        reader = jet.range_reader("R", 1, 5001, filter_subjects=["r.1"], page_messages=50)
+        reader = range_reader(jet, "R", 1, 5001, filter_subjects=["r.1"], page_messages=50)
         found: list[int] = []
         pages = 0
         while (page := reader.next_page()) is not None:

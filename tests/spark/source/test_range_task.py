@@ -294,7 +294,7 @@ def test_range_of_a_recreated_stream_is_not_read(
     assert isinstance(part, SequenceRange)
     assert len(rows(strict, part)) == 5
     jet.delete_stream(stream.name)
-    fill(jet.create_stream(stream.config), [b"y"] * 9)
+    fill(jet.create_stream(stream.cached_info.config), [b"y"] * 9)
     with pytest.raises(DataLossError, match="was deleted and re-created; load the DataFrame"):
         rows(strict, part)
     assert len(rows(easy, part)) == 5
@@ -311,6 +311,6 @@ def test_stream_recreated_during_a_read_is_reported(
     pages = read_pages(given, part)
     next(pages)
     jet.delete_stream(stream.name)
-    fill(jet.create_stream(stream.config), [b"y"] * 120)
+    fill(jet.create_stream(stream.cached_info.config), [b"y"] * 120)
     with pytest.raises(DataLossError, match="was deleted and re-created"):
         list(pages)

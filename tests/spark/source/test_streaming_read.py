@@ -115,7 +115,7 @@ def test_recreated_stream_is_noticed(
     fill(stream, [b""] * 3)
     stream_to(stream.name)
     jet.delete_stream(stream.name)
-    fill(jet.create_stream(stream.config), [b""] * 5)
+    fill(jet.create_stream(stream.cached_info.config), [b""] * 5)
     with pytest.raises(StreamingQueryException, match="deleted and re-created"):
         stream_to(stream.name)
     progress = stream_to(stream.name, failOnDataLoss="false")

@@ -123,11 +123,11 @@ def _described(consumer: Consumer) -> str:
         if info is not None
         else ""
     )
-    return f"{consumer.stream}/{consumer.name}{state}"
+    return f"{consumer.stream_name}/{consumer.name}{state}"
 
 
 def _done(consumer: Consumer, text: str, as_json: bool, **members: object) -> None:
     if as_json:
-        print_json({"stream": consumer.stream, "consumer": consumer.name, **members})
+        print_json({"stream": consumer.stream_name, "consumer": consumer.name, **members})
     else:
-        print_text(f"{consumer.stream}/{consumer.name} {text}")
+        print_text(f"{consumer.stream_name}/{consumer.name} {text}")

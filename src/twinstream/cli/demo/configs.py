@@ -31,13 +31,13 @@ def check_and_create(scene: Scene, jet: JetStream) -> None:
 def _created(scene: Scene, jet: JetStream, config: FileConfig) -> None:
     if config.kind == "stream":
         stream = jet.create_stream(decode(config.members, StreamConfig, strict=True))
-        what = f"stream {stream.name} on {', '.join(stream.config.subjects or ())}"
+        what = f"stream {stream.name} on {', '.join(stream.info().config.subjects or ())}"
         assert stream.name in (STREAM, EVENTS)
     else:
         scene.consumer_config = decode(config.members, ConsumerConfig, strict=True)
         consumer = jet.create_consumer(config.stream_name, scene.consumer_config)
-        what = f"consumer {consumer.name} of {consumer.stream}"
-        assert (consumer.stream, consumer.name) == (STREAM, CONSUMER)
+        what = f"consumer {consumer.name} of {consumer.stream_name}"
+        assert (consumer.stream_name, consumer.name) == (STREAM, CONSUMER)
     name = Path(config.file).name
     scene.console.print(f"  [green]✓[/] {name}: no problem; created {what}", soft_wrap=True)
 

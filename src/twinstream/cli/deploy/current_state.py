@@ -38,7 +38,8 @@ def current_state(jet: JetStream, name: str) -> CurrentState | None:
     from js_sync import RequestTimeout, StreamNotFound
 
     try:
-        stream = jet.get_stream(name)
+        stream = jet.bind_stream(name)
+        found = stream.info()
         listing = stream.consumers()
         infos = list(listing)
     except StreamNotFound:
@@ -49,4 +50,4 @@ def current_state(jet: JetStream, name: str) -> CurrentState | None:
             f"consumer {consumer} of stream {name} cannot be described: {reason}; try again later"
         )
     configs = {info.name: info.config for info in infos if info.config is not None}
-    return CurrentState(stream.config, stream.cached_info.state.messages, configs)
+    return CurrentState(found.config, found.state.messages, configs)

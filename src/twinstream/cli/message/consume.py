@@ -225,7 +225,7 @@ def _note_pause(consumer: Consumer) -> None:
         until = (
             f" for {in_time(timedelta(seconds=round(left.total_seconds())))} more" if left else ""
         )
-        where = f"{consumer.stream} {consumer.name}"
+        where = f"{consumer.stream_name} {consumer.name}"
         text = f"{consumer.name} is paused{until}; `twinstream consumer resume {where}` ends that"
         notes().print(text, style="yellow", soft_wrap=True)
 

@@ -94,7 +94,7 @@ def get(
         elif last is not None:
             found = [source.get_last_message(last)]
         elif each:
-            found = source.snapshot(subjects or None, timeout=target.timeout).values()
+            found = source.snapshot(subjects or None, idle_timeout=target.timeout).values()
         else:
             # Reading a range uses resources on the server. The stack ends the read even if
             # `--count` ends the loop early.
@@ -120,7 +120,7 @@ def _range(
         start_time=start if isinstance(start, datetime) else None,
         end_time=end if isinstance(end, datetime) else None,
         subjects=subjects or None,
-        timeout=timeout,
+        idle_timeout=timeout,
     )
 
 

@@ -81,7 +81,7 @@ def events(
         stop = stack.enter_context(asked_to_stop())
         jet = target.jetstream(nc)
         with arguments_judged():
-            listening = jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
+            listening = jet.events(stream_name=stream, consumer_name=consumer, kinds=kinds or None)
         source = stack.enter_context(listening)
         # Make sure that the subscription exists before the note is printed.
         nc.flush()

@@ -22,7 +22,7 @@ def rm(target: Target, stream: str, yes: bool, as_json: bool) -> None:
     """Delete STREAM with its messages and consumers."""
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        sure(f"Delete {_described(jet.get_stream(stream).cached_info)}?", yes=yes)
+        sure(f"Delete {_described(jet.bind_stream(stream).info())}?", yes=yes)
         jet.delete_stream(stream)
     if as_json:
         print_json({"stream": stream, "deleted": True})
@@ -57,10 +57,10 @@ def purge(
     if before is not None and keep is not None:
         raise click.UsageError("give --before or --keep, not both")
     with target.connect() as nc:
-        handle = target.jetstream(nc).get_stream(stream)
+        handle = target.jetstream(nc).bind_stream(stream)
         which = f" that match {subject}" if subject else ""
         bound = f", below {before:,}" if before else f", but the last {keep:,}" if keep else ""
-        held = _described(handle.cached_info)
+        held = _described(handle.info())
         sure(f"Remove the messages{which}{bound} from {held}?", yes=yes)
         count = handle.purge(subject=subject, before_seq=before, keep=keep)
     if as_json:
@@ -105,8 +105,8 @@ def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
     The stream can still be read, and deleted as a whole. Sealing cannot be undone.
     """
     with target.connect() as nc:
-        handle = target.jetstream(nc).get_stream(stream)
-        sure(f"Seal {_described(handle.cached_info)}, permanently?", yes=yes)
+        handle = target.jetstream(nc).bind_stream(stream)
+        sure(f"Seal {_described(handle.info())}, permanently?", yes=yes)
         handle.seal()
     if as_json:
         print_json({"stream": stream, "sealed": True})

@@ -35,7 +35,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "pull_subscribe": _CONFIG,
         "pull_subscribe_bind": "get_consumer(stream, name), or bind_consumer",
         "subscribe": "worker(stream, config, handler), or messages() of a consumer",
-        "subscribe_bind": "bind_push(name) of a stream",
+        "subscribe_bind": "push_messages(name) of a stream",
         "key_value": "get_key_value(bucket)",
         "object_store": "get_object_store(bucket)",
     },

@@ -119,14 +119,14 @@ _TABLE: Final = (
         " P.CONSUMER.MSG.NEXT.{stream}.* P.CONSUMER.DELETE.{stream}.* P.CONSUMER.INFO.{stream}.*",
     ),
     Pattern(
-        "subscribe",
+        "create_push_messages",
         "stream consumer [deliver_subject]",
         "P.CONSUMER.CREATE.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>"
         " $JS.FC.{stream}.{consumer}.*",
         "INBOX [{deliver_subject}]",
     ),
     Pattern(
-        "bind_push",
+        "push_messages",
         "stream consumer deliver_subject",
         "P.CONSUMER.INFO.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>"
         " $JS.FC.{stream}.{consumer}.*",
@@ -168,9 +168,6 @@ _TABLE: Final = (
         " P.CONSUMER.CREATE.{stream}-failures.dead-letters-{stream}-all"
         " P.CONSUMER.MSG.NEXT.{stream}-failures.dead-letters-{stream}-all"
         " $JS.ACK.{stream}-failures.dead-letters-{stream}-all.> dead.{stream}.>",
-    ),
-    Pattern(
-        "ack_samples", "stream consumer", "", "$JS.EVENT.METRIC.CONSUMER.ACK.{stream}.{consumer}"
     ),
     Pattern("events", "", "", "$JS.EVENT.>"),
     Pattern(
@@ -393,14 +390,14 @@ _TABLE: Final = (
         for name in ("add_members", "remove_members", "set_mappings", "delete_mappings")
     ),
     # Operations on the cluster, which need the system account.
-    Pattern("meta.step_down", "", "P.META.LEADER.STEPDOWN"),
-    Pattern("meta.remove_server", "", "P.SERVER.REMOVE"),
-    Pattern("meta.evacuate_server", "", "P.SERVER.EVACUATE"),
-    Pattern("meta.rescue", "", "P.META.RESCUE"),
-    Pattern("meta.purge_account", "account", "P.ACCOUNT.PURGE.{account}"),
-    Pattern("meta.move_stream", "account stream", "P.ACCOUNT.STREAM.MOVE.{account}.{stream}"),
+    Pattern("cluster.step_down", "", "P.META.LEADER.STEPDOWN"),
+    Pattern("cluster.remove_server", "", "P.SERVER.REMOVE"),
+    Pattern("cluster.evacuate_server", "", "P.SERVER.EVACUATE"),
+    Pattern("cluster.rescue", "", "P.META.RESCUE"),
+    Pattern("cluster.purge_account", "account", "P.ACCOUNT.PURGE.{account}"),
+    Pattern("cluster.move_stream", "account stream", "P.ACCOUNT.STREAM.MOVE.{account}.{stream}"),
     Pattern(
-        "meta.cancel_move", "account stream", "P.ACCOUNT.STREAM.CANCEL_MOVE.{account}.{stream}"
+        "cluster.cancel_move", "account stream", "P.ACCOUNT.STREAM.CANCEL_MOVE.{account}.{stream}"
     ),
 )
 

@@ -67,12 +67,12 @@ class Event:
         return self.type.rpartition(".")[2]
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The stream that the event is about, empty if it is about none."""
         return self._text("stream")
 
     @property
-    def consumer(self) -> str:
+    def consumer_name(self) -> str:
         """The consumer that the event is about, empty if it is about none."""
         return self._text("consumer")
 

@@ -34,7 +34,7 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
             return ConsumerDeleted("the consumer was deleted while it was pulled from")
         case Kind.NOT_PULL:
             return ConsumerIsPush(
-                "a push consumer cannot be pulled from; subscribe with Stream.bind_push"
+                "a push consumer cannot be pulled from; receive with Stream.push_messages"
             )
         case Kind.NO_RESPONDERS:
             return NoResponders(

@@ -68,7 +68,7 @@ def snapshot_request(
     subjects: str | Sequence[str] | None,
     at_seq: int | None,
     at_time: datetime | None,
-    timeout: Seconds,
+    idle_timeout: Seconds,
 ) -> SnapshotRequest:
     """Return the validated arguments of a snapshot. Raises `BadArgument` for an invalid one."""
     if at_seq is not None and at_time is not None:
@@ -77,7 +77,7 @@ def snapshot_request(
         subjects=filters_of(subjects),
         at_seq=_at_least_one(at_seq, "at_seq"),
         at_time=_moment(at_time, "at_time"),
-        timeout=seconds(timeout),
+        timeout=seconds(idle_timeout, "idle_timeout"),
     )
 
 
@@ -91,7 +91,7 @@ def read_request(
     via: Via | None,
     page_messages: int,
     page_bytes: int,
-    timeout: Seconds,
+    idle_timeout: Seconds,
 ) -> ReadRequest:
     """Return the validated arguments of a read. Raises `BadArgument` for an invalid one."""
     if start is not None and start_time is not None:
@@ -109,7 +109,7 @@ def read_request(
         via=via,
         page_messages=check_whole(page_messages, "page_messages"),
         page_bytes=check_whole(page_bytes, "page_bytes"),
-        timeout=seconds(timeout),
+        timeout=seconds(idle_timeout, "idle_timeout"),
     )
 
 

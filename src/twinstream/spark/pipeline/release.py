@@ -134,7 +134,7 @@ class Purge:
 
     def prepare(self, jet: JetStream, position: int) -> None:
         """Raise `OptionError` if the stream's settings prevent a purge."""
-        config = jet.get_stream(self._source.stream).config
+        config = jet.bind_stream(self._source.stream).info().config
         # Check `sealed` first, because a sealed stream also has `deny_purge`.
         for setting in ("sealed", "deny_purge"):
             if getattr(config, setting):

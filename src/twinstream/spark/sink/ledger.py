@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
+from js_sync.stream import known_info
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
 from twinstream.errors.transient import is_transient
@@ -89,7 +90,7 @@ class LedgerWriter:
         self._options: Final = options
         self._identity: Final = identity
         self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
-        self._chunk: Final = _chunk_of(stream.config, nc.server_info.max_payload)
+        self._chunk: Final = _chunk_of(known_info(stream).config, nc.server_info.max_payload)
         self._newest = Entry()
         # The keys of rows that other attempts stored and that have not occurred in the rows of this
         # attempt yet.
@@ -166,7 +167,7 @@ class LedgerWriter:
         subject, timeout = self._subject, self._options.ack_timeout
 
         def read() -> list[Entry]:
-            found = self._stream.read(start, newest.seq + 1, subjects=subject, timeout=timeout)
+            found = self._stream.read(start, newest.seq + 1, subjects=subject, idle_timeout=timeout)
             return [Entry.from_json(each.data, each.seq, subject) for each in found]
 
         return through(read, timeout)
@@ -256,7 +257,7 @@ class LedgerWriter:
 
         This check names the row; the server only reports that the whole batch is incomplete.
         """
-        takes = matcher(self._stream.config.subjects or [self._stream.name])
+        takes = matcher(known_info(self._stream).config.subjects or [self._stream.name])
         for row in rows:
             if takes is not None and not takes(row.subject.encode()):
                 raise SchemaError(

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from js_sync.stream import known_info
 from twinstream.errors import StreamNotFound
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import OptionError
@@ -56,7 +57,7 @@ class _Writing:
         with options.connection.connect_in_task(options.ack_timeout) as nc:
             jet = _jetstream(nc, options)
             stream = _checked_stream(jet, options)
-            config = None if stream is None else stream.config
+            config = None if stream is None else known_info(stream).config
             rows = self._rows.read(iterator, KnownSubjects(jet, config, options.subject).check)
             if options.idempotence == "ledger" and stream is not None:
                 return LedgerWriter(nc, stream, options, identity).write(rows)
@@ -132,5 +133,5 @@ def _checked_stream(jet: JetStream, options: SinkOptions) -> Stream | None:
         stream = through(lambda: jet.get_stream(name), options.ack_timeout)
     except StreamNotFound as error:
         raise OptionError("stream", f"there is no stream {options.stream!r}") from error
-    check_promise(stream.config, options)
+    check_promise(known_info(stream).config, options)
     return stream

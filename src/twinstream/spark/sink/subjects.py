@@ -87,7 +87,7 @@ class KnownSubjects:
         """
         try:
             name = self._jet.stream_name_by_subject(subject, timeout=_PATIENCE)
-            self._add(self._jet.get_stream(name, timeout=_PATIENCE).config)
+            self._add(self._jet.bind_stream(name).info(timeout=_PATIENCE).config)
         except StreamNotFound:
             self._probe(subject)
             self._known = None

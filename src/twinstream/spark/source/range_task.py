@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from js_sync.jetstream import range_reader
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.errors import JetStreamError, PermissionDenied, TwinstreamError
 from twinstream.models import Timestamp
@@ -96,13 +97,14 @@ def _begin(
 def _reader(
     jet: JetStream, options: SourceOptions, part: SequenceRange, *, direct: bool
 ) -> RangeReader:
-    return jet.range_reader(
+    return range_reader(
+        jet,
         part.stream,
         part.start,
         part.end,
         filter_subjects=options.subjects,
         direct=direct,
-        timeout=options.fetch_timeout,
+        idle_timeout=options.fetch_timeout,
         page_messages=options.page_messages,
         ahead=True,
         bulk=True,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from js_sync.jetstream import range_reader
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.spark.pipeline.state.landed_rows import MESSAGES
 from twinstream.spark.source.options import SourceOptions
@@ -38,13 +39,14 @@ def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -
     (name,) = options.streams
     state = stream_state(jet, name)
     found: list[pa.RecordBatch] = []
-    reader = jet.range_reader(
+    reader = range_reader(
+        jet,
         name,
         max(low, state.first),
         max(high, state.first),
         filter_subjects=options.subjects,
         direct=read_way(options, state) != "consumer",
-        timeout=options.fetch_timeout,
+        idle_timeout=options.fetch_timeout,
     )
     try:
         while (page := reader.next_page()) is not None:

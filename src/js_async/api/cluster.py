@@ -29,13 +29,13 @@ from twinstream.models import (
     decode,
 )
 
-__all__ = ["Meta"]
+__all__ = ["Cluster"]
 
 M = TypeVar("M", bound=Model)
 
 
-class Meta:
-    """The calls for the administration of a cluster. Available as `JetStream.meta`.
+class Cluster:
+    """The calls for the administration of a cluster. Available as `JetStream.cluster`.
 
     The user must belong to the system account. Servers do not respond to other users, and servers
     outside a cluster do not respond to these calls at all. A response means that a change has
