@@ -479,13 +479,14 @@ async def create_stream(jet, stage):
 
 async def update_stream(jet, stage):
     changed = await jet.update_stream(evolve(stage.config, max_msgs=10))
-    assert changed.config.max_msgs == 10
-    assert (await changed.update(stage.config)).config.max_msgs == -1
+    assert changed.cached_info.config.max_msgs == 10
+    assert (await jet.update_stream(stage.config)).cached_info.config.max_msgs == -1
 
 
 async def create_or_update_stream(jet, stage):
     config = evolve(stage.config, name=f"{stage.stream}", subjects=[f"{stage.subject}.new"])
-    assert (await jet.create_or_update_stream(config)).config.subjects == config.subjects
+    made = await jet.create_or_update_stream(config)
+    assert made.cached_info.config.subjects == config.subjects
 
 
 async def get_stream(jet, stage):
@@ -627,14 +628,14 @@ async def get_object_store(jet, stage):
 
 async def update_object_store(jet, stage):
     config = evolve(stage.store_config, description="d")
-    assert (await jet.update_object_store(config)).stream.config.description == "d"
+    assert (await jet.update_object_store(config)).stream.cached_info.config.description == "d"
 
 
 async def create_or_update_object_store(jet, stage):
     for description in ("a", "b"):
         config = evolve(stage.store_config, description=description)
         store = await jet.create_or_update_object_store(config)
-        assert store.stream.config.description == description
+        assert store.stream.cached_info.config.description == description
 
 
 async def delete_object_store(jet, stage):

@@ -102,7 +102,7 @@ async def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
             await connection.publish(subject, b"junk")
             odd, junk = await taken(events, 2)
         assert isinstance(odd.record, UnknownEvent)
-        assert (odd.kind, odd.stream, odd.domain) == ("odd", name, "hub")
+        assert (odd.kind, odd.stream_name, odd.domain) == ("odd", name, "hub")
         assert (junk.raw, junk.kind) == (b"junk", "")
         assert "not JSON" in junk.problem
 

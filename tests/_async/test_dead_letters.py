@@ -264,7 +264,7 @@ async def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
         await collected(letters, 1)
         assert await letters.collect(timeout=0.1) == 0
         assert "maximum messages exceeded" in reports[0].text
-        await full.update(evolve(config, max_msgs=10))
+        await full.change(lambda config: evolve(config, max_msgs=10))
         await collected(letters, 1)
         assert len(await all_of(letters)) == 2
 

@@ -146,7 +146,7 @@ async def test_what_exists_names_the_next_call(opened, name):
             await stream.create_consumer(ConsumerConfig(name="c", max_deliver=3))
         text = str(error.value)
         assert "backoff: wanted unset, is [1 s, 2 s]" in text
-        assert "get_consumer (of a push consumer bind_push) returns it as it is" in text
+        assert "get_consumer (of a push consumer push_messages) returns it as it is" in text
         assert "create_or_update_consumer changes it" in text
         store = f"store-{name}"
         await jet.create_object_store(ObjectStoreConfig(bucket=store))

@@ -626,7 +626,7 @@ async def test_an_elastic_group_keeps_its_members_when_it_is_created_again(opene
         # Its stream is created again if it is missing.
         await jet.delete_stream(f"{name}-g")
         await group.create(fewer)
-        assert (await jet.get_stream(f"{name}-g")).config.retention == "workqueue"
+        assert (await jet.get_stream(f"{name}-g")).cached_info.config.retention == "workqueue"
 
 
 async def test_the_limits_of_a_group_hold_messages_back(opened, name):

@@ -22,7 +22,7 @@ from twinstream.models import (
 async def test_a_bucket_is_the_stream_that_peers_make(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, history=3, description="prices", metadata={"a": "b"})
-        config = (await jet.get_stream(f"KV_{name}")).config
+        config = (await jet.get_stream(f"KV_{name}")).cached_info.config
         assert config.subjects == [f"$KV.{name}.>"]
         assert config.max_msgs_per_subject == 3
         assert config.discard == "new"
@@ -222,7 +222,7 @@ async def test_all_other_settings_reach_the_stream(opened, name):
             storage="file",
         )
         made = await jet.create_key_value(config)
-        stream = made.stream.config
+        stream = made.stream.cached_info.config
         assert (stream.max_bytes, stream.max_msg_size) == (1_000_000, 1000)
         assert stream.compression is Compression.S2
         assert stream.republish.dest == f"{name}.copy.>"

@@ -256,7 +256,7 @@ async def test_the_replicas_are_looked_up_again_after_many_own_writes(opened, na
         async for outcome in made.put_many(items):
             assert isinstance(outcome, js.PubAck)
         assert (await made.get("k1")).value == b"1"
-        assert made.stream.config.max_msgs_per_subject == 5
+        assert made.stream.cached_info.config.max_msgs_per_subject == 5
 
 
 async def test_times_are_exact(opened, name):

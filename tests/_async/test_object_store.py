@@ -66,7 +66,7 @@ async def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
         )
         store = await jet.create_object_store(config)
         assert (store.bucket, store.stream.name) == (name, f"OBJ_{name}")
-        stream = (await jet.get_stream(f"OBJ_{name}")).config
+        stream = (await jet.get_stream(f"OBJ_{name}")).cached_info.config
         assert stream.subjects == [f"$O.{name}.C.>", f"$O.{name}.M.>"]
         assert (stream.discard, stream.compression) == ("new", "s2")
         assert (stream.allow_rollup_hdrs, stream.allow_direct) == (True, True)
@@ -133,7 +133,7 @@ async def test_a_store_that_is_deleted_during_its_update_is_created(opened, name
         )
         other = evolve(config, max_bytes=1 << 21)
         store = await transport.jetstream(timeout=20).create_or_update_object_store(other)
-        assert store.stream.config.max_bytes == 1 << 21
+        assert store.stream.cached_info.config.max_bytes == 1 << 21
 
 
 async def test_what_is_no_store_is_refused(opened, name):

@@ -141,7 +141,7 @@ async def test_longer_acknowledgement_subjects(name, tmp_path):
 def test_every_operation_of_one_node_is_tried():
     # Those of the cluster need three nodes and the system account: test_cluster.py.
     tried = {name.split()[0] for name in ACTS}
-    assert {name for name in OPERATIONS if not name.startswith("meta.")} == tried
+    assert {name for name in OPERATIONS if not name.startswith("cluster.")} == tried
 
 
 async def test_permissions_of_a_whole_program(server_factory):

@@ -30,7 +30,7 @@ async def test_messages_are_pushed_and_acknowledged(opened, name):
             return (await consumer.info()).ack_floor.stream_seq == 50
 
         await eventually(done)
-        told = f"^{name}/p: a push consumer cannot be pulled from; .*bind_push"
+        told = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
         with pytest.raises(js.ConsumerIsPush, match=told):
             await consumer.fetch(1)
         async with consumer.messages() as messages:

@@ -185,7 +185,7 @@ async def test_what_cannot_be_is_refused_with_the_reason(opened, name):
             {"subjects": "a..b"},
             {"page_messages": 0},
             {"start_time": 5},
-            {"timeout": -1},
+            {"idle_timeout": -1},
         ):
             with pytest.raises(js.BadArgument):
                 stream.read(**wrong)

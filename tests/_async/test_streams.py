@@ -17,7 +17,7 @@ async def test_a_stream_is_created_once_and_found_again(opened, name):
         again = await jet.create_stream(config)
         found = await jet.get_stream(name)
         assert created.name == again.name == found.name == name
-        assert found.config.subjects == [f"{name}.>"]
+        assert found.cached_info.config.subjects == [f"{name}.>"]
         assert found.cached_info.created == created.cached_info.created
 
 
@@ -96,15 +96,15 @@ async def test_what_is_no_configuration_is_refused_by_its_type(opened, name):
 async def test_update_replaces_and_create_or_update_does_either(opened, name):
     async with opened() as jet:
         made = await jet.create_or_update_stream(StreamConfig(name=name, subjects=[name]))
-        assert made.config.max_msgs == -1
+        assert made.cached_info.config.max_msgs == -1
         changed = await jet.create_or_update_stream(
             StreamConfig(name=name, subjects=[name], max_msgs=7)
         )
-        assert changed.config.max_msgs == 7
-        info = await made.update(StreamConfig(name=name, subjects=[name], max_msgs=8))
-        assert info.config.max_msgs == 8
+        assert changed.cached_info.config.max_msgs == 7
+        updated = await jet.update_stream(StreamConfig(name=name, subjects=[name], max_msgs=8))
+        assert updated.cached_info.config.max_msgs == 8
         with pytest.raises(js.BadArgument, match="OTHER"):
-            await made.update(StreamConfig(name="OTHER"))
+            await made.change(lambda config: StreamConfig(name="OTHER"))
 
 
 async def test_a_stream_deletes_itself_and_binds_its_consumers(opened, name):

@@ -67,7 +67,6 @@ CALLS = {
     "Stream.info": lambda jet, **t: jet.bind_stream("S").info(**t),
     "Stream.info(confirmed)": lambda jet, **t: jet.bind_stream("S").info(confirmed=True, **t),
     "Stream.subjects": lambda jet, **t: listed(jet.bind_stream("S").subjects(**t)),
-    "Stream.update": lambda jet, **t: jet.bind_stream("S").update(STREAM, **t),
     "Stream.change": lambda jet, **t: jet.bind_stream("S").change(lambda config: config, **t),
     "Stream.seal": lambda jet, **t: jet.bind_stream("S").seal(**t),
     "Stream.purge": lambda jet, **t: jet.bind_stream("S").purge(**t),
@@ -93,6 +92,7 @@ CALLS = {
     "Replicas.evacuate": lambda jet, **t: jet.bind_stream("S").replicas.evacuate("n", **t),
     "Replicas.cancel_move": lambda jet, **t: jet.bind_stream("S").replicas.cancel_move(**t),
     "Consumer.info": lambda jet, **t: jet.bind_consumer("S", "c").info(**t),
+    "Consumer.change": lambda jet, **t: jet.bind_consumer("S", "c").change(lambda old: old, **t),
     "Consumer.delete": lambda jet, **t: jet.bind_consumer("S", "c").delete(**t),
     "Consumer.pause": lambda jet, **t: jet.bind_consumer("S", "c").pause(60, **t),
     "Consumer.resume": lambda jet, **t: jet.bind_consumer("S", "c").resume(**t),
@@ -126,14 +126,12 @@ OWN = {
     "JetStream.bind_object_store",
     "JetStream.elastic_consumer_group",  # a handle: nothing is sent
     "JetStream.static_consumer_group",
-    "JetStream.ordered",  # reads on without limit
     "JetStream.bind_consumer",
     "Stream.read",
     "Stream.snapshot",
     "Stream.backup",
-    "Stream.ordered",
-    "Stream.subscribe",
-    "Stream.bind_push",
+    "Stream.ordered",  # reads on without limit
+    "Stream.push_messages",
     "Stream.bind_consumer",
     "Consumer.fetch",  # messages, which may never come
     "Consumer.next",
@@ -246,10 +244,13 @@ async def test_nanoseconds_are_refused_with_a_hint():
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
+            bound = jet.bind_stream("S")
             waits = {
                 "fetch": lambda jet, **t: consumer.fetch(1, **t),
                 "next": lambda jet, **t: consumer.next(**t),
-                "snapshot": lambda jet, **t: jet.bind_stream("S").snapshot(**t),
+                "snapshot": lambda jet, timeout: jet.bind_stream("S").snapshot(
+                    idle_timeout=timeout
+                ),
                 "request": lambda jet, **t: connection.request("s", **t),
             }
             for call in (*CALLS.values(), *waits.values()):

@@ -480,13 +480,14 @@ def create_stream(jet, stage):
 
 def update_stream(jet, stage):
     changed = jet.update_stream(evolve(stage.config, max_msgs=10))
-    assert changed.config.max_msgs == 10
-    assert (changed.update(stage.config)).config.max_msgs == -1
+    assert changed.cached_info.config.max_msgs == 10
+    assert (jet.update_stream(stage.config)).cached_info.config.max_msgs == -1
 
 
 def create_or_update_stream(jet, stage):
     config = evolve(stage.config, name=f"{stage.stream}", subjects=[f"{stage.subject}.new"])
-    assert (jet.create_or_update_stream(config)).config.subjects == config.subjects
+    made = jet.create_or_update_stream(config)
+    assert made.cached_info.config.subjects == config.subjects
 
 
 def get_stream(jet, stage):
@@ -628,14 +629,14 @@ def get_object_store(jet, stage):
 
 def update_object_store(jet, stage):
     config = evolve(stage.store_config, description="d")
-    assert (jet.update_object_store(config)).stream.config.description == "d"
+    assert (jet.update_object_store(config)).stream.cached_info.config.description == "d"
 
 
 def create_or_update_object_store(jet, stage):
     for description in ("a", "b"):
         config = evolve(stage.store_config, description=description)
         store = jet.create_or_update_object_store(config)
-        assert store.stream.config.description == description
+        assert store.stream.cached_info.config.description == description
 
 
 def delete_object_store(jet, stage):

@@ -71,7 +71,7 @@ def test_stream_is_restored_unchanged(opened, name, tmp_path):
 
         reports.clear()
         restored = jet.restore(tmp_path / "copy", on_progress=reports.append)
-        assert (restored.name, restored.config) == (name, info.config)
+        assert (restored.name, restored.cached_info.config) == (name, info.config)
         assert reports[-1].transferred == reports[-1].size == backup.size
         again = restored.info()
         assert again.state.last_seq == 3000
@@ -127,8 +127,8 @@ def test_an_empty_stream_and_other_settings(opened, name, tmp_path):
         jet.delete_stream(name)
         config = StreamConfig(name=name, subjects=[f"{name}.*"], description="once more")
         restored = jet.restore(tmp_path / "copy", config=config)
-        assert restored.config.description == "once more"
-        assert restored.config.subjects == [f"{name}.*"]
+        assert restored.cached_info.config.description == "once more"
+        assert restored.cached_info.config.subjects == [f"{name}.*"]
 
 
 def test_another_file_system_is_refused(opened, name, tmp_path, monkeypatch):

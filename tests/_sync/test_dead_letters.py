@@ -265,7 +265,7 @@ def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
         collected(letters, 1)
         assert letters.collect(timeout=0.1) == 0
         assert "maximum messages exceeded" in reports[0].text
-        full.update(evolve(config, max_msgs=10))
+        full.change(lambda config: evolve(config, max_msgs=10))
         collected(letters, 1)
         assert len(all_of(letters)) == 2
 

@@ -625,7 +625,7 @@ def test_an_elastic_group_keeps_its_members_when_it_is_created_again(opened, nam
         # Its stream is created again if it is missing.
         jet.delete_stream(f"{name}-g")
         group.create(fewer)
-        assert (jet.get_stream(f"{name}-g")).config.retention == "workqueue"
+        assert (jet.get_stream(f"{name}-g")).cached_info.config.retention == "workqueue"
 
 
 def test_the_limits_of_a_group_hold_messages_back(opened, name):

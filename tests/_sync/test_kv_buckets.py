@@ -23,7 +23,7 @@ from twinstream.models import (
 def test_a_bucket_is_the_stream_that_peers_make(opened, name):
     with opened() as jet:
         made = bucket(jet, name, history=3, description="prices", metadata={"a": "b"})
-        config = (jet.get_stream(f"KV_{name}")).config
+        config = (jet.get_stream(f"KV_{name}")).cached_info.config
         assert config.subjects == [f"$KV.{name}.>"]
         assert config.max_msgs_per_subject == 3
         assert config.discard == "new"
@@ -221,7 +221,7 @@ def test_all_other_settings_reach_the_stream(opened, name):
             storage="file",
         )
         made = jet.create_key_value(config)
-        stream = made.stream.config
+        stream = made.stream.cached_info.config
         assert (stream.max_bytes, stream.max_msg_size) == (1_000_000, 1000)
         assert stream.compression is Compression.S2
         assert stream.republish.dest == f"{name}.copy.>"

@@ -257,7 +257,7 @@ def test_the_replicas_are_looked_up_again_after_many_own_writes(opened, name):
         for outcome in made.put_many(items):
             assert isinstance(outcome, js.PubAck)
         assert (made.get("k1")).value == b"1"
-        assert made.stream.config.max_msgs_per_subject == 5
+        assert made.stream.cached_info.config.max_msgs_per_subject == 5
 
 
 def test_times_are_exact(opened, name):

@@ -97,8 +97,8 @@ def test_a_mirror_in_the_same_domain(opened, name):
         )
         mirror = jet.create_key_value(config)
         assert mirror.cached_status.mirror is not None
-        assert mirror.stream.config.mirror.name == f"KV_{name}"
-        assert mirror.stream.config.subjects is None
+        assert mirror.stream.cached_info.config.mirror.name == f"KV_{name}"
+        assert mirror.stream.cached_info.config.subjects is None
         whole(mirror, origin)
         again = jet.get_key_value(f"{name}_mirror")
         assert (again.get("c")).value == b"4"
@@ -526,4 +526,4 @@ def test_a_name_of_a_bucket_and_of_a_stream_is_refused(opened, name):
                 name=stream.removeprefix("KV_") if stream == f"KV_{name}" else stream
             )
             made = bucket(jet, f"{name}_of_{stream}", mirror=given)
-            assert made.stream.config.mirror.name == stream
+            assert made.stream.cached_info.config.mirror.name == stream

@@ -31,7 +31,7 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
             return (consumer.info()).ack_floor.stream_seq == 50
 
         eventually(done)
-        told = f"^{name}/p: a push consumer cannot be pulled from; .*bind_push"
+        told = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
         with pytest.raises(js.ConsumerIsPush, match=told):
             consumer.fetch(1)
         with consumer.messages() as messages:

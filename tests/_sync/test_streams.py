@@ -18,7 +18,7 @@ def test_a_stream_is_created_once_and_found_again(opened, name):
         again = jet.create_stream(config)
         found = jet.get_stream(name)
         assert created.name == again.name == found.name == name
-        assert found.config.subjects == [f"{name}.>"]
+        assert found.cached_info.config.subjects == [f"{name}.>"]
         assert found.cached_info.created == created.cached_info.created
 
 
@@ -95,13 +95,13 @@ def test_what_is_no_configuration_is_refused_by_its_type(opened, name):
 def test_update_replaces_and_create_or_update_does_either(opened, name):
     with opened() as jet:
         made = jet.create_or_update_stream(StreamConfig(name=name, subjects=[name]))
-        assert made.config.max_msgs == -1
+        assert made.cached_info.config.max_msgs == -1
         changed = jet.create_or_update_stream(StreamConfig(name=name, subjects=[name], max_msgs=7))
-        assert changed.config.max_msgs == 7
-        info = made.update(StreamConfig(name=name, subjects=[name], max_msgs=8))
-        assert info.config.max_msgs == 8
+        assert changed.cached_info.config.max_msgs == 7
+        updated = jet.update_stream(StreamConfig(name=name, subjects=[name], max_msgs=8))
+        assert updated.cached_info.config.max_msgs == 8
         with pytest.raises(js.BadArgument, match="OTHER"):
-            made.update(StreamConfig(name="OTHER"))
+            made.change(lambda config: StreamConfig(name="OTHER"))
 
 
 def test_a_stream_deletes_itself_and_binds_its_consumers(opened, name):

@@ -148,7 +148,7 @@ def test_a_letter_that_the_server_refuses_does_not_stop_the_rest(
     run("dlq", "run", stream, "--once")
     fail(server, stream, b"one", b"x" * 500, b"three")
     collected(run, stream, 3)
-    jet.update_stream(evolve(jet.get_stream(stream).config, max_msg_size=300))
+    jet.update_stream(evolve(jet.get_stream(stream).cached_info.config, max_msg_size=300))
     failed = run("dlq", "replay", stream, "--all", "--yes")
     assert (failed.exit_code, failed.stdout) == (1, "2 messages published again\n")
     assert "message size exceeds maximum allowed" in failed.stderr

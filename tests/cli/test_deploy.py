@@ -47,7 +47,7 @@ def consumer_of(stream: str, **more: Any) -> dict[str, Any]:
 
 def on_server(server: NatsServer, name: str) -> StreamConfig:
     with js_sync.connect(server.url) as nc:
-        return nc.jetstream().get_stream(name).config
+        return nc.jetstream().get_stream(name).cached_info.config
 
 
 def actions(run: Run, folder: str, *arguments: str) -> dict[str, str]:

@@ -120,7 +120,7 @@ def test_changes_are_shown_as_settings_of_the_bucket_and_made(
     assert "→ 2s" in shown
     applied = run("apply", folder, "--yes", "--allow-loss")
     assert applied.exit_code == 0, applied.output
-    config = jet.get_stream("KV_DB3").config
+    config = jet.get_stream("KV_DB3").cached_info.config
     assert (config.max_msgs_per_subject, config.max_msg_size) == (5, 1000)
     assert run("plan", folder, "--check").exit_code == 0
 
@@ -135,7 +135,7 @@ def test_losses_are_named_with_the_settings_of_the_bucket(
     assert "--allow-loss" in step["refusal"]
     assert {loss.split()[1] for loss in step["losses"]} == {"history", "ttl"}
     assert run("apply", folder, "--yes", "--allow-loss").exit_code == 0
-    assert jet.get_stream("KV_DB4").config.max_msgs_per_subject == 1
+    assert jet.get_stream("KV_DB4").cached_info.config.max_msgs_per_subject == 1
     assert run("plan", folder, "--check").exit_code == 0
 
 
@@ -147,7 +147,7 @@ def test_what_a_bucket_has_no_setting_for_stays(run: Run, write: Write, jet: Jet
     [step] = steps_of(run, folder)
     assert [each["path"] for each in step["changes"]] == ["description"]
     assert run("apply", folder, "--yes").exit_code == 0
-    config = jet.get_stream("KV_DB5").config
+    config = jet.get_stream("KV_DB5").cached_info.config
     assert (config.max_msgs, config.allow_msg_ttl, config.description) == (1000, True, "new")
 
 
@@ -165,7 +165,7 @@ def test_a_setting_that_is_fixed_needs_a_new_bucket(run: Run, write: Write, jet:
     [step] = steps_of(run, folder)
     assert (step["action"], step["problems"][0]["path"]) == ("refused", "storage")
     assert run("apply", folder, "--yes", "--allow-recreate").exit_code == 0
-    assert str(jet.get_stream("KV_DB7").config.storage) == "memory"
+    assert str(jet.get_stream("KV_DB7").cached_info.config.storage) == "memory"
 
 
 def test_the_same_stream_as_a_bucket_and_as_a_stream_is_refused(run: Run, write: Write) -> None:
