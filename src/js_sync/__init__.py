@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from js_sync.api.listing import Listing
     from js_sync.api.meta import Meta
     from js_sync.api.replicas import Replicas
-    from js_sync.backup.files import read_backup
     from js_sync.client.connection_events import ConnectionEvents
     from js_sync.client.core_message import CoreMessage
     from js_sync.client.subscription import Subscription
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from js_sync.coordination.lock import Lock, Semaphore
     from js_sync.coordination.once import Once, OnceResult
     from js_sync.coordination.rate_limiter import Permit, RateLimiter
-    from js_sync.counters.counters import Counters
     from js_sync.exactly_once.outbox_relay import OutboxRelay
     from js_sync.exactly_once.outbox_store import OutboxStore
     from js_sync.exactly_once.processing import Processing
@@ -57,12 +55,10 @@ if TYPE_CHECKING:
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher, PublishHandle
     from js_sync.read.stream_read import StreamRead
-    from js_sync.schedules.schedules import Schedules
     from js_sync.stream import Stream
     from js_sync.workers.dead_letters import DeadLetters
     from js_sync.workers.worker import Worker
     from twinstream.core.api.instrumentation import Call
-    from twinstream.core.backup.backup import Backup, TransferProgress
     from twinstream.core.client.auth import Credentials
     from twinstream.core.client.connection_events import (
         Closed,
@@ -92,7 +88,6 @@ if TYPE_CHECKING:
     )
     from twinstream.core.coordination.coordination import coordination_config
     from twinstream.core.coordination.lease_record import SlotRecord
-    from twinstream.core.counters.counters import Counter
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
@@ -104,7 +99,6 @@ if TYPE_CHECKING:
         PartitionsAssigned,
         PartitionsRevoked,
     )
-    from twinstream.core.health.health import Finding, Health, Thresholds
     from twinstream.core.kv.codecs import (
         Base64Keys,
         JsonValues,
@@ -126,7 +120,6 @@ if TYPE_CHECKING:
     from twinstream.core.read.read_report import ReadEnd, ReadReport
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
-    from twinstream.core.schedules.schedules import Schedule, StoredSchedule
     from twinstream.core.workers.dead_letter import DeadLetter
     from twinstream.core.workers.reports import HandlerFailed, WorkReport
     from twinstream.core.workers.retry import Retry, TryLater
@@ -266,7 +259,6 @@ __all__ = [
     "AtomicBatchUnknown",
     "AtomicOutcome",
     "AuthenticationFailed",
-    "Backup",
     "BadAnswer",
     "BadArgument",
     "BadGroupConfig",
@@ -302,8 +294,6 @@ __all__ = [
     "Coordination",
     "CopiesSkipped",
     "CoreMessage",
-    "Counter",
-    "Counters",
     "Credentials",
     "DeadLetter",
     "DeadLetters",
@@ -322,7 +312,6 @@ __all__ = [
     "ExternalStream",
     "FastIngest",
     "FetchMessages",
-    "Finding",
     "GroupChanged",
     "GroupExists",
     "GroupInfo",
@@ -333,7 +322,6 @@ __all__ = [
     "GuaranteeGap",
     "HandlerFailed",
     "Headers",
-    "Health",
     "Ingested",
     "InvalidConfig",
     "InvalidKey",
@@ -444,8 +432,6 @@ __all__ = [
     "RetentionPolicy",
     "Retry",
     "RevisionMismatch",
-    "Schedule",
-    "Schedules",
     "Semaphore",
     "SequenceInfo",
     "ServerError",
@@ -462,7 +448,6 @@ __all__ = [
     "StorageType",
     "StoreRefused",
     "Stored",
-    "StoredSchedule",
     "Stream",
     "StreamConfig",
     "StreamExists",
@@ -479,10 +464,8 @@ __all__ = [
     "Subscription",
     "Swept",
     "Taken",
-    "Thresholds",
     "Timestamp",
     "TlsOptions",
-    "TransferProgress",
     "TryLater",
     "TwinstreamError",
     "Unpinned",
@@ -505,7 +488,6 @@ __all__ = [
     "coordination_config",
     "copied_headers",
     "evolve",
-    "read_backup",
 ]
 
 if not TYPE_CHECKING:
