@@ -118,14 +118,15 @@ class Counters:
             BadArgument: An argument is invalid.
             JetStreamError: The server refused the addition.
         """
-        deadline = self._api.deadline(timeout)
-        await self._check(deadline)
-        await self._check_subject(subject, deadline)
+        check_subject(subject)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
             msg_id=self._api.transport.tokens.name() if msg_id is None else msg_id,
         )
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
+        await self._check_subject(subject, deadline)
         ack = await self._publish(request, deadline)
         if ack.stream != self.stream_name:
             raise BadAnswer(
@@ -139,8 +140,7 @@ class Counters:
 
     async def _check_subject(self, subject: str, deadline: Deadline) -> None:
         """Raise `BadArgument` if another stream has the subject and would store the message."""
-        literal = check_subject(subject)
-        if self._matches is None or self._matches(literal):
+        if self._matches is None or self._matches(subject.encode()):
             return
         async for name in self._jet.stream_names(subject, timeout=deadline.remaining()):
             if name != self.stream_name:
@@ -214,12 +214,12 @@ class Counters:
             subject: Subject of the counter.
             timeout: Seconds; the default is that of the API.
         """
+        check_subject(subject)
         deadline = self._api.deadline(timeout)
         await self._check(deadline)
         return await self._get(subject, deadline)
 
     async def _get(self, subject: str, deadline: Deadline) -> Counter:
-        check_subject(subject)
         timeout = deadline.remaining()
         return counter_of(await self._stream.get_last_message(subject, timeout=timeout))
 

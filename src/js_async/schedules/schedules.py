@@ -60,15 +60,14 @@ class Schedules:
     def __repr__(self) -> str:
         return f"<Schedules of {self.stream_name}>"
 
-    async def _begin(self, timeout: Seconds | None) -> Deadline:
-        """Return the deadline of a call. Check, in the first call, that schedules are allowed."""
-        deadline = self._api.deadline(timeout)
-        if not self._is_checked:
-            await self._api.transport.ready(deadline)
-            self._api.require(_SINCE, "message scheduling")
-            check_schedules((await self._stream.info(timeout=deadline.remaining())).config)
-            self._is_checked = True
-        return deadline
+    async def _check(self, deadline: Deadline) -> None:
+        """Check, in the first call, that the server and the stream allow schedules."""
+        if self._is_checked:
+            return
+        await self._api.transport.ready(deadline)
+        self._api.require(_SINCE, "message scheduling")
+        check_schedules((await self._stream.info(timeout=deadline.remaining())).config)
+        self._is_checked = True
 
     async def add(
         self,
@@ -113,7 +112,8 @@ class Schedules:
         """
         own = schedule_headers(schedule, subject, target, source=source, ttl=ttl, rollup=rollup)
         joined = _joined(own, headers)
-        deadline = await self._begin(timeout)
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
         server = self._api.transport.server_info
         check_schedule_server(own, schedule, server.version_numbers, server.version)
         try:
@@ -143,11 +143,10 @@ class Schedules:
             timeout: Seconds; the default is that of the API.
         """
         check_subject(subject)
-        return await self._get(subject, await self._begin(timeout))
-
-    async def _get(self, subject: str, deadline: Deadline) -> StoredSchedule:
-        timeout = deadline.remaining()
-        return stored_schedule(await self._stream.get_last_message(subject, timeout=timeout))
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
+        left = deadline.remaining()
+        return stored_schedule(await self._stream.get_last_message(subject, timeout=left))
 
     @looped
     async def list(
@@ -163,7 +162,7 @@ class Schedules:
             subjects: One filter or several. The default matches all schedules of the stream.
             idle_timeout: Seconds without progress after which the call fails.
         """
-        await self._begin(idle_timeout)
+        await self._check(self._api.deadline(idle_timeout))
         for message in (await self._stream.snapshot(subjects, timeout=idle_timeout)).values():
             if is_schedule(message):
                 yield stored_schedule(message)
@@ -183,14 +182,14 @@ class Schedules:
             schedule: Subject of the schedule, or the schedule as returned by `get` or `list`.
             timeout: Seconds; the default is that of the API.
         """
-        deadline = await self._begin(timeout)
+        deadline = self._api.deadline(timeout)
         if isinstance(schedule, StoredSchedule):
+            await self._check(deadline)
             message = await self._stream.get_message(schedule.seq, timeout=deadline.remaining())
             found = stored_schedule(message)
             check_unchanged(schedule, found)
         else:
-            check_subject(schedule)
-            found = await self._get(schedule, deadline)
+            found = await self.get(schedule, timeout=deadline.remaining())
         await self._stream.delete_message(found.seq, timeout=deadline.remaining())
         return found
 
@@ -224,7 +223,8 @@ class Schedules:
         if subject == schedule.subject:
             raise BadArgument(f"{subject} is the schedule's own subject: store under another one")
         joined = _joined(finish_headers(schedule), headers)
-        deadline = await self._begin(timeout)
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
         return await self._jet.publish(
             subject,
             data,

@@ -119,14 +119,15 @@ class Counters:
             BadArgument: An argument is invalid.
             JetStreamError: The server refused the addition.
         """
-        deadline = self._api.deadline(timeout)
-        self._check(deadline)
-        self._check_subject(subject, deadline)
+        check_subject(subject)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
             msg_id=self._api.transport.tokens.name() if msg_id is None else msg_id,
         )
+        deadline = self._api.deadline(timeout)
+        self._check(deadline)
+        self._check_subject(subject, deadline)
         ack = self._publish(request, deadline)
         if ack.stream != self.stream_name:
             raise BadAnswer(
@@ -140,8 +141,7 @@ class Counters:
 
     def _check_subject(self, subject: str, deadline: Deadline) -> None:
         """Raise `BadArgument` if another stream has the subject and would store the message."""
-        literal = check_subject(subject)
-        if self._matches is None or self._matches(literal):
+        if self._matches is None or self._matches(subject.encode()):
             return
         for name in self._jet.stream_names(subject, timeout=deadline.remaining()):
             if name != self.stream_name:
@@ -213,12 +213,12 @@ class Counters:
             subject: Subject of the counter.
             timeout: Seconds; the default is that of the API.
         """
+        check_subject(subject)
         deadline = self._api.deadline(timeout)
         self._check(deadline)
         return self._get(subject, deadline)
 
     def _get(self, subject: str, deadline: Deadline) -> Counter:
-        check_subject(subject)
         timeout = deadline.remaining()
         return counter_of(self._stream.get_last_message(subject, timeout=timeout))
 

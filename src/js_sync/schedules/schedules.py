@@ -61,15 +61,14 @@ class Schedules:
     def __repr__(self) -> str:
         return f"<Schedules of {self.stream_name}>"
 
-    def _begin(self, timeout: Seconds | None) -> Deadline:
-        """Return the deadline of a call. Check, in the first call, that schedules are allowed."""
-        deadline = self._api.deadline(timeout)
-        if not self._is_checked:
-            self._api.transport.ready(deadline)
-            self._api.require(_SINCE, "message scheduling")
-            check_schedules((self._stream.info(timeout=deadline.remaining())).config)
-            self._is_checked = True
-        return deadline
+    def _check(self, deadline: Deadline) -> None:
+        """Check, in the first call, that the server and the stream allow schedules."""
+        if self._is_checked:
+            return
+        self._api.transport.ready(deadline)
+        self._api.require(_SINCE, "message scheduling")
+        check_schedules((self._stream.info(timeout=deadline.remaining())).config)
+        self._is_checked = True
 
     def add(
         self,
@@ -114,7 +113,8 @@ class Schedules:
         """
         own = schedule_headers(schedule, subject, target, source=source, ttl=ttl, rollup=rollup)
         joined = _joined(own, headers)
-        deadline = self._begin(timeout)
+        deadline = self._api.deadline(timeout)
+        self._check(deadline)
         server = self._api.transport.server_info
         check_schedule_server(own, schedule, server.version_numbers, server.version)
         try:
@@ -144,11 +144,10 @@ class Schedules:
             timeout: Seconds; the default is that of the API.
         """
         check_subject(subject)
-        return self._get(subject, self._begin(timeout))
-
-    def _get(self, subject: str, deadline: Deadline) -> StoredSchedule:
-        timeout = deadline.remaining()
-        return stored_schedule(self._stream.get_last_message(subject, timeout=timeout))
+        deadline = self._api.deadline(timeout)
+        self._check(deadline)
+        left = deadline.remaining()
+        return stored_schedule(self._stream.get_last_message(subject, timeout=left))
 
     @looped
     def list(
@@ -164,7 +163,7 @@ class Schedules:
             subjects: One filter or several. The default matches all schedules of the stream.
             idle_timeout: Seconds without progress after which the call fails.
         """
-        self._begin(idle_timeout)
+        self._check(self._api.deadline(idle_timeout))
         for message in (self._stream.snapshot(subjects, timeout=idle_timeout)).values():
             if is_schedule(message):
                 yield stored_schedule(message)
@@ -184,14 +183,14 @@ class Schedules:
             schedule: Subject of the schedule, or the schedule as returned by `get` or `list`.
             timeout: Seconds; the default is that of the API.
         """
-        deadline = self._begin(timeout)
+        deadline = self._api.deadline(timeout)
         if isinstance(schedule, StoredSchedule):
+            self._check(deadline)
             message = self._stream.get_message(schedule.seq, timeout=deadline.remaining())
             found = stored_schedule(message)
             check_unchanged(schedule, found)
         else:
-            check_subject(schedule)
-            found = self._get(schedule, deadline)
+            found = self.get(schedule, timeout=deadline.remaining())
         self._stream.delete_message(found.seq, timeout=deadline.remaining())
         return found
 
@@ -225,7 +224,8 @@ class Schedules:
         if subject == schedule.subject:
             raise BadArgument(f"{subject} is the schedule's own subject: store under another one")
         joined = _joined(finish_headers(schedule), headers)
-        deadline = self._begin(timeout)
+        deadline = self._api.deadline(timeout)
+        self._check(deadline)
         return self._jet.publish(
             subject,
             data,
