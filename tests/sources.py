@@ -10,10 +10,13 @@ import gc
 from functools import cache
 from pathlib import Path
 
-__all__ = ["USERS", "text_of", "tree_of"]
+__all__ = ["PACKAGES", "USERS", "text_of", "tree_of"]
 
 USERS = ("tests/test_layering.py", "tests/test_project.py", "tests/test_twins.py")
 """The test files that read most of the sources."""
+
+PACKAGES = ("backup", "counters", "health", "schedules")
+"""The packages above the client, in both twins."""
 
 
 @cache

@@ -106,9 +106,29 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.cached() as cache:",
         "bucket close create delete entry get is_current purge put revision update",
     ),
+    "counters": (
+        "from js_async.counters import Counters\ncounters = Counters(nc.jetstream(), 'S')\n"
+        "if counters:",
+        "add get list reset stream_name",
+    ),
+    "schedules": (
+        "from js_async.schedules import Schedules\nschedules = Schedules(nc.jetstream(), 'S')\n"
+        "if schedules:",
+        "add cancel finish get list stream_name",
+    ),
+    "health": (
+        "from js_async.health import check_health\n"
+        "health = await check_health(nc.jetstream())\nif health:",
+        "consumers findings is_well streams",
+    ),
+    "copy": (
+        "from js_async.backup import backup_stream\n"
+        "copy = await backup_stream(nc.jetstream(), 'S', 'f')\nif copy:",
+        "config members path sha256 size state stream_name",
+    ),
     "stream": (
         "stream = await nc.jetstream().get_stream('S')\nif stream:",
-        "backup bind_consumer cached_info change consumer_names consumers create_consumer"
+        "bind_consumer cached_info change consumer_names consumers create_consumer"
         " create_or_update_consumer delete delete_consumer delete_message get_consumer"
         " get_last_message get_message get_next_message info name ordered purge push_messages"
         " read replicas seal snapshot subjects update_consumer",
@@ -123,7 +143,7 @@ def looping(name: str, way: str) -> str:
 
 def blocking(name: str, way: str) -> str:
     lines = ["import js_sync", f"with {way} as nc:"]
-    plain = body(lines, name, 4)
+    plain = body(lines, name, 4).replace("js_async", "js_sync")
     return plain.replace("async with", "with").replace("async for", "for").replace("await ", "")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import tree_of
+from tests.sources import PACKAGES, tree_of
 from twinstream.testing import NatsServer
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -66,17 +66,19 @@ FLOORS: dict[str, list[set[str]]] = {
         {"runtime"},
         {"client"},
         {"api"},
-        {"read", "consume", "backup", "coordination"},
+        {"read", "consume", "coordination"},
         {"publish"},
         {"consumer"},
         {"_stream_consumers"},
         {"stream"},
-        {"exactly_once", "counters", "schedules", "health", "workers"},
+        {"exactly_once", "workers"},
         {"kv", "object_store"},
         {"groups"},
         {"jetstream"},
+        {"extension"},
         {"connection", "nats_py", "_index"},
         {"__init__"},
+        set(PACKAGES),
     ],
     "twinstream.spark": [
         {"errors"},
@@ -257,6 +259,56 @@ def circles_of(graph: dict[str, set[str]]) -> Iterator[frozenset[str]]:
     for start, seen in reach.items():
         if start in seen:
             yield frozenset(other for other in seen if start in reach.get(other, ()))
+
+
+# What packages above the client import of a twin beside its public names and `runtime`.
+MOST_EXTENSION_NAMES = 12
+
+
+def names_of(module: str) -> list[str]:
+    """Return the names in the `__all__` of a module, from its source."""
+    path = SOURCE.joinpath(*module.split("."))
+    tree = tree_of(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+    (found,) = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    names: list[str] = ast.literal_eval(found)
+    return names
+
+
+@pytest.mark.parametrize("twin", ["js_async", "js_sync"])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_above_the_client_import_what_any_package_may(twin: str, package: str) -> None:
+    offered = {name: set(names_of(name)) for name in (twin, f"{twin}.extension")}
+    for path in sorted((SOURCE / twin / package).rglob("*.py")):
+        for node in ast.walk(tree_of(path)):
+            names = [each.name for each in node.names] if isinstance(node, ast.ImportFrom) else []
+            module = node.module if isinstance(node, ast.ImportFrom) else ""
+            if module is None or module.partition(".")[0] != twin:
+                continue
+            if module in offered:
+                assert set(names) <= offered[module], f"{path} imports {names} of {module}"
+            else:
+                assert module.split(".")[1] in {"runtime", package}, f"{path} imports {module}"
+
+
+@pytest.mark.parametrize("twin", ["js_async", "js_sync"])
+def test_the_module_for_packages_has_few_names_which_it_describes(twin: str) -> None:
+    module = f"{twin}.extension"
+    names = names_of(module)
+    print(f"names in {module}: {len(names)}")
+    assert len(names) <= MOST_EXTENSION_NAMES
+    text = ast.get_docstring(tree_of(SOURCE / twin / "extension.py")) or ""
+    assert [name for name in names if f"- `{name}` " not in text] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_above_the_client_is_not_loaded_by_it(package: str) -> None:
+    found = modules_after("from js_sync import *")
+    assert "js_sync.jetstream" in found
+    assert not [each for each in found if each.startswith(f"js_sync.{package}")]
 
 
 @pytest.mark.parametrize("package", ["twinstream.models", "twinstream.core"])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from inspect import isclass, signature
 from pathlib import Path
 
 import pytest
 
 import js_sync
+from tests.sources import PACKAGES
 from twinstream.core.client.permission_table import OPERATIONS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -74,6 +77,23 @@ def calls() -> list[tuple[str, str]]:
                     full = f"{owner.__name__}.{name}"
                     found.append((full, group + SAME.get(full, name)))
     return found
+
+
+def of_packages() -> list[tuple[str, str]]:
+    """Return the functions and root classes of packages, and their names in the table."""
+    found: list[tuple[str, str]] = []
+    for package in PACKAGES:
+        module = import_module(f"js_sync.{package}")
+        for name in module.__all__:
+            each = getattr(module, name)
+            if callable(each) and next(iter(signature(each).parameters), "") == "jet":
+                found.append((f"{package}.{name}", package if isclass(each) else name))
+    return found
+
+
+@pytest.mark.parametrize(("call", "name"), of_packages(), ids=lambda text: text)
+def test_a_package_declares_its_subjects(call: str, name: str) -> None:
+    assert name in OPERATIONS, f"{call} has no line in the permission table"
 
 
 @pytest.mark.parametrize(("call", "name"), calls(), ids=lambda text: text)

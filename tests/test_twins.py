@@ -19,6 +19,7 @@ import pytest
 
 import js_async
 import js_sync
+from tests.sources import PACKAGES as ABOVE
 from tests.sources import tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,14 +94,31 @@ def test_both_offer_the_same_names() -> None:
     assert set(js_async.__all__) - set(ONLY_ASYNC) == set(js_sync.__all__)
 
 
+def offered(package: str) -> dict[str, Any]:
+    """Return the public objects of a twin, and those of the packages above it by their paths."""
+    found = importlib.import_module(package)
+    objects = {name: getattr(found, name) for name in found.__all__ if name not in ONLY_ASYNC}
+    for each in ABOVE:
+        module = importlib.import_module(f"{package}.{each}")
+        objects.update({f"{each}.{name}": getattr(module, name) for name in module.__all__})
+    return objects
+
+
+BLOCKING, ASYNCHRONOUS = offered("js_sync"), offered("js_async")
+
+
+def test_packages_above_both_offer_the_same_names() -> None:
+    assert BLOCKING.keys() == ASYNCHRONOUS.keys()
+    assert {"counters.Counters", "backup.restore_stream"} <= BLOCKING.keys()
+
+
 def test_errors_and_values_are_the_same_classes() -> None:
-    for name in js_sync.__all__:
-        ours = getattr(js_sync, name)
-        if ours.__module__.startswith("twinstream.core"):
-            assert getattr(js_async, name) is ours
+    for name, ours in BLOCKING.items():
+        if getattr(ours, "__module__", "").startswith("twinstream.core"):
+            assert ASYNCHRONOUS[name] is ours
 
 
-TWINS = [name for name in js_sync.__all__ if getattr(js_sync, name).__module__.startswith("js_s")]
+TWINS = [name for name, each in BLOCKING.items() if each.__module__.startswith("js_s")]
 
 
 def test_there_are_twins_to_compare() -> None:
@@ -109,7 +127,7 @@ def test_there_are_twins_to_compare() -> None:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_signatures_are_equal(name: str) -> None:
-    ours, theirs = getattr(js_sync, name), getattr(js_async, name)
+    ours, theirs = BLOCKING[name], ASYNCHRONOUS[name]
     if not inspect.isclass(ours):
         assert signature(ours) == signature(theirs)
         return

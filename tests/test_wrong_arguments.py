@@ -9,6 +9,9 @@ import pytest
 
 import js_sync
 from js_sync import JetStream
+from js_sync.backup import backup_stream, restore_stream
+from js_sync.counters import Counters
+from js_sync.health import check_health
 from twinstream.testing import NatsServer
 
 WRONG: dict[str, tuple[str, Any]] = {
@@ -30,11 +33,17 @@ WRONG: dict[str, tuple[str, Any]] = {
     "keep less than none": ("keep", lambda jet: jet.bind_stream("S").purge(keep=-1)),
     "purge before text": ("before_seq", lambda jet: jet.bind_stream("S").purge(before_seq="3")),
     "a time in text": ("timeout", lambda jet: jet.atomic_batch(timeout="x")),
-    "thresholds in text": ("thresholds", lambda jet: jet.health(thresholds="x")),
+    "thresholds in text": ("thresholds", lambda jet: check_health(jet, thresholds="x")),
     "kinds by number": ("kinds", lambda jet: jet.events(kinds=5)),
     "a kind by number": ("a kind of event", lambda jet: jet.events(kinds=[5])),
-    "backup to a number": ("path", lambda jet: jet.bind_stream("S").backup(5)),
-    "restore a number": ("path", lambda jet: jet.restore(5)),
+    "backup to a number": ("path", lambda jet: backup_stream(jet, "S", 5)),
+    "restore a number": ("path", lambda jet: restore_stream(jet, 5)),
+    "a connection as context": ("jet", lambda jet: Counters(js_sync, "S")),
+    "a stream as its name": ("stream", lambda jet: Counters(jet, jet.bind_stream("S"))),
+    "a short time for a check": (
+        "timeout",
+        lambda jet: check_health(jet, interval=1, timeout=1),
+    ),
     "a pause for ever": ("duration", lambda jet: jet.bind_consumer("S", "c").pause(1e12)),
 }
 

@@ -12,6 +12,7 @@ import pytest
 
 import js_async
 import js_sync
+from js_sync.backup import backup_stream, restore_stream
 from twinstream.core.arguments.check_callbacks import check_takes_one
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
@@ -334,6 +335,7 @@ def test_event_callbacks_are_plain_functions(
         consumer = jet.bind_consumer("S", "c")
         outbox = js_sync.SqliteOutbox(str(tmp_path / "outbox.db"))
         stream = jet.bind_stream("S")
+        folder = tmp_path / "backup"
         makes: list[tuple[str, Any]] = [
             ("on_event", lambda: js_sync.connect(server.url, on_event=callback).__enter__()),
             ("on_report", lambda: consumer.messages(on_report=callback)),
@@ -348,8 +350,8 @@ def test_event_callbacks_are_plain_functions(
                 lambda: jet.process(consumer, print, into="S", by="id", on_report=callback),
             ),
             ("on_drop", lambda: jet.events(on_drop=callback).__enter__()),
-            ("on_progress", lambda: stream.backup(tmp_path / "backup", on_progress=callback)),
-            ("on_progress", lambda: jet.restore(tmp_path / "backup", on_progress=callback)),
+            ("on_progress", lambda: backup_stream(jet, "S", folder, on_progress=callback)),
+            ("on_progress", lambda: restore_stream(jet, folder, on_progress=callback)),
         ]
         for name, make in makes:
             with pytest.raises(js_sync.BadArgument, match=f"{name} must"):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from js_async.api.cluster import Cluster
     from js_async.api.listing import Listing
     from js_async.api.replicas import Replicas
-    from js_async.backup.files import read_backup
     from js_async.client.connection_events import ConnectionEvents
     from js_async.client.core_message import CoreMessage
     from js_async.client.subscription import Subscription
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from js_async.coordination.lock import Lock, Semaphore
     from js_async.coordination.once import Once, OnceResult
     from js_async.coordination.rate_limiter import Permit, RateLimiter
-    from js_async.counters.counters import Counters
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
@@ -56,12 +54,10 @@ if TYPE_CHECKING:
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher, PublishHandle
     from js_async.read.stream_read import StreamRead
-    from js_async.schedules.schedules import Schedules
     from js_async.stream import Stream
     from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.worker import Worker
     from twinstream.core.api.instrumentation import Call
-    from twinstream.core.backup.backup import Backup, TransferProgress
     from twinstream.core.client.auth import Credentials
     from twinstream.core.client.connection_events import (
         Closed,
@@ -91,7 +87,6 @@ if TYPE_CHECKING:
     )
     from twinstream.core.coordination.coordination import coordination_config
     from twinstream.core.coordination.lease_record import SlotRecord
-    from twinstream.core.counters.counters import Counter
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
@@ -103,7 +98,6 @@ if TYPE_CHECKING:
         PartitionsAssigned,
         PartitionsRevoked,
     )
-    from twinstream.core.health.health import Finding, Health, Thresholds
     from twinstream.core.kv.codecs import (
         Base64Keys,
         JsonValues,
@@ -125,7 +119,6 @@ if TYPE_CHECKING:
     from twinstream.core.read.read_report import ReadEnd, ReadReport
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
-    from twinstream.core.schedules.schedules import Schedule, StoredSchedule
     from twinstream.core.workers.dead_letter import DeadLetter
     from twinstream.core.workers.reports import HandlerFailed, WorkReport
     from twinstream.core.workers.retry import Retry, TryLater
@@ -265,7 +258,6 @@ __all__ = [
     "AtomicBatchUnknown",
     "AtomicOutcome",
     "AuthenticationFailed",
-    "Backup",
     "BadAnswer",
     "BadArgument",
     "BadGroupConfig",
@@ -302,8 +294,6 @@ __all__ = [
     "Coordination",
     "CopiesSkipped",
     "CoreMessage",
-    "Counter",
-    "Counters",
     "Credentials",
     "DeadLetter",
     "DeadLetters",
@@ -321,7 +311,6 @@ __all__ = [
     "Events",
     "ExternalStream",
     "FastIngest",
-    "Finding",
     "GroupChanged",
     "GroupExists",
     "GroupInfo",
@@ -332,7 +321,6 @@ __all__ = [
     "GuaranteeGap",
     "HandlerFailed",
     "Headers",
-    "Health",
     "Ingested",
     "InvalidConfig",
     "InvalidKey",
@@ -442,8 +430,6 @@ __all__ = [
     "RetentionPolicy",
     "Retry",
     "RevisionMismatch",
-    "Schedule",
-    "Schedules",
     "Semaphore",
     "SequenceInfo",
     "ServerError",
@@ -460,7 +446,6 @@ __all__ = [
     "StorageType",
     "StoreRefused",
     "Stored",
-    "StoredSchedule",
     "Stream",
     "StreamConfig",
     "StreamExists",
@@ -477,10 +462,8 @@ __all__ = [
     "Subscription",
     "Swept",
     "Taken",
-    "Thresholds",
     "Timestamp",
     "TlsOptions",
-    "TransferProgress",
     "TryLater",
     "TwinstreamError",
     "Unpinned",
@@ -504,7 +487,6 @@ __all__ = [
     "copied_headers",
     "evolve",
     "from_nats",  # asyncio only
-    "read_backup",
 ]
 
 if not TYPE_CHECKING:

@@ -16,9 +16,9 @@ from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Handler, Items
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
-from twinstream.core.arguments.check_arguments import check_config
+from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
-from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
+from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -30,15 +30,12 @@ from twinstream.records.headers import HeaderValues
 from twinstream.records.publish_request import Publishable, PublishRequest, Rollup, Ttl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from js_async.api.cluster import Cluster
     from js_async.api.listing import Listing
     from js_async.consume.advisories import Events
     from js_async.consume.consume import Order
     from js_async.consume.message import Message
     from js_async.coordination.coordination import Coordination
-    from js_async.counters.counters import Counters
     from js_async.exactly_once.conditional_writes import SubjectWrites
     from js_async.exactly_once.idempotent_writer import By
     from js_async.exactly_once.outbox_relay import OutboxRelay
@@ -52,11 +49,9 @@ if TYPE_CHECKING:
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
-    from js_async.schedules.schedules import Schedules
     from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.settings import KeyOf
     from js_async.workers.worker import Worker
-    from twinstream.core.backup.backup import TransferProgress
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.consume.pull_request import Priority
@@ -64,7 +59,6 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
-    from twinstream.core.health.health import Health, Thresholds
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.publish.fast_ingest import Gaps
@@ -79,7 +73,7 @@ if TYPE_CHECKING:
         StreamInfo,
     )
 
-__all__ = ["JetStream", "range_reader"]
+__all__ = ["JetStream", "api_of", "range_reader"]
 
 
 @hint_attributes
@@ -88,6 +82,9 @@ class JetStream:
 
     The `timeout` of a call is in seconds. The default is the timeout of this object. It is also the
     default for calls of the streams, consumers and messages that this object returns.
+
+    Packages with further features are built on this object: `js_async.backup`, `js_async.counters`,
+    `js_async.health` and `js_async.schedules`.
     """
 
     def __init__(
@@ -233,39 +230,6 @@ class JetStream:
         from js_async.api import pager
 
         return pager.StreamNames(self._api, subject, timeout)
-
-    async def restore(
-        self,
-        path: str | Path,
-        *,
-        config: StreamConfig | None = None,
-        chunk_size: int = 128 * 1024,
-        timeout: Seconds = 3600.0,
-        on_progress: Callable[[TransferProgress], None] | None = None,
-    ) -> Stream:
-        """Restore a stream from a backup, and return its handle. The stream keeps its name.
-
-        The call verifies the backup before it sends anything.
-
-        Args:
-            path: Folder of the backup.
-            config: Configuration instead of that of the backup, for example with other replicas or
-                placement.
-            chunk_size: Size of one chunk of the transfer in bytes.
-            timeout: Seconds that the server may take to complete the stream after the transfer.
-            on_progress: Callback that receives the progress.
-
-        Raises:
-            StreamExists: The stream exists already.
-            BadArgument: The backup is damaged, or an argument is invalid.
-            ConnectionLost: The connection broke during the transfer.
-            NoResponders: The server that restored the stream was lost.
-            JetStreamError: The server refused the restore.
-        """
-        from js_async.backup.restore import restore
-
-        info = await restore(self._api, path, config, chunk_size, timeout, on_progress)
-        return Stream(self._api, info.config.name or "", info)
 
     # ---- consumers
 
@@ -619,16 +583,6 @@ class JetStream:
         request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return await self._writes.upsert(request, check=check, timeout=timeout)
 
-    async def counters(self, stream: str) -> Counters:
-        """Return the counters of a stream with `allow_msg_counter` (server 2.12).
-
-        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
-        setting.
-        """
-        from js_async.counters.counters import Counters
-
-        return await Counters._open(self._api, stream)
-
     def outbox(
         self,
         store: OutboxStore,
@@ -727,16 +681,6 @@ class JetStream:
             timeout=timeout,
             on_report=on_report,
         )
-
-    async def schedules(self, stream: str) -> Schedules:
-        """Return the schedules of a stream with `allow_msg_schedules` (server 2.12).
-
-        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
-        setting.
-        """
-        from js_async.schedules.schedules import Schedules
-
-        return await Schedules._open(self._api, stream)
 
     # ---- key-value buckets
 
@@ -1079,31 +1023,7 @@ class JetStream:
 
         return group_names(self._api, "elastic", stream, self._api.deadline(timeout).remaining())
 
-    # ---- health and coordination
-
-    async def health(
-        self,
-        *,
-        stream: str | None = None,
-        interval: Seconds = 2.0,
-        thresholds: Thresholds | None = None,
-    ) -> Health:
-        """Return findings about the health of streams and their consumers.
-
-        A stream or consumer that does not respond is a finding, too. Raises `StreamNotFound` if
-        `stream` does not exist.
-
-        Args:
-            stream: Check only this stream. The default is all streams.
-            interval: Seconds between the two samples that are compared.
-            thresholds: Thresholds of the findings. The default is `Thresholds()`.
-        """
-        from js_async.health.health import health
-        from twinstream.core.health.health import THRESHOLDS
-
-        pause = finite_seconds(interval, "interval")
-        chosen = THRESHOLDS if thresholds is None else thresholds
-        return await health(self._api, stream, pause, chosen)
+    # ---- coordination
 
     async def coordination(
         self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
@@ -1133,6 +1053,15 @@ def _name(config: StreamConfig) -> str:
     if not config.name:
         raise BadArgument("the stream configuration has no name")
     return config.name
+
+
+def api_of(jet: JetStream) -> Api:
+    """Return the API of a `JetStream`, for a package that sends requests of its own.
+
+    Raises `BadArgument` for another object, for example a connection.
+    """
+    check_kind(jet, JetStream, "jet", "a JetStream, as nc.jetstream() returns it")
+    return jet._api
 
 
 def range_reader(
@@ -1175,7 +1104,7 @@ def range_reader(
     read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
     via: Via = "direct" if direct else "consumer"
     return open_range(
-        jet._api,
+        api_of(jet),
         stream_name,
         read,
         via,

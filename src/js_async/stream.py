@@ -14,20 +14,18 @@ from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.consume.pull_request import buffer_limits
-from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.deadline import Seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadAnswer, BadArgument
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from pathlib import Path
 
     from js_async.api.replicas import Replicas
     from js_async.consume.ordered import OrderedMessages
     from js_async.consume.push import PushMessages
     from js_async.read.stream_read import StreamRead
-    from twinstream.core.backup.backup import Backup, TransferProgress
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.read.read_request import Via
     from twinstream.core.read.snapshot import Snapshot
@@ -391,58 +389,6 @@ class Stream(StreamConsumers):
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
         deadline = self._api.deadline(timeout)
         await self._api.call(target, body, twinstream.models.StreamMessageDeleteResponse, deadline)
-
-    # ---- backup
-
-    async def backup(
-        self,
-        path: str | Path,
-        *,
-        consumers: bool = True,
-        check: bool = False,
-        overwrite: bool = False,
-        chunk_size: int = 128 * 1024,
-        window_size: int | None = None,
-        timeout: Seconds = 60.0,
-        on_progress: Callable[[TransferProgress], None] | None = None,
-    ) -> Backup:
-        """Copy the current state of the stream into a folder, and return it as a `Backup`.
-
-        If the call fails, the folder is left as it was. The `nats` command can restore the folder,
-        too. In addition to that command's files, the folder contains checksums.
-
-        Args:
-            path: Folder for the backup. It must be new or empty unless `overwrite` is set.
-            consumers: Include the consumers and their state.
-            check: Let the server verify all messages first, which may take long.
-            overwrite: Replace an existing backup in the folder.
-            chunk_size: Size of one chunk of the transfer in bytes.
-            window_size: Maximum number of bytes in flight (server 2.12.5).
-            timeout: Seconds without data after which the backup fails.
-            on_progress: Callback that receives the progress.
-
-        Raises:
-            ConnectionLost: The connection broke during the transfer.
-            RequestTimeout: No data arrived for `timeout` seconds.
-            BadArgument: An argument is invalid.
-            JetStreamError: The server refused the backup. Servers before 2.15 refuse it for memory
-                streams.
-            OSError: Writing to disk failed.
-        """
-        from js_async.backup.backup import BackupWish, back_up
-        from twinstream.disk.local_path import local_path
-
-        wish = BackupWish(
-            target=local_path(path),
-            consumers=consumers,
-            check=check,
-            overwrite=overwrite,
-            chunk_size=chunk_size,
-            window_size=window_size,
-            timeout=seconds(timeout),
-            on_progress=on_progress,
-        )
-        return await back_up(self._api, self._name, wish)
 
     # ---- reading with a client-managed consumer
 

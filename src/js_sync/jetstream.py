@@ -17,9 +17,9 @@ from js_sync.publish.publish import publish
 from js_sync.runtime.concurrency import Handler, Items
 from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
-from twinstream.core.arguments.check_arguments import check_config
+from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
-from twinstream.core.deadline import Seconds, finite_seconds, response_seconds
+from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -31,15 +31,12 @@ from twinstream.records.headers import HeaderValues
 from twinstream.records.publish_request import Publishable, PublishRequest, Rollup, Ttl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from js_sync.api.cluster import Cluster
     from js_sync.api.listing import Listing
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Order
     from js_sync.consume.message import Message
     from js_sync.coordination.coordination import Coordination
-    from js_sync.counters.counters import Counters
     from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.exactly_once.idempotent_writer import By
     from js_sync.exactly_once.outbox_relay import OutboxRelay
@@ -53,11 +50,9 @@ if TYPE_CHECKING:
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher
     from js_sync.read.range_reader import RangeReader
-    from js_sync.schedules.schedules import Schedules
     from js_sync.workers.dead_letters import DeadLetters
     from js_sync.workers.settings import KeyOf
     from js_sync.workers.worker import Worker
-    from twinstream.core.backup.backup import TransferProgress
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.consume.pull_request import Priority
@@ -65,7 +60,6 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
-    from twinstream.core.health.health import Health, Thresholds
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.publish.fast_ingest import Gaps
@@ -80,7 +74,7 @@ if TYPE_CHECKING:
         StreamInfo,
     )
 
-__all__ = ["JetStream", "range_reader"]
+__all__ = ["JetStream", "api_of", "range_reader"]
 
 
 @hint_attributes
@@ -89,6 +83,9 @@ class JetStream:
 
     The `timeout` of a call is in seconds. The default is the timeout of this object. It is also the
     default for calls of the streams, consumers and messages that this object returns.
+
+    Packages with further features are built on this object: `js_sync.backup`, `js_sync.counters`,
+    `js_sync.health` and `js_sync.schedules`.
     """
 
     def __init__(
@@ -234,39 +231,6 @@ class JetStream:
         from js_sync.api import pager
 
         return pager.StreamNames(self._api, subject, timeout)
-
-    def restore(
-        self,
-        path: str | Path,
-        *,
-        config: StreamConfig | None = None,
-        chunk_size: int = 128 * 1024,
-        timeout: Seconds = 3600.0,
-        on_progress: Callable[[TransferProgress], None] | None = None,
-    ) -> Stream:
-        """Restore a stream from a backup, and return its handle. The stream keeps its name.
-
-        The call verifies the backup before it sends anything.
-
-        Args:
-            path: Folder of the backup.
-            config: Configuration instead of that of the backup, for example with other replicas or
-                placement.
-            chunk_size: Size of one chunk of the transfer in bytes.
-            timeout: Seconds that the server may take to complete the stream after the transfer.
-            on_progress: Callback that receives the progress.
-
-        Raises:
-            StreamExists: The stream exists already.
-            BadArgument: The backup is damaged, or an argument is invalid.
-            ConnectionLost: The connection broke during the transfer.
-            NoResponders: The server that restored the stream was lost.
-            JetStreamError: The server refused the restore.
-        """
-        from js_sync.backup.restore import restore
-
-        info = restore(self._api, path, config, chunk_size, timeout, on_progress)
-        return Stream(self._api, info.config.name or "", info)
 
     # ---- consumers
 
@@ -620,16 +584,6 @@ class JetStream:
         request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
         return self._writes.upsert(request, check=check, timeout=timeout)
 
-    def counters(self, stream: str) -> Counters:
-        """Return the counters of a stream with `allow_msg_counter` (server 2.12).
-
-        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
-        setting.
-        """
-        from js_sync.counters.counters import Counters
-
-        return Counters._open(self._api, stream)
-
     def outbox(
         self,
         store: OutboxStore,
@@ -728,16 +682,6 @@ class JetStream:
             timeout=timeout,
             on_report=on_report,
         )
-
-    def schedules(self, stream: str) -> Schedules:
-        """Return the schedules of a stream with `allow_msg_schedules` (server 2.12).
-
-        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` if the stream lacks this
-        setting.
-        """
-        from js_sync.schedules.schedules import Schedules
-
-        return Schedules._open(self._api, stream)
 
     # ---- key-value buckets
 
@@ -1078,31 +1022,7 @@ class JetStream:
 
         return group_names(self._api, "elastic", stream, self._api.deadline(timeout).remaining())
 
-    # ---- health and coordination
-
-    def health(
-        self,
-        *,
-        stream: str | None = None,
-        interval: Seconds = 2.0,
-        thresholds: Thresholds | None = None,
-    ) -> Health:
-        """Return findings about the health of streams and their consumers.
-
-        A stream or consumer that does not respond is a finding, too. Raises `StreamNotFound` if
-        `stream` does not exist.
-
-        Args:
-            stream: Check only this stream. The default is all streams.
-            interval: Seconds between the two samples that are compared.
-            thresholds: Thresholds of the findings. The default is `Thresholds()`.
-        """
-        from js_sync.health.health import health
-        from twinstream.core.health.health import THRESHOLDS
-
-        pause = finite_seconds(interval, "interval")
-        chosen = THRESHOLDS if thresholds is None else thresholds
-        return health(self._api, stream, pause, chosen)
+    # ---- coordination
 
     def coordination(
         self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
@@ -1132,6 +1052,15 @@ def _name(config: StreamConfig) -> str:
     if not config.name:
         raise BadArgument("the stream configuration has no name")
     return config.name
+
+
+def api_of(jet: JetStream) -> Api:
+    """Return the API of a `JetStream`, for a package that sends requests of its own.
+
+    Raises `BadArgument` for another object, for example a connection.
+    """
+    check_kind(jet, JetStream, "jet", "a JetStream, as nc.jetstream() returns it")
+    return jet._api
 
 
 def range_reader(
@@ -1174,7 +1103,7 @@ def range_reader(
     read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
     via: Via = "direct" if direct else "consumer"
     return open_range(
-        jet._api,
+        api_of(jet),
         stream_name,
         read,
         via,

@@ -12,6 +12,10 @@ import pytest
 from attrs import frozen
 
 import js_async as js
+from js_async.backup import backup_stream, restore_stream
+from js_async.counters import Counters
+from js_async.health import check_health
+from js_async.schedules import Schedule, Schedules
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
 from tests._async.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
@@ -42,8 +46,8 @@ SETTINGS = {
     "schedules": {"allow_msg_schedules": True, "allow_msg_ttl": True, "allow_rollup_hdrs": True},
     "outbox": {"storage": "file"},
     "process": {"storage": "file"},
-    "backup": {"storage": "file"},
-    "restore": {"storage": "file"},
+    "backup_stream": {"storage": "file"},
+    "restore_stream": {"storage": "file"},
     "snapshot": {"allow_direct": True},
     "coordination": {
         "subjects": ["coordination.held.>"],
@@ -104,7 +108,7 @@ class Stage:
             # Only the leader can tell that nothing comes behind the third.
             await jet.publish(self.subject, b"gone")
             await stream.delete_message(4)
-        if self.stream in {"create_push_messages", "push_messages", "backup"}:
+        if self.stream in {"create_push_messages", "push_messages", "backup_stream"}:
             for _ in range(BIG):
                 await jet.publish(self.subject, urandom(900_000))
         await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -135,7 +139,7 @@ async def one_failure(jet, stage, stream):
 
 
 async def only_a_backup(jet, stage, stream):
-    await stream.backup(stage.folder, overwrite=True)
+    await backup_stream(jet, stage.stream, stage.folder, overwrite=True)
     await jet.delete_stream(stage.stream)
 
 
@@ -177,11 +181,11 @@ PREPARED = {
     "object_status": an_object_store,
     "object_seal": an_object_store,
     "object_sweep": an_object_store,
-    "health": a_message_without_acknowledgement,
-    "health_of_stream": a_message_without_acknowledgement,
+    "check_health": a_message_without_acknowledgement,
+    "check_health_of_stream": a_message_without_acknowledgement,
     "process": another_stream,
     "dead_letters": one_failure,
-    "restore": only_a_backup,
+    "restore_stream": only_a_backup,
 }
 
 
@@ -297,15 +301,15 @@ async def upsert(jet, stage):
 
 
 async def counters(jet, stage):
-    found = await jet.counters(stage.stream)
+    found = Counters(jet, stage.stream)
     await found.add(stage.subject, 2)
     assert (await found.get(stage.subject)).value == 2
 
 
 async def schedules(jet, stage):
-    found = await jet.schedules(stage.stream)
+    found = Schedules(jet, stage.stream)
     subject = f"{stage.subject}.plan"
-    await found.add(subject, js.Schedule.every(timedelta(hours=1)), stage.subject, b"x")
+    await found.add(subject, Schedule.every(timedelta(hours=1)), stage.subject, b"x")
     assert (await found.get(subject)).subject == subject
     assert (await found.cancel(subject)).subject == subject
 
@@ -346,15 +350,17 @@ async def prepare_dead_letters(jet, stage):
     await jet.dead_letters(stage.stream).prepare()
 
 
-async def backup(jet, stage):
+async def backs_up(jet, stage):
     with TemporaryDirectory() as folder:
-        stream = jet.bind_stream(stage.stream)
-        made = await stream.backup(f"{folder}/b", window_size=200_000, timeout=stage.short)
+        copy = f"{folder}/b"
+        made = await backup_stream(
+            jet, stage.stream, copy, window_size=200_000, idle_timeout=stage.short
+        )
         assert made.state.messages == 3 + BIG
 
 
-async def restore(jet, stage):
-    stream = await jet.restore(stage.folder, timeout=stage.short)
+async def restores(jet, stage):
+    stream = await restore_stream(jet, stage.folder, idle_timeout=stage.short)
     assert stream.cached_info.state.messages == 3
 
 
@@ -374,19 +380,20 @@ async def listen(listening):
                 await found.next(0.5)
 
 
-async def health(jet, stage):
-    tells_what_is_stuck(stage, await jet.health(interval=0.05))
+async def checks_health(jet, stage):
+    tells_what_is_stuck(stage, await check_health(jet, interval=0.05))
 
 
-async def health_of_stream(jet, stage):
-    tells_what_is_stuck(stage, await jet.health(stream=stage.stream, interval=0.05))
+async def checks_health_of_stream(jet, stage):
+    tells_what_is_stuck(stage, await check_health(jet, stream_name=stage.stream, interval=0.05))
 
 
 def tells_what_is_stuck(stage, found):
     figures = [
         each.figures
         for each in found.findings
-        if (each.kind, each.stream, each.consumer) == ("ack_floor_stuck", stage.stream, "c")
+        if (each.kind, each.stream_name, each.consumer_name)
+        == ("ack_floor_stuck", stage.stream, "c")
     ]
     assert [(each["seq"], each["subject"]) for each in figures] == [(1, stage.subject)]
 
@@ -731,12 +738,12 @@ ACTS = {
     "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.
-    "backup": ((), backup, "2.14"),
-    "restore": ((), restore, "2.11"),
+    "backup_stream": ((), backs_up, "2.14"),
+    "restore_stream": ((), restores, "2.11"),
     "events": ((), events, "2.11"),
     "events_of_stream": ((), events_of_stream, "2.11"),
-    "health": ((), health, "2.11"),
-    "health_of_stream": ((), health_of_stream, "2.11"),
+    "check_health": ((), checks_health, "2.11"),
+    "check_health_of_stream": ((), checks_health_of_stream, "2.11"),
     "coordination": ((), coordination, "2.11"),
     "coordination_create": ((), coordination_create, "2.11"),
     "get_message": ((), get_message, "2.11"),

@@ -29,6 +29,7 @@ import pytest
 
 import js_async as js
 import js_async.publish.publisher
+from js_async.backup import Backup, backup_stream, read_backup, restore_stream
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.socket_link import Link, _Receiver
 from js_async.runtime.waiter import Alarm, Turn, Waiter
@@ -861,8 +862,8 @@ class CancellingThread(ThreadPoolExecutor):
         return task.cancelled()
 
 
-async def copied(stream: js.Stream, folder: Path) -> js.Backup:
-    return await stream.backup(folder, overwrite=True)
+async def copied(jet: js.JetStream, name: str, folder: Path) -> Backup:
+    return await backup_stream(jet, name, folder, overwrite=True)
 
 
 async def test_a_backup_may_be_cancelled_at_each_step_aside(server, tmp_path):
@@ -874,7 +875,9 @@ async def test_a_backup_may_be_cancelled_at_each_step_aside(server, tmp_path):
         stream = await jet.create_stream(StreamConfig(name="COPIED", subjects=["copied.>"]))
         await jet.publish("copied.1", b"one")
         for step in itertools.count(1):
-            cancelled = await threads.cancelled_at(step, copied(stream, tmp_path / "copy"))
+            cancelled = await threads.cancelled_at(
+                step, copied(jet, stream.name, tmp_path / "copy")
+            )
             left = {path.name for path in tmp_path.iterdir()}
             assert left <= {"copy"}, f"left behind, cancelled at step {step}: {left}"
             if not cancelled:
@@ -887,7 +890,7 @@ async def test_a_backup_may_be_cancelled_at_each_step_aside(server, tmp_path):
 
 
 async def restored(jet: js.JetStream, folder: Path) -> js.Stream:
-    return await jet.restore(folder)
+    return await restore_stream(jet, folder)
 
 
 async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path):
@@ -898,7 +901,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path):
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name="BACK", subjects=["back.>"]))
         await jet.publish("back.1", b"one")
-        await copied(stream, tmp_path / "copy")
+        await copied(jet, stream.name, tmp_path / "copy")
         await stream.delete()
         for step in itertools.count(1):
             cancelled = await threads.cancelled_at(step, restored(jet, tmp_path / "copy"))
@@ -920,7 +923,7 @@ async def test_cancelled_restore_leaves_no_partial_stream_in_a_cluster(cluster, 
         config = StreamConfig(name="HALF", subjects=["half.>"], num_replicas=3)
         stream = await jet.create_stream(config)
         await jet.publish("half.1", os.urandom(50_000))
-        await copied(stream, tmp_path / "copy")
+        await copied(jet, stream.name, tmp_path / "copy")
         await stream.delete()
 
         async def removed():
@@ -929,11 +932,11 @@ async def test_cancelled_restore_leaves_no_partial_stream_in_a_cluster(cluster, 
 
         # The request is the third step, those behind it send chunks.
         for stop_at in range(1, 6):
-            work = jet.restore(tmp_path / "copy", chunk_size=8192)
+            work = restore_stream(jet, tmp_path / "copy", chunk_size=8192)
             reached, was_cancelled = await cancelled_at(work, stop_at, way)
             assert (reached, was_cancelled) == (True, True)
             await eventually(removed)
-        restored = await jet.restore(tmp_path / "copy")
+        restored = await restore_stream(jet, tmp_path / "copy")
         assert (await restored.info()).state.messages == 1
         await restored.delete()
 
@@ -979,7 +982,7 @@ async def test_cancelled_restore_waits_for_the_servers_response(tmp_path, answer
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream(timeout=0.5 if answer is None else 20)
-            task = asyncio.create_task(jet.restore(tmp_path))
+            task = asyncio.create_task(restore_stream(jet, tmp_path))
             async with asyncio.timeout(30):
                 await reached.wait()
             task.cancel()
@@ -996,15 +999,15 @@ async def test_backup_cancelled_during_rename_is_complete(server, tmp_path):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name="PLACED", subjects=["placed.>"]))
-        await copied(stream, tmp_path / "copy")
+        await copied(jet, stream.name, tmp_path / "copy")
         await jet.publish("placed.1", b"one")
         with hooked("backup: before rename", lambda _: interloper.cancel()):
-            interloper.task = asyncio.create_task(copied(stream, tmp_path / "copy"))
+            interloper.task = asyncio.create_task(copied(jet, stream.name, tmp_path / "copy"))
             with pytest.raises(asyncio.CancelledError):
                 await interloper.task
             await asyncio.get_running_loop().shutdown_default_executor()
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
-        assert js.read_backup(tmp_path / "copy").state.messages == 1
+        assert read_backup(tmp_path / "copy").state.messages == 1
         await jet.delete_stream("PLACED")
 
 

@@ -10,6 +10,7 @@ import resource
 import pytest
 
 import js_async as js
+from js_async.backup import backup_stream, read_backup, restore_stream
 from js_async.backup.files import BackupWriter
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
@@ -58,11 +59,11 @@ async def test_stream_is_restored_unchanged(opened, name, tmp_path):
             await message.double_ack()
         before, info = await content(stream), await stream.info()
         reports = []
-        backup = await stream.backup(
-            tmp_path / "copy", chunk_size=20_000, on_progress=reports.append
+        backup = await backup_stream(
+            jet, stream.name, tmp_path / "copy", chunk_size=20_000, on_progress=reports.append
         )
-        assert (backup.stream, backup.path) == (name, tmp_path / "copy")
-        assert backup == js.read_backup(tmp_path / "copy")
+        assert (backup.stream_name, backup.path) == (name, tmp_path / "copy")
+        assert backup == read_backup(tmp_path / "copy")
         assert backup.state.messages == 2997
         assert reports[-1].transferred == backup.size
         assert reports[-1].expected == backup.state.bytes
@@ -71,7 +72,7 @@ async def test_stream_is_restored_unchanged(opened, name, tmp_path):
         await jet.delete_stream(name)
 
         reports.clear()
-        restored = await jet.restore(tmp_path / "copy", on_progress=reports.append)
+        restored = await restore_stream(jet, tmp_path / "copy", on_progress=reports.append)
         assert (restored.name, restored.cached_info.config) == (name, info.config)
         assert reports[-1].transferred == reports[-1].size == backup.size
         again = await restored.info()
@@ -89,21 +90,23 @@ async def test_a_backup_may_have_the_longest_name(opened, name, tmp_path, length
     folder = tmp_path / ("n" * length)
     async with opened() as jet:
         stream = await filled(jet, name, 10)
-        await stream.backup(folder)
+        await backup_stream(jet, stream.name, folder)
         left = tmp_path / f"{temporary_stem(folder)}.part-12345678"
         left.mkdir()
         (left / "stream.tar.s2").touch()
-        await stream.backup(folder, overwrite=True)
+        await backup_stream(jet, stream.name, folder, overwrite=True)
         assert [path.name for path in tmp_path.iterdir()] == [folder.name]
         await stream.delete()
-        restored = await jet.restore(folder)
+        restored = await restore_stream(jet, folder)
         assert len(await content(restored)) == 10
 
 
 async def test_the_folder_is_the_one_of_the_nats_command(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 100)
-        backup = await stream.backup(tmp_path / "copy", consumers=False, check=True)
+        backup = await backup_stream(
+            jet, stream.name, tmp_path / "copy", consumers=False, check=True
+        )
         files = sorted(path.name for path in (tmp_path / "copy").iterdir())
         assert files == ["SHA256SUMS", "backup.json", "stream.tar.s2"]
         archive = (tmp_path / "copy" / "stream.tar.s2").read_bytes()
@@ -114,20 +117,20 @@ async def test_the_folder_is_the_one_of_the_nats_command(opened, name, tmp_path)
         assert members["config"]["name"] == name
         # The nats command writes no checksums; its backups are as good.
         (tmp_path / "copy" / "SHA256SUMS").unlink()
-        assert js.read_backup(tmp_path / "copy").sha256 is None
+        assert read_backup(tmp_path / "copy").sha256 is None
         await jet.delete_stream(name)
-        restored = await jet.restore(tmp_path / "copy")
+        restored = await restore_stream(jet, tmp_path / "copy")
         assert (await restored.info()).state.messages == 100
 
 
 async def test_an_empty_stream_and_other_settings(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
-        backup = await stream.backup(tmp_path / "copy")
+        backup = await backup_stream(jet, stream.name, tmp_path / "copy")
         assert backup.state.messages == 0
         await jet.delete_stream(name)
         config = StreamConfig(name=name, subjects=[f"{name}.*"], description="once more")
-        restored = await jet.restore(tmp_path / "copy", config=config)
+        restored = await restore_stream(jet, tmp_path / "copy", config=config)
         assert restored.cached_info.config.description == "once more"
         assert restored.cached_info.config.subjects == [f"{name}.*"]
 
@@ -138,43 +141,43 @@ async def test_another_file_system_is_refused(opened, name, tmp_path, monkeypatc
         stream = await jet.create_stream(StreamConfig(name=name))
         for path in ("s3://bucket/x", "hdfs:///x"):
             with pytest.raises(js.BadArgument, match="is not supported, only folders of the local"):
-                await stream.backup(path)
+                await backup_stream(jet, stream.name, path)
             with pytest.raises(js.BadArgument, match="is not supported, only folders of the local"):
-                await jet.restore(path)
+                await restore_stream(jet, path)
         assert list(tmp_path.iterdir()) == []
-        await stream.backup(f"file://{tmp_path}/copy")
-        assert js.read_backup(tmp_path / "copy").config.name == name
+        await backup_stream(jet, stream.name, f"file://{tmp_path}/copy")
+        assert read_backup(tmp_path / "copy").config.name == name
 
 
 async def test_nothing_is_overwritten_unawares(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 10)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         with pytest.raises(js.BadArgument, match="not empty"):
-            await stream.backup(tmp_path / "copy")
+            await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.publish(f"{name}.x")
-        backup = await stream.backup(tmp_path / "copy", overwrite=True)
+        backup = await backup_stream(jet, stream.name, tmp_path / "copy", overwrite=True)
         assert backup.state.messages == 11
         (tmp_path / "copy" / "mine.txt").write_text("precious")
         with pytest.raises(js.BadArgument, match=r"mine\.txt"):
-            await stream.backup(tmp_path / "copy", overwrite=True)
+            await backup_stream(jet, stream.name, tmp_path / "copy", overwrite=True)
         with pytest.raises(js.BadArgument, match="is a file"):
-            await stream.backup(tmp_path / "copy" / "mine.txt")
-        for wrong in ({"chunk_size": 10}, {"window_size": 10}, {"timeout": -1}):
+            await backup_stream(jet, stream.name, tmp_path / "copy" / "mine.txt")
+        for wrong in ({"chunk_size": 10}, {"window_size": 10}, {"idle_timeout": -1}):
             with pytest.raises(js.BadArgument):
-                await stream.backup(tmp_path / "other", **wrong)
+                await backup_stream(jet, stream.name, tmp_path / "other", **wrong)
         with pytest.raises(js.StreamExists):
-            await jet.restore(tmp_path / "copy")
+            await restore_stream(jet, tmp_path / "copy")
         await jet.delete_stream(name)
         with pytest.raises(js.StreamNotFound):
-            await stream.backup(tmp_path / "other")
+            await backup_stream(jet, stream.name, tmp_path / "other")
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
 
 
 async def test_only_the_owner_can_read_a_backup(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 10)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "copy").iterdir()}
         assert modes == dict.fromkeys(["SHA256SUMS", "backup.json", "stream.tar.s2"], 0o600)
         assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
@@ -185,7 +188,7 @@ async def test_only_the_owner_can_read_a_backup(opened, name, tmp_path):
 async def test_a_backup_that_would_block_is_refused(opened, name, tmp_path, spoiled, kind):
     async with opened() as jet:
         stream = await filled(jet, name, 10)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.delete_stream(name)
         (tmp_path / "copy" / spoiled).unlink()
         if kind == "fifo":
@@ -193,9 +196,9 @@ async def test_a_backup_that_would_block_is_refused(opened, name, tmp_path, spoi
         else:
             (tmp_path / "copy" / spoiled).symlink_to("/dev/zero")
         with pytest.raises(js.BadArgument, match=f"{spoiled} is not a regular file"):
-            js.read_backup(tmp_path / "copy")
+            read_backup(tmp_path / "copy")
         with pytest.raises(js.BadArgument, match=f"{spoiled} is not a regular file"):
-            await jet.restore(tmp_path / "copy")
+            await restore_stream(jet, tmp_path / "copy")
 
 
 @pytest.mark.parametrize("sizes", [[200_000], [3_000], [1_200, 200_000]])
@@ -230,7 +233,7 @@ async def test_backup_and_created_folders_are_durable(opened, name, tmp_path, mo
     async with opened() as jet:
         stream = await filled(jet, name, 10)
         target = tmp_path / "new" / "deeper" / "copy"
-        await stream.backup(target)
+        await backup_stream(jet, stream.name, target)
     paths = [tmp_path, target.parent.parent, target.parent, target, *target.iterdir()]
     assert [each for each in paths if each.stat().st_ino not in synced] == []
 
@@ -251,11 +254,11 @@ async def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_
                 inner.append(writer)
 
         with pytest.raises(js.BadArgument, match="not empty"):
-            await stream.backup(tmp_path / "copy", on_progress=meanwhile)
+            await backup_stream(jet, stream.name, tmp_path / "copy", on_progress=meanwhile)
         assert (tmp_path / "copy" / "stream.tar.s2").read_bytes() == b"of another one"
         assert [each.name for each in tmp_path.iterdir()] == ["copy"]
-        await other.backup(tmp_path / "copy", overwrite=True)
-        assert js.read_backup(tmp_path / "copy").stream == other.name
+        await backup_stream(jet, other.name, tmp_path / "copy", overwrite=True)
+        assert read_backup(tmp_path / "copy").stream_name == other.name
 
 
 def written(target, members, exchange=exchange_at_once):
@@ -291,14 +294,14 @@ async def test_a_backup_that_is_killed_leaves_the_former_one_or_the_new_one(tmp_
     )
     for point, kept in ((before, "former"), (behind, "new")):
         killed_in(point, target, members_of("new"))
-        assert js.read_backup(target).stream == kept
+        assert read_backup(target).stream_name == kept
         assert len(list(tmp_path.iterdir())) == 2
         # The next backup removes what a killed one has left, and nothing of others.
         (tmp_path / ".copy.part-notes.txt").touch()
         (tmp_path / ".copy.part-12345678").mkdir()
         (tmp_path / ".copy.part-12345678" / "mine").touch()
         written(target, members_of("former"))
-        assert js.read_backup(target).stream == "former"
+        assert read_backup(target).stream_name == "former"
         assert {each.name for each in tmp_path.iterdir()} == {
             "copy",
             ".copy.part-notes.txt",
@@ -314,16 +317,16 @@ async def test_backups_that_could_not_be_exchanged_are_named(tmp_path):
     written(target, members_of("former"))
     written(target, members_of("second"), exchange=lambda new, former: False)
     assert [each.name for each in tmp_path.iterdir()] == ["copy"]
-    assert js.read_backup(target).stream == "second"
+    assert read_backup(target).stream_name == "second"
     # As a process that is killed between the two renames leaves them.
     killed_in(hooked("backup: before rename", lambda _: os._exit(9)), target, members_of("new"))
     (new,) = (each for each in tmp_path.iterdir() if each != target)
     former = new.with_name(f"{new.name}-former")
     target.rename(former)
     with pytest.raises(js.BadArgument, match=f"has left {new} and {former}: rename one"):
-        js.read_backup(target)
+        read_backup(target)
     former.rename(target)
-    assert js.read_backup(target).stream == "second"
+    assert read_backup(target).stream_name == "second"
 
 
 async def test_a_backup_that_is_being_written_is_not_removed(tmp_path):
@@ -332,7 +335,7 @@ async def test_a_backup_that_is_being_written_is_not_removed(tmp_path):
     written(tmp_path / "copy", members_of("first"))
     writer.write([b"archive"])
     writer.finish(members_of("second"))
-    assert js.read_backup(tmp_path / "copy").stream == "second"
+    assert read_backup(tmp_path / "copy").stream_name == "second"
     assert [each.name for each in tmp_path.iterdir()] == ["copy"]
 
 
@@ -342,17 +345,17 @@ async def test_a_link_to_a_backup_stays_a_link(opened, name, tmp_path):
         link = tmp_path / "newest"
         link.symlink_to(tmp_path / "copy")
         for count in (10, 11):
-            backup = await stream.backup(link, overwrite=True)
+            backup = await backup_stream(jet, stream.name, link, overwrite=True)
             assert (link.is_symlink(), backup.path, backup.state.messages) == (True, link, count)
             await jet.publish(f"{name}.more")
-        assert js.read_backup(tmp_path / "copy").state.messages == 11
+        assert read_backup(tmp_path / "copy").state.messages == 11
         assert sorted(each.name for each in tmp_path.iterdir()) == ["copy", "newest"]
 
 
 async def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 1000)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.delete_stream(name)
         archive = tmp_path / "copy" / "stream.tar.s2"
         whole = archive.read_bytes()
@@ -365,21 +368,21 @@ async def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name,
         for data, said in damages:
             archive.write_bytes(data)
             with pytest.raises(js.BadArgument, match=said):
-                await jet.restore(tmp_path / "copy")
+                await restore_stream(jet, tmp_path / "copy")
         archive.write_bytes(whole)
         other = StreamConfig(name="OTHER", subjects=["other"])
         with pytest.raises(js.BadArgument, match="own name"):
-            await jet.restore(tmp_path / "copy", config=other)
+            await restore_stream(jet, tmp_path / "copy", config=other)
         with pytest.raises(js.BadArgument, match="chunk_size"):
-            await jet.restore(tmp_path / "copy", chunk_size=5)
+            await restore_stream(jet, tmp_path / "copy", chunk_size=5)
         meta = tmp_path / "copy" / "backup.json"
         deep = '{"config":' + "[" * 100_000
         for text in ("{}", "[]", "nonsense", '{"config": {}, "state": {}}', deep):
             meta.write_text(text)
             with pytest.raises(js.BadArgument):
-                await jet.restore(tmp_path / "copy")
+                await restore_stream(jet, tmp_path / "copy")
         with pytest.raises(js.BadArgument, match="no backup"):
-            await jet.restore(tmp_path)
+            await restore_stream(jet, tmp_path)
         with pytest.raises(js.StreamNotFound):
             await jet.get_stream(name)
 
@@ -397,12 +400,14 @@ async def test_a_broken_link_leaves_nothing_half_done(server, name, tmp_path):
 
             cuts = []
             with pytest.raises(js.ConnectionLost, match="nothing was kept"):
-                await stream.backup(tmp_path / "copy", chunk_size=20_000, on_progress=cut)
+                await backup_stream(
+                    jet, stream.name, tmp_path / "copy", chunk_size=20_000, on_progress=cut
+                )
             assert list(tmp_path.iterdir()) == []
 
             async def again():
                 try:
-                    return await stream.backup(tmp_path / "copy")
+                    return await backup_stream(jet, stream.name, tmp_path / "copy")
                 except js.JetStreamError as error:
                     # A server before 2.15 takes some seconds to give the broken one up.
                     if "in progress" not in error.description:
@@ -414,10 +419,10 @@ async def test_a_broken_link_leaves_nothing_half_done(server, name, tmp_path):
             await jet.delete_stream(name)
             cuts.clear()
             with pytest.raises(js.ConnectionLost, match="restore again"):
-                await jet.restore(tmp_path / "copy", chunk_size=20_000, on_progress=cut)
+                await restore_stream(jet, tmp_path / "copy", chunk_size=20_000, on_progress=cut)
             with pytest.raises(js.StreamNotFound):
                 await jet.get_stream(name)
-            restored = await jet.restore(tmp_path / "copy")
+            restored = await restore_stream(jet, tmp_path / "copy")
             assert await content(restored) == before
             assert restored.cached_info.state.messages == backup.state.messages
 
@@ -430,13 +435,16 @@ async def test_streams_are_copied_side_by_side_while_others_publish(opened, name
             for _ in range(300):
                 await jet.publish(f"{name}a.x", b"y" * 100)
 
-        works = [lambda stream=stream: stream.backup(tmp_path / stream.name) for stream in streams]
+        works = [
+            lambda stream=stream: backup_stream(jet, stream.name, tmp_path / stream.name)
+            for stream in streams
+        ]
         backups = (await together(*works, write))[:3]
         for stream, backup in zip(streams, backups, strict=True):
             assert backup.state.messages >= 2000
             before = await content(stream)
             await jet.delete_stream(stream.name)
-            found = await content(await jet.restore(backup.path))
+            found = await content(await restore_stream(jet, backup.path))
             # The server tells how many there are first, and takes what is there then.
             assert len(found) >= backup.state.messages
             assert found == before[: len(found)]
@@ -447,9 +455,9 @@ async def test_a_stream_in_memory(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 1000, storage="memory")
         before = await content(stream)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.delete_stream(name)
-        assert await content(await jet.restore(tmp_path / "copy")) == before
+        assert await content(await restore_stream(jet, tmp_path / "copy")) == before
 
 
 # ---- what no server does on demand
@@ -500,13 +508,13 @@ async def test_holes_and_bad_ends_of_a_snapshot(replies, end, error, said, tmp_p
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
+            jet = connection.jetstream()
             if error is None:
-                backup = await stream.backup(tmp_path / "copy")
+                backup = await backup_stream(jet, "S", tmp_path / "copy")
                 assert backup.size == (len(ARCHIVE) if len(replies) == 2 else 10)
             else:
                 with pytest.raises(error, match=said):
-                    await stream.backup(tmp_path / "copy")
+                    await backup_stream(jet, "S", tmp_path / "copy")
                 assert list(tmp_path.iterdir()) == []
 
 
@@ -518,9 +526,9 @@ async def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
+            jet = connection.jetstream()
             with pytest.raises(js.BadAnswer, match="incomplete"):
-                await stream.backup(tmp_path / "copy")
+                await backup_stream(jet, "S", tmp_path / "copy")
             assert list(tmp_path.iterdir()) == []
 
 
@@ -533,9 +541,9 @@ async def test_silence_during_a_backup_is_reported(tmp_path):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
+            jet = connection.jetstream()
             with pytest.raises(js.RequestTimeout, match="10 bytes"):
-                await stream.backup(tmp_path / "copy", timeout=0.3)
+                await backup_stream(jet, "S", tmp_path / "copy", idle_timeout=0.3)
             assert list(tmp_path.iterdir()) == []
             server.tell("over")
 
@@ -564,7 +572,7 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.JetStreamError, match="no space left") as caught:
-                await connection.jetstream().restore(tmp_path)
+                await restore_stream(connection.jetstream(), tmp_path)
             notes = getattr(caught.value, "__notes__", [])
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
@@ -617,7 +625,7 @@ async def test_restore_that_fails_at_its_end_leaves_nothing(tmp_path, end, error
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(error, match=said) as caught:
-                await connection.jetstream().restore(tmp_path)
+                await restore_stream(connection.jetstream(), tmp_path)
             assert getattr(caught.value, "__notes__", []) == []
 
 
@@ -636,7 +644,7 @@ async def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.NoResponders) as caught:
-                await connection.jetstream().restore(tmp_path)
+                await restore_stream(connection.jetstream(), tmp_path)
             assert "removed" not in str(caught.value)
             [note] = caught.value.__notes__
             assert note.startswith("a part of S may be left on the server, delete it")
@@ -679,7 +687,7 @@ async def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, vers
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.TwinstreamError) as caught:
-                await connection.jetstream().restore(tmp_path)
+                await restore_stream(connection.jetstream(), tmp_path)
             notes = getattr(caught.value, "__notes__", [])
             assert sum("is not deleted" in note for note in notes) == (found is not None)
 
@@ -687,7 +695,7 @@ async def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, vers
 async def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name, 500, 1000)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         await stream.delete()
 
         async def create():
@@ -700,8 +708,8 @@ async def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened
         # The first chunk is too small for a server to create the stream already.
         transport = Disturbed(api_of(jet).transport, "SNAPSHOT.RESTORE", before=create)
         with pytest.raises((KeyError, js.StreamExists)):
-            await transport.jetstream().restore(
-                tmp_path / "copy", chunk_size=1024, on_progress=stop
+            await restore_stream(
+                transport.jetstream(), tmp_path / "copy", chunk_size=1024, on_progress=stop
             )
         assert [message.data async for message in jet.bind_stream(name).read()] == [b"kept"]
 
@@ -718,7 +726,7 @@ async def test_restore_without_response_explains_what_may_exist(tmp_path):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout) as caught:
-                await connection.jetstream(timeout=0.1).restore(tmp_path)
+                await restore_stream(connection.jetstream(timeout=0.1), tmp_path)
             [note] = caught.value.__notes__
             assert note.startswith("the server may have begun: if S did not exist before, delete")
 
@@ -742,7 +750,7 @@ async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            restored = await connection.jetstream().restore(tmp_path)
+            restored = await restore_stream(connection.jetstream(), tmp_path)
             assert restored.cached_info.state.last_seq == 1
 
 
@@ -767,7 +775,7 @@ async def test_failure_of_an_earlier_restore_is_not_that_of_the_next(tmp_path):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            restored = await connection.jetstream().restore(tmp_path)
+            restored = await restore_stream(connection.jetstream(), tmp_path)
             assert restored.cached_info.state.last_seq == 1
 
 
@@ -784,7 +792,7 @@ async def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.StreamExists):
-                await connection.jetstream().restore(tmp_path)
+                await restore_stream(connection.jetstream(), tmp_path)
 
 
 async def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
@@ -792,9 +800,9 @@ async def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
     async with opened(timeout=60) as jet:
         stream = await filled(jet, name, count, 128, allow_direct=True)
         before = await digest(stream)
-        backup = await stream.backup(tmp_path / "copy")
+        backup = await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.delete_stream(name)
-        restored = await jet.restore(tmp_path / "copy")
+        restored = await restore_stream(jet, tmp_path / "copy")
         assert await digest(restored) == before
         assert restored.cached_info.state.messages == backup.state.messages == count
         state(f"{count:,} messages, {backup.size:,} bytes, came back equal")
@@ -817,8 +825,8 @@ async def test_a_huge_description_is_refused_before_it_is_read_whole(tmp_path):
     (tmp_path / "stream.tar.s2").write_bytes(b"")
     huge(tmp_path / "backup.json")
     with pytest.raises(js.BadArgument, match="no backup of a stream: it has more than 64 MiB"):
-        js.read_backup(tmp_path)
+        read_backup(tmp_path)
     (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
     huge(tmp_path / "SHA256SUMS")
     with pytest.raises(js.BadArgument, match="no backup of a stream: it has more than 64 MiB"):
-        js.read_backup(tmp_path)
+        read_backup(tmp_path)

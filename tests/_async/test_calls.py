@@ -7,6 +7,7 @@ from contextvars import ContextVar
 import pytest
 
 import js_async as js
+from js_async.counters import Counters
 from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -214,9 +215,10 @@ async def test_batches_and_counters_are_reported(server, name):
         await jet.create_stream(
             StreamConfig(name=f"{name}C", subjects=[f"{name}C.>"], allow_msg_counter=True)
         )
-        counters = await jet.counters(f"{name}C")
-        reported.clear()
+        counters = Counters(jet, f"{name}C")
         assert await counters.add(f"{name}C.a", 5) == 5
+        reported.clear()
+        assert await counters.add(f"{name}C.a", 5) == 10
         assert brief(reported) == [("publish", f"{name}C.a", f"{name}C", None)]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import js_async as js
+from js_async.backup import backup_stream
 from tests._async import test_dropped_subscriptions as uses
 from tests._async.flow import eventually
 from tests._async.test_asyncio_only import WAYS, cancelled_at
@@ -28,7 +29,7 @@ def settled() -> None:
 
 async def backup(place: Any) -> None:
     """Copy a stream; the copy is removed with its folder."""
-    await place.stream.backup(place.folder, overwrite=True)
+    await backup_stream(place.jet, place.stream.name, place.folder, overwrite=True)
 
 
 async def lock(place: Any) -> None:

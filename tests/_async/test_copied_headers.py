@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import js_async as js
+from js_async.schedules import Schedule, Schedules
 from tests._async.flow import eventually
 from twinstream.core.publish.copied_headers import is_copied
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
@@ -62,8 +63,8 @@ async def scheduled(jet, name):
         name=f"{name}-plan", subjects=[f"{name}.plan.>"], allow_msg_schedules=True
     )
     stream = await jet.create_stream(config)
-    schedules = await jet.schedules(f"{name}-plan")
-    moment = js.Schedule.at(PAST)
+    schedules = Schedules(jet, f"{name}-plan")
+    moment = Schedule.at(PAST)
     await schedules.add(f"{name}.plan.at", moment, f"{name}.plan.made", b"data", headers=MINE)
     return await eventually(stored, stream, 2)
 

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 import js_async as js
+from js_async.counters import Counters
 from tests._async.flow import eventually, pause, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of
@@ -20,7 +21,7 @@ async def counter_stream(jet, name, **members):
     members.setdefault("subjects", [f"{name}.>"])
     config = StreamConfig(name=name, allow_msg_counter=True, allow_direct=True, **members)
     await jet.create_stream(config)
-    return await jet.counters(name)
+    return Counters(jet, name)
 
 
 async def test_additions_return_the_new_value(opened, name):
@@ -64,17 +65,17 @@ async def test_many_add_at_the_same_time(opened, name):
 async def test_all_counters_that_match(opened, name):
     async with opened() as jet:
         counters = await counter_stream(jet, name)
-        assert [each async for each in counters.get_many()] == []
+        assert [each async for each in counters.list()] == []
         for number in range(1200):
             await counters.add(f"{name}.{number % 2}.{number}", number)
         await counters.add(f"{name}.0.0", 5)
-        found = [each async for each in counters.get_many()]
+        found = [each async for each in counters.list()]
         assert {each.subject: each.value for each in found} == {
             f"{name}.{number % 2}.{number}": number or 5 for number in range(1200)
         }
-        odd = [each async for each in counters.get_many([f"{name}.1.*", f"{name}.0.0"])]
+        odd = [each async for each in counters.list([f"{name}.1.*", f"{name}.0.0"])]
         assert len(odd) == 601
-        async for counter in counters.get_many(f"{name}.1.*"):
+        async for counter in counters.list(f"{name}.1.*"):
             assert counter.value == 1
             break
         stream = await jet.get_stream(name)
@@ -117,14 +118,16 @@ async def test_counters_across_streams_have_their_sources(opened, name):
         regions = [await counter_stream(jet, f"{name}{each}") for each in ("eu", "us")]
         sources = [
             StreamSource(
-                name=each.stream,
-                subject_transforms=[SubjectTransform(src=f"{each.stream}.>", dest=f"{name}.>")],
+                name=each.stream_name,
+                subject_transforms=[
+                    SubjectTransform(src=f"{each.stream_name}.>", dest=f"{name}.>")
+                ],
             )
             for each in regions
         ]
         for number, each in enumerate(regions, 1):
-            await each.add(f"{each.stream}.hits", 10 * number)
-            await each.add(f"{each.stream}.hits", number)
+            await each.add(f"{each.stream_name}.hits", 10 * number)
+            await each.add(f"{each.stream_name}.hits", number)
         total = await counter_stream(jet, name, sources=sources)
         await total.add(f"{name}.hits", 100)
 
@@ -149,9 +152,9 @@ async def test_streams_that_do_not_count(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
         with pytest.raises(js.BadArgument, match="allow_msg_counter"):
-            await jet.counters(f"{name}p")
+            await Counters(jet, f"{name}p").get(f"{name}p.hits")
         with pytest.raises(js.StreamNotFound):
-            await jet.counters(f"{name}-none")
+            await Counters(jet, f"{name}-none").get(f"{name}.hits")
         counters = await counter_stream(jet, name)
         other = await counter_stream(jet, f"{name}o")
         with pytest.raises(js.BadArgument, match=f"{name}p has it"):
@@ -161,6 +164,28 @@ async def test_streams_that_do_not_count(opened, name):
         # Nor was it counted where it belongs.
         with pytest.raises(js.MessageNotFound):
             await other.get(f"{name}o.hits")
+
+
+async def test_the_first_call_checks_the_stream(server, name):
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
+        jet = connection.jetstream()
+        counters = Counters(jet, name)
+        assert (reported, counters.stream_name) == ([], name)
+        for _ in range(2):
+            # A failed check is repeated: the stream may be created meanwhile.
+            with pytest.raises(js.StreamNotFound):
+                await counters.add(f"{name}.hits")
+        await counter_stream(jet, name)
+        reported.clear()
+        assert [await counters.add(f"{name}.hits") for _ in range(2)] == [1, 2]
+        assert [each.value async for each in counters.list()] == [2]
+        await counters.get(f"{name}.hits")
+        kinds = [each.subject.rpartition(".STREAM.")[2] for each in reported]
+        # `list` takes a snapshot, which begins with the info of the stream.
+        assert kinds[:3] == [f"INFO.{name}", f"{name}.hits", f"{name}.hits"]
+        assert kinds[-1] == f"MSG.GET.{name}"
+        assert f"INFO.{name}" in kinds[3:-1]
 
 
 class HeldUp:
@@ -189,7 +214,7 @@ async def test_what_was_never_sent_is_not_counted(opened, name):
     """The program is held up until the deadline before the second attempt."""
     async with opened() as jet:
         await counter_stream(jet, name)
-        counters = await js.JetStream(HeldUp(api_of(jet).transport)).counters(name)
+        counters = Counters(js.JetStream(HeldUp(api_of(jet).transport)), name)
         with pytest.raises(js.NoResponders):
             await counters.add(f"absent.{name}", timeout=2)
 
@@ -211,9 +236,7 @@ async def test_a_wildcard_is_no_counter(opened, name):
             for wildcard in (f"{name}.*", f"{name}.>"):
                 with pytest.raises(js.BadArgument, match="a wildcard"):
                     await work(wildcard)
-        assert [(each.subject, each.value) async for each in counters.get_many()] == [
-            (f"{name}.a", 5)
-        ]
+        assert [(each.subject, each.value) async for each in counters.list()] == [(f"{name}.a", 5)]
 
 
 # ---- trouble on the way
@@ -257,7 +280,7 @@ async def test_addition_with_lost_response_is_counted_once(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url) as connection, js.connect(server.url) as other:
             watch = await counter_stream(other.jetstream(), name)
-            counters = await connection.jetstream().counters(name)
+            counters = Counters(connection.jetstream(), name)
             hits = f"{name}.hits"
             await counters.add(hits, 1)
             proxy.mute = True
@@ -284,7 +307,7 @@ async def test_a_counter_survives_a_link_that_breaks_all_the_time(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url) as connection, js.connect(server.url) as other:
             watch = await counter_stream(other.jetstream(), name)
-            counters = await connection.jetstream().counters(name)
+            counters = Counters(connection.jetstream(), name)
             done = []
 
             async def add():
@@ -325,7 +348,7 @@ async def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored(
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            counters = await connection.jetstream().counters("S")
+            counters = Counters(connection.jetstream(), "S")
             assert await counters.add("s.hits", 5) == 12
 
 
@@ -343,7 +366,7 @@ async def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tun
     tuned("counter attempt", 0.3)
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            counters = await connection.jetstream().counters("S")
+            counters = Counters(connection.jetstream(), "S")
             with pytest.raises(js.OutcomeUnknown, match="repeated with msg_id 'mine'"):
                 await counters.add("s.hits", 5, msg_id="mine", timeout=30)
         assert len(fake.operations("^HPUB")) == 1
@@ -357,4 +380,4 @@ async def test_old_server_is_reported():
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
             with pytest.raises(js.Unsupported, match=r"counters needs server 2\.12\.0"):
-                await connection.jetstream().counters("S")
+                await Counters(connection.jetstream(), "S").get("s")

@@ -9,6 +9,7 @@ import pytest
 
 import js_async as js
 from js_async.api import api
+from js_async.backup import backup_stream
 from js_async.jetstream import range_reader
 from tests._async.flow import pause, together
 from tests.fake.answers import CONSUMER
@@ -122,7 +123,7 @@ async def test_an_empty_response_begins_no_backup(tmp_path, body):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.BadAnswer, match=r"SNAPSHOT\.S"):
-                await connection.jetstream().bind_stream("S").backup(tmp_path / "copy")
+                await backup_stream(connection.jetstream(), "S", tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 import js_async as js
+from js_async.health import check_health
 from tests._async.flow import eventually, pause, together
 from tests._async.members import (
     QUICK,
@@ -277,7 +278,7 @@ async def test_messages_that_the_original_stream_keeps_do_not_prevent_a_deletion
 
 
 async def fails(jet, name):
-    found = (await jet.health(stream=f"{name}-g", interval=0.01)).findings
+    found = (await check_health(jet, stream_name=f"{name}-g", interval=0.01)).findings
     return [each.kind for each in found if each.figures.get("source") == name]
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.health import Thresholds, check_health
 from tests._async.streams import filled
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -26,18 +27,18 @@ OFF = {"error": {"code": 503, "err_code": 10039, "description": "not enabled for
 
 
 def kinds(health):
-    return {(each.kind, each.consumer) for each in health.findings}
+    return {(each.kind, each.consumer_name) for each in health.findings}
 
 
 async def test_what_is_well_has_no_findings(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         await stream.create_consumer(ConsumerConfig(durable_name="done", deliver_policy="new"))
-        health = await jet.health(stream=name, interval=SOON)
+        health = await check_health(jet, stream_name=name, interval=SOON)
         assert (health.findings, health.is_well) == ((), True)
         assert (health.streams, health.consumers) == (1, 1)
         with pytest.raises(js.StreamNotFound):
-            await jet.health(stream=f"{name}-not", interval=SOON)
+            await check_health(jet, stream_name=f"{name}-not", interval=SOON)
 
 
 async def test_consumers_that_stand_still(opened, name):
@@ -51,7 +52,7 @@ async def test_consumers_that_stand_still(opened, name):
         for message in await consumer.fetch(12):
             await message.nak()
         await consumer.fetch(12, timeout=10)
-        health = await jet.health(stream=name, interval=SOON)
+        health = await check_health(jet, stream_name=name, interval=SOON)
         assert not health.is_well
         found = kinds(health)
         assert ("no_pulls", "alone") in found
@@ -60,7 +61,7 @@ async def test_consumers_that_stand_still(opened, name):
         [stuck] = [
             each
             for each in health.findings
-            if (each.kind, each.consumer) == ("ack_floor_stuck", "held")
+            if (each.kind, each.consumer_name) == ("ack_floor_stuck", "held")
         ]
         assert (stuck.figures["seq"], stuck.figures["subject"]) == (1, f"{name}.0")
 
@@ -71,12 +72,12 @@ async def test_a_stream_near_its_limit(opened, name):
         await jet.create_stream(config)
         for _ in range(9):
             await jet.publish(name, b"x")
-        health = await jet.health(interval=SOON)
-        [finding] = [each for each in health.findings if each.stream == name]
+        health = await check_health(jet, interval=SOON)
+        [finding] = [each for each in health.findings if each.stream_name == name]
         assert (finding.kind, finding.severity) == ("near_limit", "warning")
         assert finding.figures == {"limit": "max_msgs", "value": 9, "most": 10}
-        strict = js.Thresholds(full=1)
-        assert (await jet.health(stream=name, interval=SOON, thresholds=strict)).is_well
+        strict = Thresholds(full=1)
+        assert (await check_health(jet, stream_name=name, interval=SOON, thresholds=strict)).is_well
 
 
 async def judged(answers, stream):
@@ -91,17 +92,31 @@ async def judged(answers, stream):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            return await connection.jetstream(timeout=0.5).health(stream=stream, interval=SOON)
+            jet = connection.jetstream(timeout=0.5)
+            return await check_health(jet, stream_name=stream, interval=SOON)
 
 
 @pytest.mark.parametrize(("answers", "why"), [({}, "no answer"), ({"S": NO_LEADER}, "no leader")])
 async def test_stream_without_information_is_a_finding(answers, why):
     found = await judged({f"STREAM.INFO.{name}": each for name, each in answers.items()}, "S")
-    assert [(each.kind, each.stream, each.consumer) for each in found.findings] == [
+    assert [(each.kind, each.stream_name, each.consumer_name) for each in found.findings] == [
         ("no_answer", "S", "")
     ]
     assert why in found.findings[0].text
     assert (found.is_well, found.streams) == (False, 0)
+
+
+@pytest.mark.parametrize("stream_name", [None, "S"])
+async def test_the_timeout_of_a_check_is_no_finding(stream_name):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=3600)
+            with pytest.raises(js.RequestTimeout):
+                await check_health(jet, stream_name=stream_name, interval=0, timeout=SOON)
 
 
 async def test_what_is_silent_does_not_hide_the_rest():
@@ -112,7 +127,7 @@ async def test_what_is_silent_does_not_hide_the_rest():
         "STREAM.MSG.GET.S": NO_LEADER,
     }
     found = await judged(answers, None)
-    assert [(each.kind, each.stream, each.consumer) for each in found.findings] == [
+    assert [(each.kind, each.stream_name, each.consumer_name) for each in found.findings] == [
         ("ack_floor_stuck", "S", "c"),
         ("no_answer", "T", ""),
     ]

@@ -12,6 +12,8 @@ import pytest
 from attrs import evolve
 
 import js_async as js
+from js_async.backup import backup_stream, restore_stream
+from js_async.counters import Counters
 from js_async.read.page_sources import DirectPages
 from js_async.read.range_reader import RangeReader
 from tests._async.flow import eventually, pause, together
@@ -103,12 +105,12 @@ async def test_lag_hides_no_counter(wide, name, replicated):
         jet = a.jetstream()
         config = evolve(replicated, allow_msg_counter=True)
         await lead_near(await jet.create_stream(config))
-        counters, others = await jet.counters(name), await b.jetstream().counters(name)
+        counters, others = Counters(jet, name), Counters(b.jetstream(), name)
         for value in range(1, ROUNDS + 1):
             subjects = [f"{name}.{number}" for number in range(BURST)]
             for subject in subjects:
                 assert await counters.add(subject) == value
-            found = {each.subject: each.value async for each in others.get_many(f"{name}.*")}
+            found = {each.subject: each.value async for each in others.list(f"{name}.*")}
             assert found == dict.fromkeys(subjects, value)
         await jet.delete_stream(name)
 
@@ -133,9 +135,9 @@ async def test_backup_of_three_replicas_is_restored(cluster, name, replicated, t
         for _ in range(50):
             await burst(jet, name)
         before = [message async for message in stream.read()]
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.delete_stream(name)
-        restored = await jet.restore(tmp_path / "copy")
+        restored = await restore_stream(jet, tmp_path / "copy")
 
         async def settled():
             info = await restored.info()

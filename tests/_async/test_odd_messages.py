@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 import js_async as js
+from js_async.backup import backup_stream, restore_stream
 from tests._async.flow import eventually
 from tests.conftest import VERSION
 from tests.odd_messages import ODD_MESSAGES, publish_raw
@@ -139,9 +140,9 @@ async def test_a_core_subscriber_gets_every_message(server, name):
 async def test_backup_contains_and_restores_them(opened, server, name, tmp_path):
     async with opened() as jet:
         stream, payloads = await odd_stream(jet, server, name, True)
-        await stream.backup(tmp_path / "copy")
+        await backup_stream(jet, stream.name, tmp_path / "copy")
         await jet.delete_stream(name)
-        restored = await jet.restore(tmp_path / "copy")
+        restored = await restore_stream(jet, tmp_path / "copy")
         check([message async for message in restored.read()], payloads, "restored")
 
 

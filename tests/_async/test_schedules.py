@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import js_async as js
+from js_async.schedules import Schedule, Schedules, StoredSchedule
 from tests._async.flow import eventually
 from tests.fake.answers import describe
 from tests.odd_messages import OddMessage, publish_raw
@@ -31,7 +32,7 @@ async def scheduling(jet, name, **members):
         allow_rollup_hdrs=True,
         **members,
     )
-    return await jet.create_stream(config), await jet.schedules(name)
+    return await jet.create_stream(config), Schedules(jet, name)
 
 
 async def last(stream, subject):
@@ -47,7 +48,7 @@ async def test_once_at_a_moment(opened, name):
         soon = datetime.now(UTC) + timedelta(seconds=1)
         ack = await schedules.add(
             f"{name}.timer",
-            js.Schedule.at(soon),
+            Schedule.at(soon),
             f"{name}.out",
             b"wake",
             headers={"Mine": "1"},
@@ -72,7 +73,7 @@ async def test_once_at_a_moment(opened, name):
 async def test_a_moment_that_is_over_is_now(opened, name):
     async with opened() as jet:
         stream, schedules = await scheduling(jet, name)
-        past = js.Schedule.at(datetime(2020, 1, 1, tzinfo=UTC))
+        past = Schedule.at(datetime(2020, 1, 1, tzinfo=UTC))
         await schedules.add(f"{name}.timer", past, f"{name}.out", b"late")
         message = await eventually(last, stream, f"{name}.out", patience=PATIENCE)
         assert message.data == b"late"
@@ -84,7 +85,7 @@ async def test_every_second_from_a_source_until_cancelled(opened, name):
         stream, schedules = await scheduling(jet, name)
         subject = f"{name}.timer"
         await jet.publish(f"{name}.sensor", b"17", headers={"Unit": "C"})
-        every = js.Schedule.every(1)
+        every = Schedule.every(1)
         await schedules.add(
             subject, every, f"{name}.sample", source=f"{name}.sensor", rollup=True, lifetime=3600
         )
@@ -105,7 +106,7 @@ async def test_every_second_from_a_source_until_cancelled(opened, name):
         await jet.publish(f"{name}.sensor", b"18")
 
         # Were it still there, it would fire within a second or so of another one.
-        other = js.Schedule.at(datetime.now(UTC) + timedelta(seconds=2.5))
+        other = Schedule.at(datetime.now(UTC) + timedelta(seconds=2.5))
         await schedules.add(f"{name}.other", other, f"{name}.done")
         await eventually(last, stream, f"{name}.done", patience=PATIENCE)
         sample = await last(stream, f"{name}.sample")
@@ -117,10 +118,10 @@ async def test_schedules_are_listed_among_other_messages(opened, name):
     async with opened() as jet:
         _, schedules = await scheduling(jet, name)
         for number in range(3):
-            when = js.Schedule.at(FAR + timedelta(days=number))
+            when = Schedule.at(FAR + timedelta(days=number))
             await schedules.add(f"{name}.timers.{number}", when, f"{name}.out", b"%d" % number)
         await jet.publish(f"{name}.timers.none", b"x")
-        again = js.Schedule.at(FAR + timedelta(days=9))
+        again = Schedule.at(FAR + timedelta(days=9))
         await schedules.add(f"{name}.timers.1", again, f"{name}.out", b"1")
         found = {each.subject: each async for each in schedules.list(f"{name}.timers.*")}
         assert sorted(found) == [f"{name}.timers.{number}" for number in range(3)]
@@ -137,9 +138,9 @@ async def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, 
     async with opened() as jet:
         stream, schedules = await scheduling(jet, name)
         subject, result = f"{name}.timer", f"{name}.result"
-        await schedules.add(subject, js.Schedule.at(FAR), f"{name}.timeout", b"too late")
+        await schedules.add(subject, Schedule.at(FAR), f"{name}.timeout", b"too late")
         old = await schedules.get(subject)
-        await schedules.add(subject, js.Schedule.at(FAR + SECOND), f"{name}.timeout", b"too late")
+        await schedules.add(subject, Schedule.at(FAR + SECOND), f"{name}.timeout", b"too late")
         with pytest.raises(js.WrongLastSequence):
             await schedules.finish(old, result, b"done")
         assert await last(stream, result) is None
@@ -156,9 +157,9 @@ async def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, 
             await schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
 
 
-SCHEDULE = js.StoredSchedule(
+SCHEDULE = StoredSchedule(
     subject="s.timer",
-    schedule=js.Schedule.at(FAR),
+    schedule=Schedule.at(FAR),
     target="s.timeout",
     source=None,
     ttl=None,
@@ -191,14 +192,36 @@ async def test_a_former_leader_does_not_decide_about_a_result(first):
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            schedules = await connection.jetstream().schedules("S")
+            schedules = Schedules(connection.jetstream(), "S")
             assert (await schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
+
+
+async def test_the_first_call_checks_the_stream(server, name):
+    reported = []
+    async with js.connect(server.url, on_call=reported.append) as connection:
+        jet = connection.jetstream()
+        schedules = Schedules(jet, name)
+        assert (reported, schedules.stream_name) == ([], name)
+        with pytest.raises(js.StreamNotFound):
+            await schedules.get(f"{name}.s")
+        await scheduling(jet, name)
+        reported.clear()
+        for _ in range(2):
+            await schedules.add(f"{name}.s", Schedule.at(FAR), f"{name}.t")
+        assert (await schedules.cancel(f"{name}.s")).target == f"{name}.t"
+        kinds = [each.subject.rpartition(".STREAM.")[2] for each in reported]
+        assert kinds == [
+            f"INFO.{name}",
+            *2 * [f"{name}.s"],
+            f"MSG.GET.{name}",
+            f"MSG.DELETE.{name}",
+        ]
 
 
 async def test_a_wildcard_is_no_schedule(opened, name):
     async with opened() as jet:
         _, schedules = await scheduling(jet, name)
-        await schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        await schedules.add(f"{name}.s", Schedule.at(FAR), f"{name}.t")
         for work in (schedules.get, schedules.cancel):
             with pytest.raises(js.BadArgument, match="a wildcard"):
                 await work(f"{name}.*")
@@ -248,14 +271,14 @@ async def test_damaged_schedules_are_listed_and_cancelled(server, name):
 async def test_only_the_schedule_that_was_read_is_cancelled(opened, name):
     async with opened() as jet:
         stream, schedules = await scheduling(jet, name)
-        await schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        await schedules.add(f"{name}.s", Schedule.at(FAR), f"{name}.t")
         found = await schedules.get(f"{name}.s")
-        await schedules.add(f"{name}.s", js.Schedule.at(FAR + SECOND), f"{name}.t")
+        await schedules.add(f"{name}.s", Schedule.at(FAR + SECOND), f"{name}.t")
         with pytest.raises(js.MessageNotFound):
             await schedules.cancel(found)
         await stream.delete()
         stream, schedules = await scheduling(jet, name)
-        await schedules.add(f"{name}.other", js.Schedule.at(FAR), f"{name}.t")
+        await schedules.add(f"{name}.other", Schedule.at(FAR), f"{name}.t")
         with pytest.raises(js.BadArgument, match="read the schedule again"):
             await schedules.cancel(found)
         assert (await stream.info()).state.messages == 1
@@ -265,9 +288,9 @@ async def test_oversized_messages_are_reported(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
         with pytest.raises(js.BadArgument, match="allow_msg_schedules"):
-            await jet.schedules(f"{name}p")
+            await Schedules(jet, f"{name}p").get(f"{name}p.s")
         stream, schedules = await scheduling(jet, name)
-        once = js.Schedule.at(FAR)
+        once = Schedule.at(FAR)
         for target, headers, told in (
             (f"{name}.s", {}, "own subject"),
             (f"{name}.*", {}, "wildcard"),
@@ -300,8 +323,8 @@ async def test_older_servers_know_less():
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            schedules = await connection.jetstream().schedules("S")
-            for schedule, source in ((js.Schedule.every(5), None), (js.Schedule.at(FAR), "s.u")):
+            schedules = Schedules(connection.jetstream(), "S")
+            for schedule, source in ((Schedule.every(5), None), (Schedule.at(FAR), "s.u")):
                 with pytest.raises(js.Unsupported, match=r"needs server 2\.14\.0"):
                     await schedules.add("s.a", schedule, "s.b", source=source)
         assert fake.operations("PUB s") == []
@@ -346,7 +369,7 @@ async def test_the_server_computes_the_same_times(server, name):
         while len(crons) < PATTERNS:
             zone = draw.choice(ZONES)
             pattern = random_pattern(draw, due.astimezone(ZoneInfo(zone)))
-            schedule = js.Schedule.cron(pattern, time_zone=zone)
+            schedule = Schedule.cron(pattern, time_zone=zone)
             crons[str(len(crons))] = schedule
             subject = f"{name}.s.{len(crons) - 1}"
             await schedules.add(subject, schedule, subject.replace(".s.", ".t."))
@@ -381,11 +404,11 @@ async def test_server_accepts_and_refuses_the_same_patterns(opened, name):
             fields = [draw.choice(pieces) if draw.random() < 0.4 else "*" for _ in range(6)]
             pattern = " ".join(fields)
             try:
-                js.Schedule.cron(pattern)
+                Schedule.cron(pattern)
                 ours = True
             except js.BadArgument:
                 ours = False
-            unchecked = js.Schedule(pattern)
+            unchecked = Schedule(pattern)
             theirs = await is_taken(schedules.add, f"{name}.s.{number}", unchecked, f"{name}.t")
             assert ours == theirs, pattern
             verdicts[theirs] += 1
@@ -410,7 +433,7 @@ async def test_what_a_schedule_publishes_may_outlive_the_age_of_its_stream(opene
         now = datetime.now(UTC)
         out = f"{name}.out"
         await schedules.add(
-            f"{name}.timer", js.Schedule.at(now), out, b"wake", ttl="never", lifetime="never"
+            f"{name}.timer", Schedule.at(now), out, b"wake", ttl="never", lifetime="never"
         )
         message = await eventually(last, stream, out, patience=PATIENCE)
         assert message.headers["Nats-TTL"] == "never"

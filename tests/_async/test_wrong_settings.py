@@ -16,6 +16,7 @@ from js_async import (
     StaticGroupConfig,
     StreamConfig,
 )
+from js_async.backup import backup_stream, restore_stream
 
 
 async def test_a_name_instead_of_a_configuration_is_shown_in_one(opened, name):
@@ -138,9 +139,9 @@ async def test_refusals_say_what_to_try(opened, name, tmp_path):
             await jet.publish(f"{name}.a", b"", expected_stream="B")
         assert "another stream has this subject" in caught.value.__notes__[0]
         await jet.publish(f"{name}.a", b"")
-        await stream.backup(tmp_path / "backup")
+        await backup_stream(jet, stream.name, tmp_path / "backup")
         with pytest.raises(js.StreamExists) as caught:
-            await jet.restore(tmp_path / "backup")
+            await restore_stream(jet, tmp_path / "backup")
         assert any("delete the stream first" in note for note in caught.value.__notes__)
         with pytest.raises(js.BadArgument, match=r"got a dict: pass json\.dumps\(data\)\.encode"):
             await jet.publish(f"{name}.a", {"id": 1})

@@ -13,6 +13,10 @@ import pytest
 from attrs import frozen
 
 import js_sync as js
+from js_sync.backup import backup_stream, restore_stream
+from js_sync.counters import Counters
+from js_sync.health import check_health
+from js_sync.schedules import Schedule, Schedules
 from tests._sync.flow import eventually, together
 from tests._sync.flow import pause as a_while
 from tests._sync.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
@@ -43,8 +47,8 @@ SETTINGS = {
     "schedules": {"allow_msg_schedules": True, "allow_msg_ttl": True, "allow_rollup_hdrs": True},
     "outbox": {"storage": "file"},
     "process": {"storage": "file"},
-    "backup": {"storage": "file"},
-    "restore": {"storage": "file"},
+    "backup_stream": {"storage": "file"},
+    "restore_stream": {"storage": "file"},
     "snapshot": {"allow_direct": True},
     "coordination": {
         "subjects": ["coordination.held.>"],
@@ -105,7 +109,7 @@ class Stage:
             # Only the leader can tell that nothing comes behind the third.
             jet.publish(self.subject, b"gone")
             stream.delete_message(4)
-        if self.stream in {"create_push_messages", "push_messages", "backup"}:
+        if self.stream in {"create_push_messages", "push_messages", "backup_stream"}:
             for _ in range(BIG):
                 jet.publish(self.subject, urandom(900_000))
         stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -136,7 +140,7 @@ def one_failure(jet, stage, stream):
 
 
 def only_a_backup(jet, stage, stream):
-    stream.backup(stage.folder, overwrite=True)
+    backup_stream(jet, stage.stream, stage.folder, overwrite=True)
     jet.delete_stream(stage.stream)
 
 
@@ -178,11 +182,11 @@ PREPARED = {
     "object_status": an_object_store,
     "object_seal": an_object_store,
     "object_sweep": an_object_store,
-    "health": a_message_without_acknowledgement,
-    "health_of_stream": a_message_without_acknowledgement,
+    "check_health": a_message_without_acknowledgement,
+    "check_health_of_stream": a_message_without_acknowledgement,
     "process": another_stream,
     "dead_letters": one_failure,
-    "restore": only_a_backup,
+    "restore_stream": only_a_backup,
 }
 
 
@@ -298,15 +302,15 @@ def upsert(jet, stage):
 
 
 def counters(jet, stage):
-    found = jet.counters(stage.stream)
+    found = Counters(jet, stage.stream)
     found.add(stage.subject, 2)
     assert (found.get(stage.subject)).value == 2
 
 
 def schedules(jet, stage):
-    found = jet.schedules(stage.stream)
+    found = Schedules(jet, stage.stream)
     subject = f"{stage.subject}.plan"
-    found.add(subject, js.Schedule.every(timedelta(hours=1)), stage.subject, b"x")
+    found.add(subject, Schedule.every(timedelta(hours=1)), stage.subject, b"x")
     assert (found.get(subject)).subject == subject
     assert (found.cancel(subject)).subject == subject
 
@@ -347,15 +351,15 @@ def prepare_dead_letters(jet, stage):
     jet.dead_letters(stage.stream).prepare()
 
 
-def backup(jet, stage):
+def backs_up(jet, stage):
     with TemporaryDirectory() as folder:
-        stream = jet.bind_stream(stage.stream)
-        made = stream.backup(f"{folder}/b", window_size=200_000, timeout=stage.short)
+        copy = f"{folder}/b"
+        made = backup_stream(jet, stage.stream, copy, window_size=200_000, idle_timeout=stage.short)
         assert made.state.messages == 3 + BIG
 
 
-def restore(jet, stage):
-    stream = jet.restore(stage.folder, timeout=stage.short)
+def restores(jet, stage):
+    stream = restore_stream(jet, stage.folder, idle_timeout=stage.short)
     assert stream.cached_info.state.messages == 3
 
 
@@ -375,19 +379,20 @@ def listen(listening):
                 found.next(0.5)
 
 
-def health(jet, stage):
-    tells_what_is_stuck(stage, jet.health(interval=0.05))
+def checks_health(jet, stage):
+    tells_what_is_stuck(stage, check_health(jet, interval=0.05))
 
 
-def health_of_stream(jet, stage):
-    tells_what_is_stuck(stage, jet.health(stream=stage.stream, interval=0.05))
+def checks_health_of_stream(jet, stage):
+    tells_what_is_stuck(stage, check_health(jet, stream_name=stage.stream, interval=0.05))
 
 
 def tells_what_is_stuck(stage, found):
     figures = [
         each.figures
         for each in found.findings
-        if (each.kind, each.stream, each.consumer) == ("ack_floor_stuck", stage.stream, "c")
+        if (each.kind, each.stream_name, each.consumer_name)
+        == ("ack_floor_stuck", stage.stream, "c")
     ]
     assert [(each["seq"], each["subject"]) for each in figures] == [(1, stage.subject)]
 
@@ -732,12 +737,12 @@ ACTS = {
     "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.
-    "backup": ((), backup, "2.14"),
-    "restore": ((), restore, "2.11"),
+    "backup_stream": ((), backs_up, "2.14"),
+    "restore_stream": ((), restores, "2.11"),
     "events": ((), events, "2.11"),
     "events_of_stream": ((), events_of_stream, "2.11"),
-    "health": ((), health, "2.11"),
-    "health_of_stream": ((), health_of_stream, "2.11"),
+    "check_health": ((), checks_health, "2.11"),
+    "check_health_of_stream": ((), checks_health_of_stream, "2.11"),
     "coordination": ((), coordination, "2.11"),
     "coordination_create": ((), coordination_create, "2.11"),
     "get_message": ((), get_message, "2.11"),

@@ -11,6 +11,7 @@ import resource
 import pytest
 
 import js_sync as js
+from js_sync.backup import backup_stream, read_backup, restore_stream
 from js_sync.backup.files import BackupWriter
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
@@ -59,9 +60,11 @@ def test_stream_is_restored_unchanged(opened, name, tmp_path):
             message.double_ack()
         before, info = content(stream), stream.info()
         reports = []
-        backup = stream.backup(tmp_path / "copy", chunk_size=20_000, on_progress=reports.append)
-        assert (backup.stream, backup.path) == (name, tmp_path / "copy")
-        assert backup == js.read_backup(tmp_path / "copy")
+        backup = backup_stream(
+            jet, stream.name, tmp_path / "copy", chunk_size=20_000, on_progress=reports.append
+        )
+        assert (backup.stream_name, backup.path) == (name, tmp_path / "copy")
+        assert backup == read_backup(tmp_path / "copy")
         assert backup.state.messages == 2997
         assert reports[-1].transferred == backup.size
         assert reports[-1].expected == backup.state.bytes
@@ -70,7 +73,7 @@ def test_stream_is_restored_unchanged(opened, name, tmp_path):
         jet.delete_stream(name)
 
         reports.clear()
-        restored = jet.restore(tmp_path / "copy", on_progress=reports.append)
+        restored = restore_stream(jet, tmp_path / "copy", on_progress=reports.append)
         assert (restored.name, restored.cached_info.config) == (name, info.config)
         assert reports[-1].transferred == reports[-1].size == backup.size
         again = restored.info()
@@ -88,21 +91,21 @@ def test_a_backup_may_have_the_longest_name(opened, name, tmp_path, length):
     folder = tmp_path / ("n" * length)
     with opened() as jet:
         stream = filled(jet, name, 10)
-        stream.backup(folder)
+        backup_stream(jet, stream.name, folder)
         left = tmp_path / f"{temporary_stem(folder)}.part-12345678"
         left.mkdir()
         (left / "stream.tar.s2").touch()
-        stream.backup(folder, overwrite=True)
+        backup_stream(jet, stream.name, folder, overwrite=True)
         assert [path.name for path in tmp_path.iterdir()] == [folder.name]
         stream.delete()
-        restored = jet.restore(folder)
+        restored = restore_stream(jet, folder)
         assert len(content(restored)) == 10
 
 
 def test_the_folder_is_the_one_of_the_nats_command(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 100)
-        backup = stream.backup(tmp_path / "copy", consumers=False, check=True)
+        backup = backup_stream(jet, stream.name, tmp_path / "copy", consumers=False, check=True)
         files = sorted(path.name for path in (tmp_path / "copy").iterdir())
         assert files == ["SHA256SUMS", "backup.json", "stream.tar.s2"]
         archive = (tmp_path / "copy" / "stream.tar.s2").read_bytes()
@@ -113,20 +116,20 @@ def test_the_folder_is_the_one_of_the_nats_command(opened, name, tmp_path):
         assert members["config"]["name"] == name
         # The nats command writes no checksums; its backups are as good.
         (tmp_path / "copy" / "SHA256SUMS").unlink()
-        assert js.read_backup(tmp_path / "copy").sha256 is None
+        assert read_backup(tmp_path / "copy").sha256 is None
         jet.delete_stream(name)
-        restored = jet.restore(tmp_path / "copy")
+        restored = restore_stream(jet, tmp_path / "copy")
         assert (restored.info()).state.messages == 100
 
 
 def test_an_empty_stream_and_other_settings(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 0)
-        backup = stream.backup(tmp_path / "copy")
+        backup = backup_stream(jet, stream.name, tmp_path / "copy")
         assert backup.state.messages == 0
         jet.delete_stream(name)
         config = StreamConfig(name=name, subjects=[f"{name}.*"], description="once more")
-        restored = jet.restore(tmp_path / "copy", config=config)
+        restored = restore_stream(jet, tmp_path / "copy", config=config)
         assert restored.cached_info.config.description == "once more"
         assert restored.cached_info.config.subjects == [f"{name}.*"]
 
@@ -137,43 +140,43 @@ def test_another_file_system_is_refused(opened, name, tmp_path, monkeypatch):
         stream = jet.create_stream(StreamConfig(name=name))
         for path in ("s3://bucket/x", "hdfs:///x"):
             with pytest.raises(js.BadArgument, match="is not supported, only folders of the local"):
-                stream.backup(path)
+                backup_stream(jet, stream.name, path)
             with pytest.raises(js.BadArgument, match="is not supported, only folders of the local"):
-                jet.restore(path)
+                restore_stream(jet, path)
         assert list(tmp_path.iterdir()) == []
-        stream.backup(f"file://{tmp_path}/copy")
-        assert js.read_backup(tmp_path / "copy").config.name == name
+        backup_stream(jet, stream.name, f"file://{tmp_path}/copy")
+        assert read_backup(tmp_path / "copy").config.name == name
 
 
 def test_nothing_is_overwritten_unawares(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 10)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         with pytest.raises(js.BadArgument, match="not empty"):
-            stream.backup(tmp_path / "copy")
+            backup_stream(jet, stream.name, tmp_path / "copy")
         jet.publish(f"{name}.x")
-        backup = stream.backup(tmp_path / "copy", overwrite=True)
+        backup = backup_stream(jet, stream.name, tmp_path / "copy", overwrite=True)
         assert backup.state.messages == 11
         (tmp_path / "copy" / "mine.txt").write_text("precious")
         with pytest.raises(js.BadArgument, match=r"mine\.txt"):
-            stream.backup(tmp_path / "copy", overwrite=True)
+            backup_stream(jet, stream.name, tmp_path / "copy", overwrite=True)
         with pytest.raises(js.BadArgument, match="is a file"):
-            stream.backup(tmp_path / "copy" / "mine.txt")
-        for wrong in ({"chunk_size": 10}, {"window_size": 10}, {"timeout": -1}):
+            backup_stream(jet, stream.name, tmp_path / "copy" / "mine.txt")
+        for wrong in ({"chunk_size": 10}, {"window_size": 10}, {"idle_timeout": -1}):
             with pytest.raises(js.BadArgument):
-                stream.backup(tmp_path / "other", **wrong)
+                backup_stream(jet, stream.name, tmp_path / "other", **wrong)
         with pytest.raises(js.StreamExists):
-            jet.restore(tmp_path / "copy")
+            restore_stream(jet, tmp_path / "copy")
         jet.delete_stream(name)
         with pytest.raises(js.StreamNotFound):
-            stream.backup(tmp_path / "other")
+            backup_stream(jet, stream.name, tmp_path / "other")
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
 
 
 def test_only_the_owner_can_read_a_backup(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 10)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "copy").iterdir()}
         assert modes == dict.fromkeys(["SHA256SUMS", "backup.json", "stream.tar.s2"], 0o600)
         assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
@@ -184,7 +187,7 @@ def test_only_the_owner_can_read_a_backup(opened, name, tmp_path):
 def test_a_backup_that_would_block_is_refused(opened, name, tmp_path, spoiled, kind):
     with opened() as jet:
         stream = filled(jet, name, 10)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         jet.delete_stream(name)
         (tmp_path / "copy" / spoiled).unlink()
         if kind == "fifo":
@@ -192,9 +195,9 @@ def test_a_backup_that_would_block_is_refused(opened, name, tmp_path, spoiled, k
         else:
             (tmp_path / "copy" / spoiled).symlink_to("/dev/zero")
         with pytest.raises(js.BadArgument, match=f"{spoiled} is not a regular file"):
-            js.read_backup(tmp_path / "copy")
+            read_backup(tmp_path / "copy")
         with pytest.raises(js.BadArgument, match=f"{spoiled} is not a regular file"):
-            jet.restore(tmp_path / "copy")
+            restore_stream(jet, tmp_path / "copy")
 
 
 @pytest.mark.parametrize("sizes", [[200_000], [3_000], [1_200, 200_000]])
@@ -229,7 +232,7 @@ def test_backup_and_created_folders_are_durable(opened, name, tmp_path, monkeypa
     with opened() as jet:
         stream = filled(jet, name, 10)
         target = tmp_path / "new" / "deeper" / "copy"
-        stream.backup(target)
+        backup_stream(jet, stream.name, target)
     paths = [tmp_path, target.parent.parent, target.parent, target, *target.iterdir()]
     assert [each for each in paths if each.stat().st_ino not in synced] == []
 
@@ -250,11 +253,11 @@ def test_of_two_backups_into_one_folder_the_first_stays(opened, name, tmp_path):
                 inner.append(writer)
 
         with pytest.raises(js.BadArgument, match="not empty"):
-            stream.backup(tmp_path / "copy", on_progress=meanwhile)
+            backup_stream(jet, stream.name, tmp_path / "copy", on_progress=meanwhile)
         assert (tmp_path / "copy" / "stream.tar.s2").read_bytes() == b"of another one"
         assert [each.name for each in tmp_path.iterdir()] == ["copy"]
-        other.backup(tmp_path / "copy", overwrite=True)
-        assert js.read_backup(tmp_path / "copy").stream == other.name
+        backup_stream(jet, other.name, tmp_path / "copy", overwrite=True)
+        assert read_backup(tmp_path / "copy").stream_name == other.name
 
 
 def written(target, members, exchange=exchange_at_once):
@@ -290,14 +293,14 @@ def test_a_backup_that_is_killed_leaves_the_former_one_or_the_new_one(tmp_path):
     )
     for point, kept in ((before, "former"), (behind, "new")):
         killed_in(point, target, members_of("new"))
-        assert js.read_backup(target).stream == kept
+        assert read_backup(target).stream_name == kept
         assert len(list(tmp_path.iterdir())) == 2
         # The next backup removes what a killed one has left, and nothing of others.
         (tmp_path / ".copy.part-notes.txt").touch()
         (tmp_path / ".copy.part-12345678").mkdir()
         (tmp_path / ".copy.part-12345678" / "mine").touch()
         written(target, members_of("former"))
-        assert js.read_backup(target).stream == "former"
+        assert read_backup(target).stream_name == "former"
         assert {each.name for each in tmp_path.iterdir()} == {
             "copy",
             ".copy.part-notes.txt",
@@ -313,16 +316,16 @@ def test_backups_that_could_not_be_exchanged_are_named(tmp_path):
     written(target, members_of("former"))
     written(target, members_of("second"), exchange=lambda new, former: False)
     assert [each.name for each in tmp_path.iterdir()] == ["copy"]
-    assert js.read_backup(target).stream == "second"
+    assert read_backup(target).stream_name == "second"
     # As a process that is killed between the two renames leaves them.
     killed_in(hooked("backup: before rename", lambda _: os._exit(9)), target, members_of("new"))
     (new,) = (each for each in tmp_path.iterdir() if each != target)
     former = new.with_name(f"{new.name}-former")
     target.rename(former)
     with pytest.raises(js.BadArgument, match=f"has left {new} and {former}: rename one"):
-        js.read_backup(target)
+        read_backup(target)
     former.rename(target)
-    assert js.read_backup(target).stream == "second"
+    assert read_backup(target).stream_name == "second"
 
 
 def test_a_backup_that_is_being_written_is_not_removed(tmp_path):
@@ -331,7 +334,7 @@ def test_a_backup_that_is_being_written_is_not_removed(tmp_path):
     written(tmp_path / "copy", members_of("first"))
     writer.write([b"archive"])
     writer.finish(members_of("second"))
-    assert js.read_backup(tmp_path / "copy").stream == "second"
+    assert read_backup(tmp_path / "copy").stream_name == "second"
     assert [each.name for each in tmp_path.iterdir()] == ["copy"]
 
 
@@ -341,17 +344,17 @@ def test_a_link_to_a_backup_stays_a_link(opened, name, tmp_path):
         link = tmp_path / "newest"
         link.symlink_to(tmp_path / "copy")
         for count in (10, 11):
-            backup = stream.backup(link, overwrite=True)
+            backup = backup_stream(jet, stream.name, link, overwrite=True)
             assert (link.is_symlink(), backup.path, backup.state.messages) == (True, link, count)
             jet.publish(f"{name}.more")
-        assert js.read_backup(tmp_path / "copy").state.messages == 11
+        assert read_backup(tmp_path / "copy").state.messages == 11
         assert sorted(each.name for each in tmp_path.iterdir()) == ["copy", "newest"]
 
 
 def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 1000)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         jet.delete_stream(name)
         archive = tmp_path / "copy" / "stream.tar.s2"
         whole = archive.read_bytes()
@@ -364,21 +367,21 @@ def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name, tmp_p
         for data, said in damages:
             archive.write_bytes(data)
             with pytest.raises(js.BadArgument, match=said):
-                jet.restore(tmp_path / "copy")
+                restore_stream(jet, tmp_path / "copy")
         archive.write_bytes(whole)
         other = StreamConfig(name="OTHER", subjects=["other"])
         with pytest.raises(js.BadArgument, match="own name"):
-            jet.restore(tmp_path / "copy", config=other)
+            restore_stream(jet, tmp_path / "copy", config=other)
         with pytest.raises(js.BadArgument, match="chunk_size"):
-            jet.restore(tmp_path / "copy", chunk_size=5)
+            restore_stream(jet, tmp_path / "copy", chunk_size=5)
         meta = tmp_path / "copy" / "backup.json"
         deep = '{"config":' + "[" * 100_000
         for text in ("{}", "[]", "nonsense", '{"config": {}, "state": {}}', deep):
             meta.write_text(text)
             with pytest.raises(js.BadArgument):
-                jet.restore(tmp_path / "copy")
+                restore_stream(jet, tmp_path / "copy")
         with pytest.raises(js.BadArgument, match="no backup"):
-            jet.restore(tmp_path)
+            restore_stream(jet, tmp_path)
         with pytest.raises(js.StreamNotFound):
             jet.get_stream(name)
 
@@ -396,12 +399,14 @@ def test_a_broken_link_leaves_nothing_half_done(server, name, tmp_path):
 
             cuts = []
             with pytest.raises(js.ConnectionLost, match="nothing was kept"):
-                stream.backup(tmp_path / "copy", chunk_size=20_000, on_progress=cut)
+                backup_stream(
+                    jet, stream.name, tmp_path / "copy", chunk_size=20_000, on_progress=cut
+                )
             assert list(tmp_path.iterdir()) == []
 
             def again():
                 try:
-                    return stream.backup(tmp_path / "copy")
+                    return backup_stream(jet, stream.name, tmp_path / "copy")
                 except js.JetStreamError as error:
                     # A server before 2.15 takes some seconds to give the broken one up.
                     if "in progress" not in error.description:
@@ -413,10 +418,10 @@ def test_a_broken_link_leaves_nothing_half_done(server, name, tmp_path):
             jet.delete_stream(name)
             cuts.clear()
             with pytest.raises(js.ConnectionLost, match="restore again"):
-                jet.restore(tmp_path / "copy", chunk_size=20_000, on_progress=cut)
+                restore_stream(jet, tmp_path / "copy", chunk_size=20_000, on_progress=cut)
             with pytest.raises(js.StreamNotFound):
                 jet.get_stream(name)
-            restored = jet.restore(tmp_path / "copy")
+            restored = restore_stream(jet, tmp_path / "copy")
             assert content(restored) == before
             assert restored.cached_info.state.messages == backup.state.messages
 
@@ -429,13 +434,16 @@ def test_streams_are_copied_side_by_side_while_others_publish(opened, name, tmp_
             for _ in range(300):
                 jet.publish(f"{name}a.x", b"y" * 100)
 
-        works = [lambda stream=stream: stream.backup(tmp_path / stream.name) for stream in streams]
+        works = [
+            lambda stream=stream: backup_stream(jet, stream.name, tmp_path / stream.name)
+            for stream in streams
+        ]
         backups = (together(*works, write))[:3]
         for stream, backup in zip(streams, backups, strict=True):
             assert backup.state.messages >= 2000
             before = content(stream)
             jet.delete_stream(stream.name)
-            found = content(jet.restore(backup.path))
+            found = content(restore_stream(jet, backup.path))
             # The server tells how many there are first, and takes what is there then.
             assert len(found) >= backup.state.messages
             assert found == before[: len(found)]
@@ -446,9 +454,9 @@ def test_a_stream_in_memory(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 1000, storage="memory")
         before = content(stream)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         jet.delete_stream(name)
-        assert content(jet.restore(tmp_path / "copy")) == before
+        assert content(restore_stream(jet, tmp_path / "copy")) == before
 
 
 # ---- what no server does on demand
@@ -499,13 +507,13 @@ def test_holes_and_bad_ends_of_a_snapshot(replies, end, error, said, tmp_path):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
+            jet = connection.jetstream()
             if error is None:
-                backup = stream.backup(tmp_path / "copy")
+                backup = backup_stream(jet, "S", tmp_path / "copy")
                 assert backup.size == (len(ARCHIVE) if len(replies) == 2 else 10)
             else:
                 with pytest.raises(error, match=said):
-                    stream.backup(tmp_path / "copy")
+                    backup_stream(jet, "S", tmp_path / "copy")
                 assert list(tmp_path.iterdir()) == []
 
 
@@ -517,9 +525,9 @@ def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
+            jet = connection.jetstream()
             with pytest.raises(js.BadAnswer, match="incomplete"):
-                stream.backup(tmp_path / "copy")
+                backup_stream(jet, "S", tmp_path / "copy")
             assert list(tmp_path.iterdir()) == []
 
 
@@ -532,9 +540,9 @@ def test_silence_during_a_backup_is_reported(tmp_path):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            stream = connection.jetstream().bind_stream("S")
+            jet = connection.jetstream()
             with pytest.raises(js.RequestTimeout, match="10 bytes"):
-                stream.backup(tmp_path / "copy", timeout=0.3)
+                backup_stream(jet, "S", tmp_path / "copy", idle_timeout=0.3)
             assert list(tmp_path.iterdir()) == []
             server.tell("over")
 
@@ -563,7 +571,7 @@ def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.JetStreamError, match="no space left") as caught:
-                connection.jetstream().restore(tmp_path)
+                restore_stream(connection.jetstream(), tmp_path)
             notes = getattr(caught.value, "__notes__", [])
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
@@ -616,7 +624,7 @@ def test_restore_that_fails_at_its_end_leaves_nothing(tmp_path, end, error, said
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(error, match=said) as caught:
-                connection.jetstream().restore(tmp_path)
+                restore_stream(connection.jetstream(), tmp_path)
             assert getattr(caught.value, "__notes__", []) == []
 
 
@@ -635,7 +643,7 @@ def test_restore_says_if_the_partial_stream_was_not_removed(tmp_path):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.NoResponders) as caught:
-                connection.jetstream().restore(tmp_path)
+                restore_stream(connection.jetstream(), tmp_path)
             assert "removed" not in str(caught.value)
             [note] = caught.value.__notes__
             assert note.startswith("a part of S may be left on the server, delete it")
@@ -678,7 +686,7 @@ def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, version, e
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.TwinstreamError) as caught:
-                connection.jetstream().restore(tmp_path)
+                restore_stream(connection.jetstream(), tmp_path)
             notes = getattr(caught.value, "__notes__", [])
             assert sum("is not deleted" in note for note in notes) == (found is not None)
 
@@ -686,7 +694,7 @@ def test_failed_restore_deletes_no_stream_of_another_client(tmp_path, version, e
 def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name, 500, 1000)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         stream.delete()
 
         def create():
@@ -699,7 +707,9 @@ def test_failed_restore_keeps_the_stream_that_was_created_meanwhile(opened, name
         # The first chunk is too small for a server to create the stream already.
         transport = Disturbed(api_of(jet).transport, "SNAPSHOT.RESTORE", before=create)
         with pytest.raises((KeyError, js.StreamExists)):
-            transport.jetstream().restore(tmp_path / "copy", chunk_size=1024, on_progress=stop)
+            restore_stream(
+                transport.jetstream(), tmp_path / "copy", chunk_size=1024, on_progress=stop
+            )
         assert [message.data for message in jet.bind_stream(name).read()] == [b"kept"]
 
 
@@ -715,7 +725,7 @@ def test_restore_without_response_explains_what_may_exist(tmp_path):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout) as caught:
-                connection.jetstream(timeout=0.1).restore(tmp_path)
+                restore_stream(connection.jetstream(timeout=0.1), tmp_path)
             [note] = caught.value.__notes__
             assert note.startswith("the server may have begun: if S did not exist before, delete")
 
@@ -739,7 +749,7 @@ def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path)
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            restored = connection.jetstream().restore(tmp_path)
+            restored = restore_stream(connection.jetstream(), tmp_path)
             assert restored.cached_info.state.last_seq == 1
 
 
@@ -764,7 +774,7 @@ def test_failure_of_an_earlier_restore_is_not_that_of_the_next(tmp_path):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            restored = connection.jetstream().restore(tmp_path)
+            restored = restore_stream(connection.jetstream(), tmp_path)
             assert restored.cached_info.state.last_seq == 1
 
 
@@ -781,7 +791,7 @@ def test_restore_of_an_existing_stream_is_refused_at_once(tmp_path):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.StreamExists):
-                connection.jetstream().restore(tmp_path)
+                restore_stream(connection.jetstream(), tmp_path)
 
 
 def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
@@ -789,9 +799,9 @@ def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
     with opened(timeout=60) as jet:
         stream = filled(jet, name, count, 128, allow_direct=True)
         before = digest(stream)
-        backup = stream.backup(tmp_path / "copy")
+        backup = backup_stream(jet, stream.name, tmp_path / "copy")
         jet.delete_stream(name)
-        restored = jet.restore(tmp_path / "copy")
+        restored = restore_stream(jet, tmp_path / "copy")
         assert digest(restored) == before
         assert restored.cached_info.state.messages == backup.state.messages == count
         state(f"{count:,} messages, {backup.size:,} bytes, came back equal")
@@ -814,8 +824,8 @@ def test_a_huge_description_is_refused_before_it_is_read_whole(tmp_path):
     (tmp_path / "stream.tar.s2").write_bytes(b"")
     huge(tmp_path / "backup.json")
     with pytest.raises(js.BadArgument, match="no backup of a stream: it has more than 64 MiB"):
-        js.read_backup(tmp_path)
+        read_backup(tmp_path)
     (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
     huge(tmp_path / "SHA256SUMS")
     with pytest.raises(js.BadArgument, match="no backup of a stream: it has more than 64 MiB"):
-        js.read_backup(tmp_path)
+        read_backup(tmp_path)

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 import pytest
 
 import js_sync as js
+from js_sync.counters import Counters
 from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -211,9 +212,10 @@ def test_batches_and_counters_are_reported(server, name):
         jet.create_stream(
             StreamConfig(name=f"{name}C", subjects=[f"{name}C.>"], allow_msg_counter=True)
         )
-        counters = jet.counters(f"{name}C")
-        reported.clear()
+        counters = Counters(jet, f"{name}C")
         assert counters.add(f"{name}C.a", 5) == 5
+        reported.clear()
+        assert counters.add(f"{name}C.a", 5) == 10
         assert brief(reported) == [("publish", f"{name}C.a", f"{name}C", None)]
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 import js_sync as js
+from js_sync.schedules import Schedule, Schedules
 from tests._sync.flow import eventually
 from twinstream.core.publish.copied_headers import is_copied
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
@@ -63,8 +64,8 @@ def scheduled(jet, name):
         name=f"{name}-plan", subjects=[f"{name}.plan.>"], allow_msg_schedules=True
     )
     stream = jet.create_stream(config)
-    schedules = jet.schedules(f"{name}-plan")
-    moment = js.Schedule.at(PAST)
+    schedules = Schedules(jet, f"{name}-plan")
+    moment = Schedule.at(PAST)
     schedules.add(f"{name}.plan.at", moment, f"{name}.plan.made", b"data", headers=MINE)
     return eventually(stored, stream, 2)
 

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
+from js_sync.counters import Counters
 from tests._sync.flow import eventually, pause, together
 from tests._sync.lossy import Lossy
 from tests.inside import api_of
@@ -21,7 +22,7 @@ def counter_stream(jet, name, **members):
     members.setdefault("subjects", [f"{name}.>"])
     config = StreamConfig(name=name, allow_msg_counter=True, allow_direct=True, **members)
     jet.create_stream(config)
-    return jet.counters(name)
+    return Counters(jet, name)
 
 
 def test_additions_return_the_new_value(opened, name):
@@ -65,17 +66,17 @@ def test_many_add_at_the_same_time(opened, name):
 def test_all_counters_that_match(opened, name):
     with opened() as jet:
         counters = counter_stream(jet, name)
-        assert [each for each in counters.get_many()] == []
+        assert [each for each in counters.list()] == []
         for number in range(1200):
             counters.add(f"{name}.{number % 2}.{number}", number)
         counters.add(f"{name}.0.0", 5)
-        found = [each for each in counters.get_many()]
+        found = [each for each in counters.list()]
         assert {each.subject: each.value for each in found} == {
             f"{name}.{number % 2}.{number}": number or 5 for number in range(1200)
         }
-        odd = [each for each in counters.get_many([f"{name}.1.*", f"{name}.0.0"])]
+        odd = [each for each in counters.list([f"{name}.1.*", f"{name}.0.0"])]
         assert len(odd) == 601
-        for counter in counters.get_many(f"{name}.1.*"):
+        for counter in counters.list(f"{name}.1.*"):
             assert counter.value == 1
             break
         stream = jet.get_stream(name)
@@ -118,14 +119,16 @@ def test_counters_across_streams_have_their_sources(opened, name):
         regions = [counter_stream(jet, f"{name}{each}") for each in ("eu", "us")]
         sources = [
             StreamSource(
-                name=each.stream,
-                subject_transforms=[SubjectTransform(src=f"{each.stream}.>", dest=f"{name}.>")],
+                name=each.stream_name,
+                subject_transforms=[
+                    SubjectTransform(src=f"{each.stream_name}.>", dest=f"{name}.>")
+                ],
             )
             for each in regions
         ]
         for number, each in enumerate(regions, 1):
-            each.add(f"{each.stream}.hits", 10 * number)
-            each.add(f"{each.stream}.hits", number)
+            each.add(f"{each.stream_name}.hits", 10 * number)
+            each.add(f"{each.stream_name}.hits", number)
         total = counter_stream(jet, name, sources=sources)
         total.add(f"{name}.hits", 100)
 
@@ -150,9 +153,9 @@ def test_streams_that_do_not_count(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
         with pytest.raises(js.BadArgument, match="allow_msg_counter"):
-            jet.counters(f"{name}p")
+            Counters(jet, f"{name}p").get(f"{name}p.hits")
         with pytest.raises(js.StreamNotFound):
-            jet.counters(f"{name}-none")
+            Counters(jet, f"{name}-none").get(f"{name}.hits")
         counters = counter_stream(jet, name)
         other = counter_stream(jet, f"{name}o")
         with pytest.raises(js.BadArgument, match=f"{name}p has it"):
@@ -162,6 +165,28 @@ def test_streams_that_do_not_count(opened, name):
         # Nor was it counted where it belongs.
         with pytest.raises(js.MessageNotFound):
             other.get(f"{name}o.hits")
+
+
+def test_the_first_call_checks_the_stream(server, name):
+    reported = []
+    with js.connect(server.url, on_call=reported.append) as connection:
+        jet = connection.jetstream()
+        counters = Counters(jet, name)
+        assert (reported, counters.stream_name) == ([], name)
+        for _ in range(2):
+            # A failed check is repeated: the stream may be created meanwhile.
+            with pytest.raises(js.StreamNotFound):
+                counters.add(f"{name}.hits")
+        counter_stream(jet, name)
+        reported.clear()
+        assert [counters.add(f"{name}.hits") for _ in range(2)] == [1, 2]
+        assert [each.value for each in counters.list()] == [2]
+        counters.get(f"{name}.hits")
+        kinds = [each.subject.rpartition(".STREAM.")[2] for each in reported]
+        # `list` takes a snapshot, which begins with the info of the stream.
+        assert kinds[:3] == [f"INFO.{name}", f"{name}.hits", f"{name}.hits"]
+        assert kinds[-1] == f"MSG.GET.{name}"
+        assert f"INFO.{name}" in kinds[3:-1]
 
 
 class HeldUp:
@@ -190,7 +215,7 @@ def test_what_was_never_sent_is_not_counted(opened, name):
     """The program is held up until the deadline before the second attempt."""
     with opened() as jet:
         counter_stream(jet, name)
-        counters = js.JetStream(HeldUp(api_of(jet).transport)).counters(name)
+        counters = Counters(js.JetStream(HeldUp(api_of(jet).transport)), name)
         with pytest.raises(js.NoResponders):
             counters.add(f"absent.{name}", timeout=2)
 
@@ -212,7 +237,7 @@ def test_a_wildcard_is_no_counter(opened, name):
             for wildcard in (f"{name}.*", f"{name}.>"):
                 with pytest.raises(js.BadArgument, match="a wildcard"):
                     work(wildcard)
-        assert [(each.subject, each.value) for each in counters.get_many()] == [(f"{name}.a", 5)]
+        assert [(each.subject, each.value) for each in counters.list()] == [(f"{name}.a", 5)]
 
 
 # ---- trouble on the way
@@ -256,7 +281,7 @@ def test_addition_with_lost_response_is_counted_once(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url) as connection, js.connect(server.url) as other:
             watch = counter_stream(other.jetstream(), name)
-            counters = connection.jetstream().counters(name)
+            counters = Counters(connection.jetstream(), name)
             hits = f"{name}.hits"
             counters.add(hits, 1)
             proxy.mute = True
@@ -283,7 +308,7 @@ def test_a_counter_survives_a_link_that_breaks_all_the_time(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url) as connection, js.connect(server.url) as other:
             watch = counter_stream(other.jetstream(), name)
-            counters = connection.jetstream().counters(name)
+            counters = Counters(connection.jetstream(), name)
             done = []
 
             def add():
@@ -324,7 +349,7 @@ def test_a_repeat_carries_the_same_id_and_waits_while_the_first_is_stored():
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            counters = connection.jetstream().counters("S")
+            counters = Counters(connection.jetstream(), "S")
             assert counters.add("s.hits", 5) == 12
 
 
@@ -342,7 +367,7 @@ def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id(tuned):
     tuned("counter attempt", 0.3)
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            counters = connection.jetstream().counters("S")
+            counters = Counters(connection.jetstream(), "S")
             with pytest.raises(js.OutcomeUnknown, match="repeated with msg_id 'mine'"):
                 counters.add("s.hits", 5, msg_id="mine", timeout=30)
         assert len(fake.operations("^HPUB")) == 1
@@ -356,4 +381,4 @@ def test_old_server_is_reported():
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
             with pytest.raises(js.Unsupported, match=r"counters needs server 2\.12\.0"):
-                connection.jetstream().counters("S")
+                Counters(connection.jetstream(), "S").get("s")

@@ -10,6 +10,7 @@ import pytest
 
 import js_sync as js
 from js_sync.api import api
+from js_sync.backup import backup_stream
 from js_sync.jetstream import range_reader
 from tests._sync.flow import pause, together
 from tests.fake.answers import CONSUMER
@@ -123,7 +124,7 @@ def test_an_empty_response_begins_no_backup(tmp_path, body):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.BadAnswer, match=r"SNAPSHOT\.S"):
-                connection.jetstream().bind_stream("S").backup(tmp_path / "copy")
+                backup_stream(connection.jetstream(), "S", tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
+from js_sync.health import check_health
 from tests._sync.flow import eventually, pause, together
 from tests._sync.members import (
     QUICK,
@@ -278,7 +279,7 @@ def test_messages_that_the_original_stream_keeps_do_not_prevent_a_deletion(opene
 
 
 def fails(jet, name):
-    found = (jet.health(stream=f"{name}-g", interval=0.01)).findings
+    found = (check_health(jet, stream_name=f"{name}-g", interval=0.01)).findings
     return [each.kind for each in found if each.figures.get("source") == name]
 
 

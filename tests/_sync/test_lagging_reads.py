@@ -13,6 +13,8 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
+from js_sync.backup import backup_stream, restore_stream
+from js_sync.counters import Counters
 from js_sync.read.page_sources import DirectPages
 from js_sync.read.range_reader import RangeReader
 from tests._sync.flow import eventually, pause, together
@@ -104,12 +106,12 @@ def test_lag_hides_no_counter(wide, name, replicated):
         jet = a.jetstream()
         config = evolve(replicated, allow_msg_counter=True)
         lead_near(jet.create_stream(config))
-        counters, others = jet.counters(name), b.jetstream().counters(name)
+        counters, others = Counters(jet, name), Counters(b.jetstream(), name)
         for value in range(1, ROUNDS + 1):
             subjects = [f"{name}.{number}" for number in range(BURST)]
             for subject in subjects:
                 assert counters.add(subject) == value
-            found = {each.subject: each.value for each in others.get_many(f"{name}.*")}
+            found = {each.subject: each.value for each in others.list(f"{name}.*")}
             assert found == dict.fromkeys(subjects, value)
         jet.delete_stream(name)
 
@@ -134,9 +136,9 @@ def test_backup_of_three_replicas_is_restored(cluster, name, replicated, tmp_pat
         for _ in range(50):
             burst(jet, name)
         before = [message for message in stream.read()]
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         jet.delete_stream(name)
-        restored = jet.restore(tmp_path / "copy")
+        restored = restore_stream(jet, tmp_path / "copy")
 
         def settled():
             info = restored.info()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync as js
+from js_sync.backup import backup_stream, restore_stream
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
 from tests.odd_messages import ODD_MESSAGES, publish_raw
@@ -140,9 +141,9 @@ def test_a_core_subscriber_gets_every_message(server, name):
 def test_backup_contains_and_restores_them(opened, server, name, tmp_path):
     with opened() as jet:
         stream, payloads = odd_stream(jet, server, name, True)
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, stream.name, tmp_path / "copy")
         jet.delete_stream(name)
-        restored = jet.restore(tmp_path / "copy")
+        restored = restore_stream(jet, tmp_path / "copy")
         check([message for message in restored.read()], payloads, "restored")
 
 

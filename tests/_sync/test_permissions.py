@@ -20,7 +20,7 @@ POSSIBLE = {
 }
 
 
-NOT_IMPORTED = {"backup", "restore"}
+NOT_IMPORTED = {"backup_stream", "restore_stream"}
 
 
 def stream_of(name):

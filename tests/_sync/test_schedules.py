@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import js_sync as js
+from js_sync.schedules import Schedule, Schedules, StoredSchedule
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.odd_messages import OddMessage, publish_raw
@@ -32,7 +33,7 @@ def scheduling(jet, name, **members):
         allow_rollup_hdrs=True,
         **members,
     )
-    return jet.create_stream(config), jet.schedules(name)
+    return jet.create_stream(config), Schedules(jet, name)
 
 
 def last(stream, subject):
@@ -48,7 +49,7 @@ def test_once_at_a_moment(opened, name):
         soon = datetime.now(UTC) + timedelta(seconds=1)
         ack = schedules.add(
             f"{name}.timer",
-            js.Schedule.at(soon),
+            Schedule.at(soon),
             f"{name}.out",
             b"wake",
             headers={"Mine": "1"},
@@ -73,7 +74,7 @@ def test_once_at_a_moment(opened, name):
 def test_a_moment_that_is_over_is_now(opened, name):
     with opened() as jet:
         stream, schedules = scheduling(jet, name)
-        past = js.Schedule.at(datetime(2020, 1, 1, tzinfo=UTC))
+        past = Schedule.at(datetime(2020, 1, 1, tzinfo=UTC))
         schedules.add(f"{name}.timer", past, f"{name}.out", b"late")
         message = eventually(last, stream, f"{name}.out", patience=PATIENCE)
         assert message.data == b"late"
@@ -85,7 +86,7 @@ def test_every_second_from_a_source_until_cancelled(opened, name):
         stream, schedules = scheduling(jet, name)
         subject = f"{name}.timer"
         jet.publish(f"{name}.sensor", b"17", headers={"Unit": "C"})
-        every = js.Schedule.every(1)
+        every = Schedule.every(1)
         schedules.add(
             subject, every, f"{name}.sample", source=f"{name}.sensor", rollup=True, lifetime=3600
         )
@@ -106,7 +107,7 @@ def test_every_second_from_a_source_until_cancelled(opened, name):
         jet.publish(f"{name}.sensor", b"18")
 
         # Were it still there, it would fire within a second or so of another one.
-        other = js.Schedule.at(datetime.now(UTC) + timedelta(seconds=2.5))
+        other = Schedule.at(datetime.now(UTC) + timedelta(seconds=2.5))
         schedules.add(f"{name}.other", other, f"{name}.done")
         eventually(last, stream, f"{name}.done", patience=PATIENCE)
         sample = last(stream, f"{name}.sample")
@@ -118,10 +119,10 @@ def test_schedules_are_listed_among_other_messages(opened, name):
     with opened() as jet:
         _, schedules = scheduling(jet, name)
         for number in range(3):
-            when = js.Schedule.at(FAR + timedelta(days=number))
+            when = Schedule.at(FAR + timedelta(days=number))
             schedules.add(f"{name}.timers.{number}", when, f"{name}.out", b"%d" % number)
         jet.publish(f"{name}.timers.none", b"x")
-        again = js.Schedule.at(FAR + timedelta(days=9))
+        again = Schedule.at(FAR + timedelta(days=9))
         schedules.add(f"{name}.timers.1", again, f"{name}.out", b"1")
         found = {each.subject: each for each in schedules.list(f"{name}.timers.*")}
         assert sorted(found) == [f"{name}.timers.{number}" for number in range(3)]
@@ -138,9 +139,9 @@ def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, name):
     with opened() as jet:
         stream, schedules = scheduling(jet, name)
         subject, result = f"{name}.timer", f"{name}.result"
-        schedules.add(subject, js.Schedule.at(FAR), f"{name}.timeout", b"too late")
+        schedules.add(subject, Schedule.at(FAR), f"{name}.timeout", b"too late")
         old = schedules.get(subject)
-        schedules.add(subject, js.Schedule.at(FAR + SECOND), f"{name}.timeout", b"too late")
+        schedules.add(subject, Schedule.at(FAR + SECOND), f"{name}.timeout", b"too late")
         with pytest.raises(js.WrongLastSequence):
             schedules.finish(old, result, b"done")
         assert last(stream, result) is None
@@ -157,9 +158,9 @@ def test_a_result_is_stored_and_its_schedule_cancelled_or_neither(opened, name):
             schedules.finish(current, result, headers={"Nats-Schedule-Next": "purge"})
 
 
-SCHEDULE = js.StoredSchedule(
+SCHEDULE = StoredSchedule(
     subject="s.timer",
-    schedule=js.Schedule.at(FAR),
+    schedule=Schedule.at(FAR),
     target="s.timeout",
     source=None,
     ttl=None,
@@ -192,14 +193,36 @@ def test_a_former_leader_does_not_decide_about_a_result(first):
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            schedules = connection.jetstream().schedules("S")
+            schedules = Schedules(connection.jetstream(), "S")
             assert (schedules.finish(SCHEDULE, "s.result", b"x", timeout=6)).seq == 10
+
+
+def test_the_first_call_checks_the_stream(server, name):
+    reported = []
+    with js.connect(server.url, on_call=reported.append) as connection:
+        jet = connection.jetstream()
+        schedules = Schedules(jet, name)
+        assert (reported, schedules.stream_name) == ([], name)
+        with pytest.raises(js.StreamNotFound):
+            schedules.get(f"{name}.s")
+        scheduling(jet, name)
+        reported.clear()
+        for _ in range(2):
+            schedules.add(f"{name}.s", Schedule.at(FAR), f"{name}.t")
+        assert (schedules.cancel(f"{name}.s")).target == f"{name}.t"
+        kinds = [each.subject.rpartition(".STREAM.")[2] for each in reported]
+        assert kinds == [
+            f"INFO.{name}",
+            *2 * [f"{name}.s"],
+            f"MSG.GET.{name}",
+            f"MSG.DELETE.{name}",
+        ]
 
 
 def test_a_wildcard_is_no_schedule(opened, name):
     with opened() as jet:
         _, schedules = scheduling(jet, name)
-        schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        schedules.add(f"{name}.s", Schedule.at(FAR), f"{name}.t")
         for work in (schedules.get, schedules.cancel):
             with pytest.raises(js.BadArgument, match="a wildcard"):
                 work(f"{name}.*")
@@ -249,14 +272,14 @@ def test_damaged_schedules_are_listed_and_cancelled(server, name):
 def test_only_the_schedule_that_was_read_is_cancelled(opened, name):
     with opened() as jet:
         stream, schedules = scheduling(jet, name)
-        schedules.add(f"{name}.s", js.Schedule.at(FAR), f"{name}.t")
+        schedules.add(f"{name}.s", Schedule.at(FAR), f"{name}.t")
         found = schedules.get(f"{name}.s")
-        schedules.add(f"{name}.s", js.Schedule.at(FAR + SECOND), f"{name}.t")
+        schedules.add(f"{name}.s", Schedule.at(FAR + SECOND), f"{name}.t")
         with pytest.raises(js.MessageNotFound):
             schedules.cancel(found)
         stream.delete()
         stream, schedules = scheduling(jet, name)
-        schedules.add(f"{name}.other", js.Schedule.at(FAR), f"{name}.t")
+        schedules.add(f"{name}.other", Schedule.at(FAR), f"{name}.t")
         with pytest.raises(js.BadArgument, match="read the schedule again"):
             schedules.cancel(found)
         assert (stream.info()).state.messages == 1
@@ -266,9 +289,9 @@ def test_oversized_messages_are_reported(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
         with pytest.raises(js.BadArgument, match="allow_msg_schedules"):
-            jet.schedules(f"{name}p")
+            Schedules(jet, f"{name}p").get(f"{name}p.s")
         stream, schedules = scheduling(jet, name)
-        once = js.Schedule.at(FAR)
+        once = Schedule.at(FAR)
         for target, headers, told in (
             (f"{name}.s", {}, "own subject"),
             (f"{name}.*", {}, "wildcard"),
@@ -301,8 +324,8 @@ def test_older_servers_know_less():
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            schedules = connection.jetstream().schedules("S")
-            for schedule, source in ((js.Schedule.every(5), None), (js.Schedule.at(FAR), "s.u")):
+            schedules = Schedules(connection.jetstream(), "S")
+            for schedule, source in ((Schedule.every(5), None), (Schedule.at(FAR), "s.u")):
                 with pytest.raises(js.Unsupported, match=r"needs server 2\.14\.0"):
                     schedules.add("s.a", schedule, "s.b", source=source)
         assert fake.operations("PUB s") == []
@@ -347,7 +370,7 @@ def test_the_server_computes_the_same_times(server, name):
         while len(crons) < PATTERNS:
             zone = draw.choice(ZONES)
             pattern = random_pattern(draw, due.astimezone(ZoneInfo(zone)))
-            schedule = js.Schedule.cron(pattern, time_zone=zone)
+            schedule = Schedule.cron(pattern, time_zone=zone)
             crons[str(len(crons))] = schedule
             subject = f"{name}.s.{len(crons) - 1}"
             schedules.add(subject, schedule, subject.replace(".s.", ".t."))
@@ -382,11 +405,11 @@ def test_server_accepts_and_refuses_the_same_patterns(opened, name):
             fields = [draw.choice(pieces) if draw.random() < 0.4 else "*" for _ in range(6)]
             pattern = " ".join(fields)
             try:
-                js.Schedule.cron(pattern)
+                Schedule.cron(pattern)
                 ours = True
             except js.BadArgument:
                 ours = False
-            unchecked = js.Schedule(pattern)
+            unchecked = Schedule(pattern)
             theirs = is_taken(schedules.add, f"{name}.s.{number}", unchecked, f"{name}.t")
             assert ours == theirs, pattern
             verdicts[theirs] += 1
@@ -411,7 +434,7 @@ def test_what_a_schedule_publishes_may_outlive_the_age_of_its_stream(opened, nam
         now = datetime.now(UTC)
         out = f"{name}.out"
         schedules.add(
-            f"{name}.timer", js.Schedule.at(now), out, b"wake", ttl="never", lifetime="never"
+            f"{name}.timer", Schedule.at(now), out, b"wake", ttl="never", lifetime="never"
         )
         message = eventually(last, stream, out, patience=PATIENCE)
         assert message.headers["Nats-TTL"] == "never"

@@ -8,6 +8,8 @@ import inspect
 import pytest
 
 import js_sync as js
+from js_sync.counters import Counters
+from js_sync.schedules import Schedule, Schedules
 from tests._sync.flow import together
 from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -21,6 +23,7 @@ STREAM = StreamConfig(name="S", subjects=["s"])
 CONSUMER = ConsumerConfig(durable_name="c")
 BUCKET = js.KeyValueConfig(bucket="B")
 STORE = js.ObjectStoreConfig(bucket="B")
+EVERY = Schedule.every(60)
 STREAM_INFO = {
     "config": {"name": "S", "subjects": ["s"]},
     "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
@@ -106,20 +109,22 @@ CALLS = {
     "Cluster.purge_account": lambda jet, **t: jet.cluster.purge_account("A", **t),
     "Cluster.move_stream": lambda jet, **t: jet.cluster.move_stream("A", "S", server="n", **t),
     "Cluster.cancel_move": lambda jet, **t: jet.cluster.cancel_move("A", "S", **t),
+    "Counters.add": lambda jet, **t: Counters(jet, "S").add("s", **t),
+    "Counters.get": lambda jet, **t: Counters(jet, "S").get("s", **t),
+    "Counters.reset": lambda jet, **t: Counters(jet, "S").reset("s", **t),
+    "Schedules.add": lambda jet, **t: Schedules(jet, "S").add("s", EVERY, "t", **t),
+    "Schedules.get": lambda jet, **t: Schedules(jet, "S").get("s", **t),
+    "Schedules.cancel": lambda jet, **t: Schedules(jet, "S").cancel("s", **t),
 }
 
 # Calls that have no default of the context: what they wait for is no answer of the server, or they
 # are made of several calls.
 OWN = {
-    "JetStream.restore",  # until a whole stream is put together
     "JetStream.range_reader",  # progress of a read
-    "JetStream.health",  # see `Health`
     "JetStream.worker",
     "JetStream.events",
     "JetStream.dead_letters",
     "JetStream.coordination",
-    "JetStream.counters",
-    "JetStream.schedules",
     "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
     "JetStream.process",
     "JetStream.bind_stream",
@@ -130,7 +135,6 @@ OWN = {
     "JetStream.bind_consumer",
     "Stream.read",
     "Stream.snapshot",
-    "Stream.backup",
     "Stream.ordered",  # reads on without limit
     "Stream.push_messages",
     "Stream.bind_consumer",
@@ -138,6 +142,8 @@ OWN = {
     "Consumer.next",
     "Consumer.messages",
     "Consumer.consume",
+    "Counters.list",  # until there is no progress
+    "Schedules.list",
     "Cluster.rescue",  # as many answers as come
 }
 
@@ -157,7 +163,9 @@ def test_calls_end_with_the_timeout_of_their_context(call):
                 CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
 
 
-@pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Cluster])
+@pytest.mark.parametrize(
+    "owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Cluster, Counters, Schedules]
+)
 def test_public_calls_have_a_timeout_with_the_contexts_default(owner):
     for name, value in inspect.getmembers(owner, callable):
         full = f"{owner.__name__}.{name}"
@@ -245,7 +253,6 @@ def test_nanoseconds_are_refused_with_a_hint():
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            bound = jet.bind_stream("S")
             waits = {
                 "fetch": lambda jet, **t: consumer.fetch(1, **t),
                 "next": lambda jet, **t: consumer.next(**t),

@@ -17,6 +17,7 @@ from js_sync import (
     StaticGroupConfig,
     StreamConfig,
 )
+from js_sync.backup import backup_stream, restore_stream
 
 
 def test_a_name_instead_of_a_configuration_is_shown_in_one(opened, name):
@@ -139,9 +140,9 @@ def test_refusals_say_what_to_try(opened, name, tmp_path):
             jet.publish(f"{name}.a", b"", expected_stream="B")
         assert "another stream has this subject" in caught.value.__notes__[0]
         jet.publish(f"{name}.a", b"")
-        stream.backup(tmp_path / "backup")
+        backup_stream(jet, stream.name, tmp_path / "backup")
         with pytest.raises(js.StreamExists) as caught:
-            jet.restore(tmp_path / "backup")
+            restore_stream(jet, tmp_path / "backup")
         assert any("delete the stream first" in note for note in caught.value.__notes__)
         with pytest.raises(js.BadArgument, match=r"got a dict: pass json\.dumps\(data\)\.encode"):
             jet.publish(f"{name}.a", {"id": 1})

@@ -78,7 +78,7 @@ def test_a_damaged_archive_is_not_sent(run: Run, filled: str, tmp_path: Path) ->
 
 KILLED = """
 import os, signal, sys
-import js_sync
+from js_sync import backup
 from twinstream.cli.main import main
 
 number = getattr(signal, sys.argv.pop())
@@ -91,8 +91,8 @@ def killed(call):
         return call(*arguments, on_progress=end, **more)
     return run
 
-js_sync.JetStream.restore = killed(js_sync.JetStream.restore)
-js_sync.Stream.backup = killed(js_sync.Stream.backup)
+backup.restore_stream = killed(backup.restore_stream)
+backup.backup_stream = killed(backup.backup_stream)
 main()
 """
 

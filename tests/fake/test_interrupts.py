@@ -18,6 +18,7 @@ from types import FrameType
 import pytest
 
 import js_sync as js
+from js_sync.backup import backup_stream, restore_stream
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import spawn
 from tests._sync.flow import eventually
@@ -252,7 +253,7 @@ def test_interrupted_request_for_a_restore_leaves_no_partial_stream(
         config = StreamConfig(name="CUT", subjects=["cut.>"], num_replicas=3)
         stream = jet.create_stream(config)
         jet.publish("cut.1")
-        stream.backup(tmp_path / "copy")
+        backup_stream(jet, "CUT", tmp_path / "copy")
         stream.delete()
         waits: list[Answer] = []
 
@@ -262,9 +263,9 @@ def test_interrupted_request_for_a_restore_leaves_no_partial_stream(
                 raise KeyboardInterrupt
 
         with hooked("request: before wait", interrupted), pytest.raises(KeyboardInterrupt):
-            jet.restore(tmp_path / "copy")
+            restore_stream(jet, tmp_path / "copy")
         # It was asked for, then ended, then removed.
         assert b"RESTORE.CUT" in waits[0].subject
         assert list(jet.stream_names("cut.1")) == []
-        assert jet.restore(tmp_path / "copy").info().state.messages == 1
+        assert restore_stream(jet, tmp_path / "copy").info().state.messages == 1
         jet.delete_stream("CUT")

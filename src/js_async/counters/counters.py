@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from js_async.api import pager
-from js_async.api.api import Api
+from js_async import JetStream
+from js_async.extension import api_of
 from js_async.runtime.concurrency import Items, sleep
 from js_async.runtime.opening import looped
-from js_async.stream import Stream, known_info
 from twinstream.core.counters.counters import (
     Counter,
     check_counters,
@@ -32,12 +31,9 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.errors.transient import LOST_RESPONSE
-from twinstream.models import PubAck
+from twinstream.models import PubAck, StreamConfig
 from twinstream.records.header_names import INCREMENT
 from twinstream.records.publish_request import PublishRequest
-
-if TYPE_CHECKING:
-    from js_async.client.instrumentation import InstrumentedCall
 
 __all__ = ["Counters"]
 
@@ -50,35 +46,48 @@ _PAUSE: Final = 0.1
 
 
 class Counters:
-    """The counters of a stream, one per subject. `JetStream.counters` creates it."""
+    """The counters of a stream with `allow_msg_counter` (server 2.12), one for each subject.
 
-    def __init__(self, api: Api, stream: Stream) -> None:
-        self._api: Final = api
-        self._stream: Final = stream
-        window = known_info(stream).config.duplicate_window
-        self._window: Final = window.total_seconds() if window is not None else 0.0
-        self._matches = matcher(known_info(stream).config.subjects or [stream.name])
+    The constructor sends no request. The first call requests the info of the stream. It raises
+    `StreamNotFound`, `Unsupported` if the server is older than 2.12, or `BadArgument` if the stream
+    does not allow counters.
 
-    @classmethod
-    async def _open(cls, api: Api, name: str) -> Counters:
-        """Return the counters of a stream, after a check that the stream allows counters.
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+    """
 
-        Raises `Unsupported` if the server is older than 2.12, and `BadArgument` if the stream does
-        not allow counters.
-        """
-        await api.transport.ready(api.deadline())
-        api.require(_SINCE, "counters")
-        info = await api.stream_info(name)
-        check_counters(info.config)
-        return cls(api, Stream(api, name, info))
+    def __init__(self, jet: JetStream, stream_name: str) -> None:
+        self._api: Final = api_of(jet)
+        self._jet: Final = jet
+        self._stream: Final = jet.bind_stream(stream_name)
+        self._is_checked = False
+        self._window = 0.0
+        self._matches: Callable[[bytes], object] | None = None
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The name of the stream."""
         return self._stream.name
 
     def __repr__(self) -> str:
-        return f"<Counters of {self.stream}>"
+        return f"<Counters of {self.stream_name}>"
+
+    async def _check(self, deadline: Deadline) -> None:
+        """Check, in the first call, that the server and the stream allow counters."""
+        if self._is_checked:
+            return
+        await self._api.transport.ready(deadline)
+        self._api.require(_SINCE, "counters")
+        config = (await self._stream.info(timeout=deadline.remaining())).config
+        check_counters(config)
+        self._learn(config)
+        self._is_checked = True
+
+    def _learn(self, config: StreamConfig) -> None:
+        window = config.duplicate_window
+        self._window = window.total_seconds() if window is not None else 0.0
+        self._matches = matcher(config.subjects or [self.stream_name])
 
     async def add(
         self,
@@ -108,33 +117,35 @@ class Counters:
             BadArgument: An argument is invalid.
             JetStreamError: The server refused the addition.
         """
-        deadline = self._api.deadline(timeout)
-        await self._check_subject(subject, deadline)
+        check_subject(subject)
         request = PublishRequest(
             subject=subject,
             headers={INCREMENT: to_decimal(delta)},
             msg_id=self._api.transport.tokens.name() if msg_id is None else msg_id,
         )
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
+        await self._check_subject(subject, deadline)
         ack = await self._publish(request, deadline)
-        if ack.stream != self.stream:
-            raise BadAnswer(f"{subject} is no counter of {self.stream}: {ack.stream} stored it")
+        if ack.stream != self.stream_name:
+            raise BadAnswer(
+                f"{subject} is no counter of {self.stream_name}: {ack.stream} stored it"
+            )
         if ack.val is not None:
             return from_decimal(ack.val)
         if not ack.duplicate:
             raise BadAnswer(f"{subject}: {ack.stream} stored it and did not count")
-        return (await self._stored(subject, ack)).value
+        return (await self._stored(subject, ack, deadline)).value
 
     async def _check_subject(self, subject: str, deadline: Deadline) -> None:
         """Raise `BadArgument` if another stream has the subject and would store the message."""
-        literal = check_subject(subject)
-        if self._matches is None or self._matches(literal):
+        if self._matches is None or self._matches(subject.encode()):
             return
-        async for name in pager.StreamNames(self._api, subject, deadline.remaining()):
-            if name != self.stream:
-                raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
+        async for name in self._jet.stream_names(subject, timeout=deadline.remaining()):
+            if name != self.stream_name:
+                raise BadArgument(f"{subject} is no counter of {self.stream_name}: {name} has it")
             # The subject was added to the stream after the last check.
-            config = (await self._stream.info(timeout=deadline.remaining())).config
-            self._matches = matcher(config.subjects or [self.stream])
+            self._learn((await self._stream.info(timeout=deadline.remaining())).config)
 
     async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
         """Publish the message, and repeat that until the server acknowledges it.
@@ -142,76 +153,80 @@ class Counters:
         Repetitions end at the deadline or with the duplicate window: later, the server may have
         forgotten the message id, and would count the addition again.
         """
-        headers = publish_headers(request)
-        with self._api.told("publish", request.subject, len(headers), self.stream) as call:
-            return await self._insist(request, headers, deadline, call)
-
-    async def _insist(
-        self,
-        request: PublishRequest,
-        headers: bytes,
-        deadline: Deadline,
-        call: InstrumentedCall | None,
-    ) -> PubAck:
-        transport = self._api.transport
+        headers, transport = publish_headers(request), self._api.transport
         last_repeat = Deadline.after(self._window)
         problem: TwinstreamError | None = None
         may_be_stored = False
-        while True:
-            attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
-            try:
-                await transport.ready(deadline)
-                # Nothing is sent after the deadline, for example if the program was held up.
-                is_sent = not attempt.expired()
-                frame = await transport.ask(request.subject, headers, b"", attempt)
-                return read_pub_ack(frame, request.subject)
-            except LOST_RESPONSE as error:
-                if is_sent or problem is None:
+        with self._api.told("publish", request.subject, len(headers), self.stream_name) as call:
+            while True:
+                attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
+                try:
+                    await transport.ready(deadline)
+                    # Nothing is sent after the deadline, for example if the program was held up.
+                    is_sent = not attempt.expired()
+                    frame = await transport.ask(request.subject, headers, b"", attempt)
+                    return read_pub_ack(frame, request.subject)
+                except LOST_RESPONSE as error:
+                    if is_sent or problem is None:
+                        problem = error
+                    may_be_stored |= is_sent
+                except NoResponders as error:
                     problem = error
-                may_be_stored |= is_sent
-            except NoResponders as error:
-                problem = error
-            except MessageIdInProcess as error:
-                # The server is storing a message with this id, probably of an earlier attempt.
-                problem = error
-                may_be_stored = True
-            except TwinstreamError as error:
-                if may_be_stored:
-                    raise _unknown(request) from error
-                raise
-            # Do not begin an attempt whose response could not arrive before the deadline, or that
-            # could arrive at the server after the duplicate window.
-            if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
-                if may_be_stored:
-                    raise _unknown(request) from problem
-                raise problem
-            await sleep(_PAUSE)
-            if call is not None:
-                call.attempts += 1
+                except MessageIdInProcess as error:
+                    # The server is storing a message with this id, probably of an earlier attempt.
+                    problem = error
+                    may_be_stored = True
+                except TwinstreamError as error:
+                    if may_be_stored:
+                        raise _unknown(request) from error
+                    raise
+                # Do not begin an attempt whose response could not arrive before the deadline, or
+                # that could arrive at the server after the duplicate window.
+                if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
+                    if may_be_stored:
+                        raise _unknown(request) from problem
+                    raise problem
+                await sleep(_PAUSE)
+                if call is not None:
+                    call.attempts += 1
 
-    async def _stored(self, subject: str, ack: PubAck) -> Counter:
+    async def _stored(self, subject: str, ack: PubAck, deadline: Deadline) -> Counter:
         """Return the counter as stored by an earlier attempt.
 
         If the message of this attempt was removed, the current counter is returned.
         """
         if ack.seq:
             try:
-                return counter_of(await self._stream.get_message(ack.seq))
+                return counter_of(
+                    await self._stream.get_message(ack.seq, timeout=deadline.remaining())
+                )
             except MessageNotFound:
                 pass  # The message was removed, for example when a later addition replaced it.
-        return await self.get(subject)
+        return await self._get(subject, deadline)
 
-    async def get(self, subject: str) -> Counter:
+    async def get(self, subject: str, *, timeout: Seconds | None = None) -> Counter:
         """Return a counter as stored by the leader of the stream.
 
         Raises `MessageNotFound` if the counter does not exist, and `BadArgument` for a wildcard.
+
+        Args:
+            subject: Subject of the counter.
+            timeout: Seconds; the default is that of the API.
         """
         check_subject(subject)
-        return counter_of(await self._stream.get_last_message(subject))
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
+        return await self._get(subject, deadline)
+
+    async def _get(self, subject: str, deadline: Deadline) -> Counter:
+        timeout = deadline.remaining()
+        return counter_of(await self._stream.get_last_message(subject, timeout=timeout))
 
     @looped
-    async def get_many(self, subjects: str | Sequence[str] = ">") -> Items[Counter]:
-        """Iterate over all counters whose subjects match any of the filters, as of one moment.
+    async def list(
+        self, subjects: str | Sequence[str] | None = None, *, idle_timeout: Seconds = 120.0
+    ) -> Items[Counter]:
+        """Iterate over the counters whose subjects match any of the filters, as of one moment.
 
         The counters include every addition that was acknowledged before the call. All counters are
         read with `Stream.snapshot` before the first counter is returned. Raises `StreamNotFound`,
@@ -219,8 +234,10 @@ class Counters:
 
         Args:
             subjects: One filter or several. The default matches all counters of the stream.
+            idle_timeout: Seconds without progress after which the call fails.
         """
-        for message in (await self._stream.snapshot(subjects)).values():
+        await self._check(self._api.deadline(idle_timeout))
+        for message in (await self._stream.snapshot(subjects, idle_timeout=idle_timeout)).values():
             yield counter_of(message)
 
     async def reset(
@@ -235,12 +252,13 @@ class Counters:
         Args:
             subject: Subject of the counter.
             drop_history: Also remove the older messages of the subject.
-            timeout: Seconds for the addition; the default is that of the API.
+            timeout: Seconds for the whole call; the default is that of the API.
         """
-        counter = await self.get(subject)
-        value = await self.add(subject, -counter.value, timeout=timeout)
+        deadline = self._api.deadline(timeout)
+        counter = await self.get(subject, timeout=deadline.remaining())
+        value = await self.add(subject, -counter.value, timeout=deadline.remaining())
         if drop_history:
-            await self._stream.purge(subject=subject, keep=1)
+            await self._stream.purge(subject=subject, keep=1, timeout=deadline.remaining())
         return value
 
 

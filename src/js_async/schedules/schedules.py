@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from js_async.api.api import Api
-from js_async.publish.publish import publish
+from js_async import JetStream
+from js_async.extension import api_of
 from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import looped
-from js_async.stream import Stream
-from twinstream.core.deadline import Seconds
-from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.schedules.schedules import (
     Schedule,
     StoredSchedule,
@@ -25,11 +23,11 @@ from twinstream.core.schedules.schedules import (
     stored_schedule,
 )
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import BadArgument, JetStreamError
+from twinstream.errors import BadArgument, JetStreamError, RequestTimeout
 from twinstream.models import PubAck
 from twinstream.records.header_names import SCHEDULE
 from twinstream.records.headers import Headers, HeaderValues
-from twinstream.records.publish_request import PublishRequest, Ttl
+from twinstream.records.publish_request import Ttl
 
 __all__ = ["Schedules"]
 
@@ -37,32 +35,39 @@ _SINCE: Final = (2, 12, 0)
 
 
 class Schedules:
-    """The schedules of a stream. `JetStream.schedules` creates it."""
+    """The schedules of a stream with `allow_msg_schedules` (server 2.12).
 
-    def __init__(self, api: Api, stream: Stream) -> None:
-        self._api: Final = api
-        self._stream: Final = stream
+    The constructor sends no request. The first call requests the info of the stream. It raises
+    `StreamNotFound`, `Unsupported` if the server is older than 2.12, or `BadArgument` if the stream
+    does not allow schedules.
 
-    @classmethod
-    async def _open(cls, api: Api, name: str) -> Schedules:
-        """Return the schedules of a stream, after a check that the stream allows schedules.
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+    """
 
-        Raises `Unsupported` if the server is older than 2.12, and `BadArgument` if the stream does
-        not allow schedules.
-        """
-        await api.transport.ready(api.deadline())
-        api.require(_SINCE, "message scheduling")
-        info = await api.stream_info(name)
-        check_schedules(info.config)
-        return cls(api, Stream(api, name, info))
+    def __init__(self, jet: JetStream, stream_name: str) -> None:
+        self._api: Final = api_of(jet)
+        self._jet: Final = jet
+        self._stream: Final = jet.bind_stream(stream_name)
+        self._is_checked = False
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The name of the stream."""
         return self._stream.name
 
     def __repr__(self) -> str:
-        return f"<Schedules of {self.stream}>"
+        return f"<Schedules of {self.stream_name}>"
+
+    async def _check(self, deadline: Deadline) -> None:
+        """Check, in the first call, that the server and the stream allow schedules."""
+        if self._is_checked:
+            return
+        await self._api.transport.ready(deadline)
+        self._api.require(_SINCE, "message scheduling")
+        check_schedules((await self._stream.info(timeout=deadline.remaining())).config)
+        self._is_checked = True
 
     async def add(
         self,
@@ -106,35 +111,47 @@ class Schedules:
             TwinstreamError: Any error of `JetStream.publish`.
         """
         own = schedule_headers(schedule, subject, target, source=source, ttl=ttl, rollup=rollup)
+        joined = _joined(own, headers)
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
         server = self._api.transport.server_info
         check_schedule_server(own, schedule, server.version_numbers, server.version)
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=_joined(own, headers),
-            msg_id=msg_id,
-            expected_stream=self.stream,
-            ttl=lifetime,
-        )
         try:
-            return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
+            return await self._jet.publish(
+                subject,
+                data,
+                headers=joined,
+                msg_id=msg_id,
+                expected_stream=self.stream_name,
+                ttl=lifetime,
+                timeout=_left(deadline),
+            )
         except JetStreamError as error:
             explanation = explained(error, target, source)
             if explanation is None:
                 raise
             raise explanation from error
 
-    async def get(self, subject: str) -> StoredSchedule:
+    async def get(self, subject: str, *, timeout: Seconds | None = None) -> StoredSchedule:
         """Return the schedule of a subject.
 
         Raises `MessageNotFound` if the subject has no message, `BadAnswer` if its last message is
         not a schedule, and `BadArgument` for a wildcard.
+
+        Args:
+            subject: Subject of the schedule.
+            timeout: Seconds; the default is that of the API.
         """
         check_subject(subject)
-        return stored_schedule(await self._stream.get_last_message(subject))
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
+        left = deadline.remaining()
+        return stored_schedule(await self._stream.get_last_message(subject, timeout=left))
 
     @looped
-    async def list(self, subjects: str | Sequence[str] = ">") -> Items[StoredSchedule]:
+    async def list(
+        self, subjects: str | Sequence[str] | None = None, *, idle_timeout: Seconds = 120.0
+    ) -> Items[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
         The result includes every schedule that was acknowledged before the call. The call reads the
@@ -143,12 +160,16 @@ class Schedules:
 
         Args:
             subjects: One filter or several. The default matches all schedules of the stream.
+            idle_timeout: Seconds without progress after which the call fails.
         """
-        for message in (await self._stream.snapshot(subjects)).values():
+        await self._check(self._api.deadline(idle_timeout))
+        for message in (await self._stream.snapshot(subjects, idle_timeout=idle_timeout)).values():
             if is_schedule(message):
                 yield stored_schedule(message)
 
-    async def cancel(self, schedule: str | StoredSchedule) -> StoredSchedule:
+    async def cancel(
+        self, schedule: str | StoredSchedule, *, timeout: Seconds | None = None
+    ) -> StoredSchedule:
         """Remove the schedule of a subject and return it.
 
         A `StoredSchedule`, as returned by `get` or `list`, is removed unless it was replaced. This
@@ -156,13 +177,20 @@ class Schedules:
         ends in `>`. Messages that the server has already published remain in the stream. Raises
         `JetStreamError` if the stream denies deletions, and otherwise as `get` does, for example
         `MessageNotFound`.
+
+        Args:
+            schedule: Subject of the schedule, or the schedule as returned by `get` or `list`.
+            timeout: Seconds; the default is that of the API.
         """
+        deadline = self._api.deadline(timeout)
         if isinstance(schedule, StoredSchedule):
-            found = stored_schedule(await self._stream.get_message(schedule.seq))
+            await self._check(deadline)
+            message = await self._stream.get_message(schedule.seq, timeout=deadline.remaining())
+            found = stored_schedule(message)
             check_unchanged(schedule, found)
         else:
-            found = await self.get(schedule)
-        await self._stream.delete_message(found.seq)
+            found = await self.get(schedule, timeout=deadline.remaining())
+        await self._stream.delete_message(found.seq, timeout=deadline.remaining())
         return found
 
     async def finish(
@@ -194,17 +222,28 @@ class Schedules:
         """
         if subject == schedule.subject:
             raise BadArgument(f"{subject} is the schedule's own subject: store under another one")
-        request = PublishRequest(
-            subject=subject,
-            data=data,
-            headers=_joined(finish_headers(schedule), headers),
+        joined = _joined(finish_headers(schedule), headers)
+        deadline = self._api.deadline(timeout)
+        await self._check(deadline)
+        return await self._jet.publish(
+            subject,
+            data,
+            headers=joined,
             msg_id=msg_id,
-            expected_stream=self.stream,
+            expected_stream=self.stream_name,
             # Without this condition, the server may purge any message on the schedule's subject.
             expected_last_subject_seq=schedule.seq,
             expected_last_subject_seq_subject=schedule.subject,
+            timeout=_left(deadline),
         )
-        return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
+
+
+def _left(deadline: Deadline) -> float:
+    """Return the seconds that are left to publish. Raises `RequestTimeout` if there are none."""
+    left = deadline.remaining()
+    if not left:
+        raise RequestTimeout("the check of the stream took the whole timeout; nothing was sent")
+    return left
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:

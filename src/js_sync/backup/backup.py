@@ -12,15 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
-from js_sync.api.api import Api
+from js_sync import JetStream
 from js_sync.backup.files import BackupWriter, read_backup
-from js_sync.client.transport import Box
-from js_sync.runtime.concurrency import aside, whole
+from js_sync.extension import Api, api_of
+from js_sync.runtime.concurrency import Signal, aside, whole
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.backup.backup import Backup, SnapshotChunks, TransferProgress
-from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.client.mailbox import Mailbox
+from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
+from twinstream.disk.local_path import local_path
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
@@ -29,14 +31,14 @@ from twinstream.errors import (
 )
 from twinstream.models.codec.records import frozen
 
-__all__ = ["BackupWish", "back_up"]
+__all__ = ["backup_stream"]
 
 _LOG: Final = Log()
 _WINDOW_SINCE: Final = (2, 12, 5)
 
 
 @frozen(kw_only=True)
-class BackupWish:
+class _Wish:
     """The options of a backup; sizes in bytes, the timeout in seconds."""
 
     target: Path
@@ -45,16 +47,64 @@ class BackupWish:
     overwrite: bool
     chunk_size: int
     window_size: int | None
-    timeout: float
+    idle_timeout: float
     on_progress: Callable[[TransferProgress], None] | None
 
 
-def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
-    """Copy a stream into a folder, and return the `Backup`.
+def backup_stream(
+    jet: JetStream,
+    stream_name: str,
+    path: str | Path,
+    *,
+    consumers: bool = True,
+    check: bool = False,
+    overwrite: bool = False,
+    chunk_size: int = 128 * 1024,
+    window_size: int | None = None,
+    idle_timeout: Seconds = 60.0,
+    on_progress: Callable[[TransferProgress], None] | None = None,
+) -> Backup:
+    """Copy the current state of a stream into a folder, and return it as a `Backup`.
 
-    If the call fails, the folder is left as it was.
+    If the call fails, the folder is left as it was. The `nats` command can restore the folder,
+    too.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        path: Folder for the backup. It must be new or empty unless `overwrite` is set.
+        consumers: Include the consumers and their state.
+        check: Let the server verify all messages first, which may take long.
+        overwrite: Replace an existing backup in the folder.
+        chunk_size: Size of one chunk of the transfer in bytes.
+        window_size: Maximum number of bytes in flight (server 2.12.5).
+        idle_timeout: Seconds without data after which the backup fails. With `check`, this also
+            limits the time in which the server verifies the messages.
+        on_progress: Callback that receives the progress.
+
+    Raises:
+        ConnectionLost: The connection broke during the transfer.
+        RequestTimeout: No data arrived for `idle_timeout` seconds.
+        BadArgument: An argument is invalid.
+        JetStreamError: The server refused the backup. Servers before 2.15 refuse it for memory
+            streams.
+        OSError: Writing to disk failed.
     """
-    check_callback(wish.on_progress, "on_progress")
+    wish = _Wish(
+        target=local_path(path),
+        consumers=consumers,
+        check=check,
+        overwrite=overwrite,
+        chunk_size=chunk_size,
+        window_size=window_size,
+        idle_timeout=seconds(idle_timeout, "idle_timeout"),
+        on_progress=on_progress,
+    )
+    check_callback(on_progress, "on_progress")
+    return _back_up(api_of(jet), jet.bind_stream(stream_name).name, wish)
+
+
+def _back_up(api: Api, stream: str, wish: _Wish) -> Backup:
     began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
@@ -67,7 +117,7 @@ def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
         epoch = api.transport.epoch
         # With `check`, the server reads the whole stream before it responds.
         target = api.subjects.stream("SNAPSHOT", stream)
-        members = api.call_raw(target, request, Deadline.after(wish.timeout))
+        members = api.call_raw(target, request, Deadline.after(wish.idle_timeout))
         _check(members, target)
         _Receiving(api, stream, wish, writer, box, epoch, members).run()
         whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
@@ -91,7 +141,7 @@ def _check(members: dict[str, Any], subject: str) -> None:
         raise BadAnswer(f"{subject}: the response lacks the stream's config or state")
 
 
-def _request(api: Api, wish: BackupWish) -> dict[str, Any]:
+def _request(api: Api, wish: _Wish) -> dict[str, Any]:
     for name, size in (("chunk_size", wish.chunk_size), ("window_size", wish.window_size)):
         if size is not None and size < 1024:
             raise BadArgument(f"{name} must be 1,024 bytes at least, got {size}")
@@ -115,9 +165,9 @@ class _Receiving:
         self,
         api: Api,
         stream: str,
-        wish: BackupWish,
+        wish: _Wish,
         writer: BackupWriter,
-        box: Box,
+        box: Mailbox[Signal],
         epoch: int,
         members: dict[str, Any],
     ) -> None:
@@ -146,7 +196,7 @@ class _Receiving:
 
     def _wait(self) -> None:
         transport = self._api.transport
-        is_set = transport.wait(self._box.signal, Deadline.after(self._wish.timeout))
+        is_set = transport.wait(self._box.signal, Deadline.after(self._wish.idle_timeout))
         where = f"backup of {self._stream} after {self._chunks.size:,} bytes; nothing was kept"
         self._box.check()
         if transport.is_closed:
@@ -154,7 +204,9 @@ class _Receiving:
         if transport.epoch != self._epoch or not transport.is_connected:
             raise ConnectionLost(f"the connection broke in the middle of the {where}, start again")
         if not is_set:
-            raise RequestTimeout(f"received nothing for {self._wish.timeout:g} s in the {where}")
+            raise RequestTimeout(
+                f"received nothing for {self._wish.idle_timeout:g} s in the {where}"
+            )
 
     def _report(self) -> None:
         if self._wish.on_progress is not None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from js_sync.api.api import Api
+from js_sync import JetStream, Stream
 from js_sync.backup.files import read_backup, verify
-from js_sync.client.requests import Answer
+from js_sync.extension import Answer, Api, api_of
 from js_sync.runtime.concurrency import Handler, Signal, aside, sleep
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
@@ -51,7 +51,7 @@ from twinstream.models import (
 from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import STREAM_NAME_EXISTS_RESTORE
 
-__all__ = ["restore"]
+__all__ = ["restore_stream"]
 
 _LOG: Final = Log()
 
@@ -71,47 +71,68 @@ class _Wish:
     """The options of a restore; sizes in bytes, the timeout in seconds."""
 
     chunk_size: int
-    timeout: float
+    idle_timeout: float
     on_progress: Callable[[TransferProgress], None] | None
 
 
-def restore(
-    api: Api,
+def restore_stream(
+    jet: JetStream,
     path: str | Path,
-    config: StreamConfig | None,
-    chunk_size: int,
-    timeout: Seconds,
-    on_progress: Callable[[TransferProgress], None] | None,
-) -> StreamCreateResponse:
-    """Restore a stream and return its info. `config` replaces the configuration of the backup."""
+    *,
+    config: StreamConfig | None = None,
+    chunk_size: int = 128 * 1024,
+    idle_timeout: Seconds = 3600.0,
+    on_progress: Callable[[TransferProgress], None] | None = None,
+) -> Stream:
+    """Restore a stream from a backup, and return its handle. The stream keeps its name.
+
+    The call verifies the backup before it sends anything.
+
+    Args:
+        jet: The JetStream context.
+        path: Folder of the backup.
+        config: Configuration instead of that of the backup, for example with other replicas or
+            placement.
+        chunk_size: Size of one chunk of the transfer in bytes.
+        idle_timeout: Seconds without progress after which the restore fails. The time in which the
+            server completes the stream after the transfer counts as such.
+        on_progress: Callback that receives the progress.
+
+    Raises:
+        StreamExists: The stream exists already.
+        BadArgument: The backup is damaged, or an argument is invalid.
+        ConnectionLost: The connection broke during the transfer.
+        NoResponders: The server that restored the stream was lost.
+        JetStreamError: The server refused the restore.
+    """
     check_callback(on_progress, "on_progress")
-    began = monotonic()
+    api, began = api_of(jet), monotonic()
     limit = api.transport.server_info.max_payload
-    wish = _Wish(min(chunk_size, limit), seconds(timeout), on_progress)
+    wish = _Wish(min(chunk_size, limit), seconds(idle_timeout, "idle_timeout"), on_progress)
     if chunk_size < 1024:
         raise BadArgument(f"chunk_size must be 1,024 bytes at least, got {chunk_size}")
     backup = aside(lambda: read_backup(path))
     members = backup.members if config is None else {**backup.members, "config": encode(config)}
     config = config or backup.config
-    if config.name != backup.stream:
+    if config.name != backup.stream_name:
         raise BadArgument(
-            f"the backup is of {backup.stream}, not {config.name}: the server restores a stream"
-            " under its own name only; restore it, then mirror or source it"
+            f"the backup is of {backup.stream_name}, not {config.name}: the server restores a"
+            " stream under its own name only; restore it, then mirror or source it"
         )
     aside(lambda: verify(backup))
     request = {name: members[name] for name in ("config", "state")}
 
     def sending(answer: dict[str, Any]) -> _Sending:
-        return _Sending(api, backup, wish, _deliver_subject(answer, backup.stream))
+        return _Sending(api, backup, wish, _deliver_subject(answer, backup.stream_name))
 
     def undo(what: tuple[dict[str, Any], BaseException]) -> None:
         answer, cut = what
         sending(answer).give_up(cut)
 
-    answer = _begin(api, backup.stream, request, undo)
+    answer = _begin(api, backup.stream_name, request, undo)
     made = sending(answer).run()
-    _LOG(Restored(backup.stream, backup.size, monotonic() - began))
-    return made
+    _LOG(Restored(backup.stream_name, backup.size, monotonic() - began))
+    return Stream(api, made.config.name or "", made)
 
 
 def _deliver_subject(answer: dict[str, Any], stream: str) -> str:
@@ -185,7 +206,7 @@ class _Sending:
             raise BadAnswer(f"{self._subject}: {error}") from error
         if made.state.last_seq < self._backup.state.last_seq:
             raise BadAnswer(
-                f"restore of {self._backup.stream}: the stream ends at sequence"
+                f"restore of {self._backup.stream_name}: the stream ends at sequence"
                 f" {made.state.last_seq}, the backup at {self._backup.state.last_seq}"
             )
         return made
@@ -193,7 +214,7 @@ class _Sending:
     def _complete(self) -> dict[str, Any]:
         """End the complete transfer, and return the server's response."""
         self._is_complete = True
-        deadline = Deadline.after(self._wish.timeout)
+        deadline = Deadline.after(self._wish.idle_timeout)
         end = self._api.transport.ask(self._subject, b"", b"", deadline)
         return read_api_answer(_payload(end), self._subject)
 
@@ -201,7 +222,7 @@ class _Sending:
         if isinstance(error, ConnectionLost | NoResponders):
             return  # `_lost` handles these.
         if self._is_complete and not isinstance(error, JetStreamError):
-            error.add_note(f"the server may complete {self._backup.stream}: {_UNKNOWN}")
+            error.add_note(f"the server may complete {self._backup.stream_name}: {_UNKNOWN}")
         else:
             self.give_up(error)
 
@@ -215,7 +236,7 @@ class _Sending:
             then = "see the note"
         what = "connection broke" if isinstance(error, ConnectionLost) else "server was lost"
         lost = type(error)(
-            f"the {what} in the middle of the restore of {self._backup.stream}, after"
+            f"the {what} in the middle of the restore of {self._backup.stream_name}, after"
             f" {self._sent:,} of {self._backup.size:,} bytes; {then}"
         )
         for note in getattr(error, "__notes__", ()):
@@ -228,7 +249,7 @@ class _Sending:
         A stream of another client is not deleted. If something may be left, a note is added to
         `error`.
         """
-        api, stream = self._api, self._backup.stream
+        api, stream = self._api, self._backup.stream_name
         try:
             api.transport.ready(api.deadline())
             refusal = self._end_transfer(error)
@@ -280,7 +301,7 @@ class _Sending:
         no later than the last message of the backup; later messages are from publishers.
         """
         try:
-            state = (self._api.stream_info(self._backup.stream)).state
+            state = (self._api.stream_info(self._backup.stream_name)).state
         except (StreamNotFound, RequestTimeout):
             # A cluster keeps the name for the restore until DELETE.
             return False
@@ -305,7 +326,7 @@ class _Sending:
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
         for chunk in aside(lambda: self._read(file, 1)):
-            frame = self._ask(chunk, self._wish.timeout, SPREADING_LONGEST)
+            frame = self._ask(chunk, self._wish.idle_timeout, SPREADING_LONGEST)
             self._count_chunk(_payload(frame), chunk)
         while True:
             # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
@@ -336,7 +357,7 @@ class _Sending:
         """Wait for the server's response to the oldest chunk in flight, and count the chunk."""
         answer, chunk = self._in_flight[0]
         replies = self._api.transport.replies
-        replies.wait(answer, self._api.deadline(self._wish.timeout))
+        replies.wait(answer, self._api.deadline(self._wish.idle_timeout))
         self._in_flight.popleft()
         try:
             response = _payload(answer.take(self._subject))

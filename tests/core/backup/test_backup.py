@@ -138,4 +138,4 @@ def test_a_backup_has_the_name_of_its_stream(name: str | None) -> None:
         sha256=None,
         members={},
     )
-    assert made.stream == (name or "")
+    assert made.stream_name == (name or "")

@@ -161,7 +161,7 @@ def test_what_does_not_answer_or_cannot_run() -> None:
     missing = {("S", "c"): "", ("S", "d"): "no answer in time"}
     now = sample(None, None, missing=missing, offline={("T", ""): "needs level 9"})
     found = judge(now, now, 1, THRESHOLDS).findings
-    assert [(each.kind, each.stream, each.consumer) for each in found] == [
+    assert [(each.kind, each.stream_name, each.consumer_name) for each in found] == [
         ("no_answer", "S", "c"), ("no_answer", "S", "d"), ("offline", "T", ""),
     ]  # fmt: skip
     assert found[0].text == "it exists but is silent"

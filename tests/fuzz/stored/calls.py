@@ -20,7 +20,9 @@ from attrs import field, frozen
 from click.testing import CliRunner
 
 import js_async
+import js_async.schedules
 import js_sync
+import js_sync.schedules
 from tests.fuzz.stored.readers import broken_by
 from tests.fuzz.stored.samples import (
     BODY,
@@ -61,6 +63,10 @@ class Twin(Protocol):
 
     jet: Any
 
+    def schedules(self, stream_name: str) -> Any:
+        """Return the schedules of a stream."""
+        ...
+
     def call(self, work: Callable[[], Any]) -> Any:
         """Return the result of a call."""
         ...
@@ -93,6 +99,9 @@ class SyncTwin:
         self._connection: Final = js_sync.connect(url, request_timeout=TIMEOUT)
         self._connection.__enter__()
         self.jet: Any = self._connection.jetstream(timeout=TIMEOUT)
+
+    def schedules(self, stream_name: str) -> Any:
+        return js_sync.schedules.Schedules(self.jet, stream_name)
 
     def close(self) -> None:
         self._connection.close()
@@ -134,6 +143,9 @@ class AsyncTwin:
     async def _opened(self) -> Any:
         self._connection = await js_async.connect(self._url, request_timeout=TIMEOUT)
         return self._connection.jetstream(timeout=TIMEOUT)
+
+    def schedules(self, stream_name: str) -> Any:
+        return js_async.schedules.Schedules(self.jet, stream_name)
 
     def close(self) -> None:
         self._loop.run_until_complete(self._connection.close())
@@ -479,13 +491,13 @@ def _acquire(twin: Twin, _: Mutator) -> None:
 
 
 def _list_schedules(twin: Twin, _: Mutator) -> None:
-    schedules = twin.call(lambda: twin.jet.schedules("S"))
+    schedules = twin.schedules("S")
     twin.every(lambda: schedules.list())
     _tried(lambda: twin.call(lambda: schedules.get("S.sched.a")))
 
 
 def _finish(twin: Twin, _: Mutator) -> None:
-    schedules = twin.call(lambda: twin.jet.schedules("S"))
+    schedules = twin.schedules("S")
     for each in twin.every(lambda: schedules.list()):
         _tried(
             lambda each=each: twin.call(  # type: ignore[misc]
@@ -495,7 +507,7 @@ def _finish(twin: Twin, _: Mutator) -> None:
 
 
 def _cancel(twin: Twin, _: Mutator) -> None:
-    schedules = twin.call(lambda: twin.jet.schedules("S"))
+    schedules = twin.schedules("S")
     twin.call(lambda: schedules.cancel("S.sched.a"))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from js_async.backup.files import read_backup
+from js_async.backup import read_backup
 from js_async.exactly_once.sqlite_outbox import SqliteOutbox
 from tests.fuzz.stored.samples import (
     BODY,
@@ -343,7 +343,7 @@ def read_backups(message: Message, files: _Files) -> None:
     """A damaged backup is refused before anything is sent."""
     (files.folder / "backup.json").write_bytes(message.data)
     (files.folder / "SHA256SUMS").write_bytes(message.subject)
-    str(read_backup(files.folder).stream)
+    str(read_backup(files.folder).stream_name)
 
 
 def read_outbox(message: Message, files: _Files) -> None:

@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 
 from js_sync import JetStream, Stream
+from js_sync.backup import backup_stream, restore_stream
 from tests.spark.pipelines import config_of, counted
 from twinstream.spark.pipeline import land
 from twinstream.spark.pipeline.maintenance.replay import replay
@@ -32,9 +33,9 @@ def restore(jet: JetStream, tmp_path: Path) -> Restore:
 
     def run(stream: Stream) -> None:
         created = stream.info().created
-        stream.backup(tmp_path / "backup", overwrite=True)
+        backup_stream(jet, stream.name, tmp_path / "backup", overwrite=True)
         stream.delete()
-        assert jet.restore(tmp_path / "backup").info().created != created
+        assert restore_stream(jet, tmp_path / "backup").info().created != created
 
     return run
 

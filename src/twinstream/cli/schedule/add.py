@@ -81,6 +81,8 @@ def add(
     """  # noqa: D301  # click needs the backspace character
     if data is not None and file is not None:
         raise click.UsageError("give the data once: as DATA or with --file")
+    from js_sync.schedules import Schedules
+
     payload = file.read_bytes() if file is not None else argument(data or "")
     with arguments_judged():
         schedule = chosen(at, delay, every, cron, time_zone)
@@ -89,7 +91,7 @@ def add(
         pairs.setdefault(name, []).append(value)
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        schedules = jet.schedules(stream)
+        schedules = Schedules(jet, stream)
         ack = schedules.add(
             subject,
             schedule,

@@ -22,9 +22,11 @@ def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) 
     A schedule that is replaced while the command asks is kept. With --json the removed schedule
     is printed.
     """
+    from js_sync.schedules import Schedules
+
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        schedules = jet.schedules(stream)
+        schedules = Schedules(jet, stream)
         found = schedules.get(subject)
         sure(f"Cancel {subject} ({found.schedule}, publishes to {found.target})?", yes=yes)
         removed = schedules.cancel(found)

@@ -19,9 +19,11 @@ def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
 
     With --json there is one line for each schedule.
     """
+    from js_sync.schedules import Schedules
+
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        found = sorted(jet.schedules(stream).list(subject), key=lambda each: each.subject)
+        found = sorted(Schedules(jet, stream).list(subject), key=lambda each: each.subject)
     if as_json:
         for each in found:
             print_json(as_json_object(each))
@@ -44,9 +46,11 @@ def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
 @server_options
 def show(target: Target, stream: str, subject: str, as_json: bool) -> None:
     """Show the schedule on SUBJECT of STREAM."""
+    from js_sync.schedules import Schedules
+
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        found = jet.schedules(stream).get(subject)
+        found = Schedules(jet, stream).get(subject)
     if as_json:
         print_json(as_json_object(found))
         return

@@ -17,7 +17,8 @@ from twinstream.cli.value_text import in_bytes
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from js_sync import Connection, TransferProgress
+    from js_sync import Connection
+    from js_sync.backup import TransferProgress
     from twinstream.models import StreamState
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -66,6 +67,8 @@ def backup(
     twinstream backup ORDERS backups/orders
     twinstream restore backups/orders
     """  # noqa: D301  # click needs the backspace character
+    from js_sync.backup import backup_stream
+
     with _connected(target, shown=not as_json) as (nc, display):
         task = display.add_task(f"back up {stream}", total=None)
 
@@ -74,14 +77,16 @@ def backup(
             # before the end.
             display.update(task, completed=step.unpacked, total=max(step.expected, step.unpacked))
 
-        source = target.jetstream(nc).get_stream(stream)
-        made = source.backup(
+        jet = target.jetstream(nc)
+        made = backup_stream(
+            jet,
+            stream,
             folder,
             consumers=consumers,
             check=check,
             overwrite=overwrite,
             chunk_size=chunk_size or 128 * 1024,
-            timeout=_LONGEST if check else max(target.timeout, 60.0),
+            idle_timeout=_LONGEST if check else max(target.timeout, 60.0),
             on_progress=show,
         )
         display.update(task, completed=1, total=1, visible=False)
@@ -104,19 +109,19 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
     The stream gets its original name, which must not be in use. The backup is checked before
     anything is sent.
     """
-    from js_sync import read_backup
+    from js_sync.backup import read_backup, restore_stream
     from twinstream.models import evolve
 
     stored = read_backup(folder)
     config = None if replicas is None else evolve(stored.config, num_replicas=replicas)
     with _connected(target, shown=not as_json) as (nc, display):
-        task = display.add_task(f"restore {stored.stream}", total=stored.size)
+        task = display.add_task(f"restore {stored.stream_name}", total=stored.size)
 
         def show(step: TransferProgress) -> None:
             display.update(task, completed=step.transferred)
 
         jet = target.jetstream(nc)
-        made = jet.restore(folder, config=config, timeout=_LONGEST, on_progress=show)
+        made = restore_stream(jet, folder, config=config, idle_timeout=_LONGEST, on_progress=show)
         display.update(task, visible=False)
     info = made.info() if nc.is_connected else made.cached_info
     assert info is not None

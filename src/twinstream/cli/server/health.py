@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import click
-from attrs import asdict
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -21,7 +20,7 @@ from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
-    from js_sync import Health
+    from js_sync.health import Health
 
 _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
 
@@ -46,6 +45,8 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
     With --json each check is one document on one line. With --watch, only a failure of the first
     check ends the command.
     """
+    from js_sync.health import check_health
+
     console = results()
     well = True
     with target.connect(keep_trying=watch) as nc, asked_to_stop() as stop:
@@ -55,7 +56,7 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
             for number in itertools.count():
                 try:
                     with reported():
-                        found = jet.health(stream=stream, interval=interval)
+                        found = check_health(jet, stream_name=stream, interval=interval)
                 except Failure as failure:
                     if number == 0 or nc.is_closed:
                         raise
@@ -104,8 +105,8 @@ def _shown(found: Health) -> RenderableType:
     for each in found.findings:
         table.add_row(
             Text(each.severity, style=_COLOURS[each.severity]),
-            each.stream,
-            each.consumer,
+            each.stream_name,
+            each.consumer_name,
             each.text,
             Text(each.advice, style="dim"),
         )
@@ -117,5 +118,16 @@ def _as_json(found: Health) -> dict[str, object]:
         "streams": found.streams,
         "consumers": found.consumers,
         "well": found.is_well,
-        "findings": [asdict(each) for each in found.findings],
+        "findings": [
+            {
+                "kind": each.kind,
+                "severity": each.severity,
+                "stream": each.stream_name,
+                "consumer": each.consumer_name,
+                "figures": each.figures,
+                "text": each.text,
+                "advice": each.advice,
+            }
+            for each in found.findings
+        ],
     }

@@ -46,7 +46,7 @@ class Backup:
     """The configuration and the state as the server sent them."""
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The stream's name."""
         return self.config.name or ""
 

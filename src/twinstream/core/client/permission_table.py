@@ -176,9 +176,9 @@ _TABLE: Final = (
         "",
         "$JS.EVENT.*.STREAM.*.{stream} $JS.EVENT.*.CONSUMER.*.{stream}.*",
     ),
-    Pattern("health", "", "P.STREAM.LIST P.CONSUMER.LIST.* P.STREAM.MSG.GET.*"),
+    Pattern("check_health", "", "P.STREAM.LIST P.CONSUMER.LIST.* P.STREAM.MSG.GET.*"),
     Pattern(
-        "health_of_stream",
+        "check_health_of_stream",
         "stream",
         "P.STREAM.INFO.{stream} P.CONSUMER.LIST.{stream} P.STREAM.MSG.GET.{stream}",
     ),
@@ -208,8 +208,10 @@ _TABLE: Final = (
     Pattern("read_by_leader", "stream", "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream}"),
     Pattern("snapshot", "stream", "P.STREAM.INFO.{stream} P.DIRECT.GET.{stream}"),
     Pattern("delete_message", "stream", "P.STREAM.MSG.DELETE.{stream}"),
-    Pattern("backup", "stream", "P.STREAM.SNAPSHOT.{stream} $JS.SNAPSHOT.ACK.{stream}.>"),
-    Pattern("restore", "stream", "P.STREAM.RESTORE.{stream} $JS.SNAPSHOT.RESTORE.{stream}.>"),
+    Pattern("backup_stream", "stream", "P.STREAM.SNAPSHOT.{stream} $JS.SNAPSHOT.ACK.{stream}.>"),
+    Pattern(
+        "restore_stream", "stream", "P.STREAM.RESTORE.{stream} $JS.SNAPSHOT.RESTORE.{stream}.>"
+    ),
     # Streams.
     Pattern("account_info", "", "P.INFO"),
     Pattern("create_stream", "stream", "P.STREAM.CREATE.{stream}"),

@@ -84,8 +84,8 @@ class Finding:
 
     kind: FindingKind
     severity: Severity
-    stream: str
-    consumer: str = ""
+    stream_name: str
+    consumer_name: str = ""
     """The name of the consumer, empty if the finding is about the stream itself."""
     figures: Mapping[str, int | float | str] = field(factory=dict[str, "int | float | str"])
     text: str
@@ -146,8 +146,12 @@ def judge(
         found += _filters(key, now.streams.get(key[0]), consumer)
         if then is not None and then.created == consumer.created:
             found += _movement(key, then, consumer, seconds, (subjects or {}).get(key, ""))
-    found.sort(key=lambda each: (_ORDER[each.severity], each.stream, each.consumer, each.kind))
+    found.sort(key=_rank)
     return Health(findings=tuple(found), streams=len(now.streams), consumers=len(now.consumers))
+
+
+def _rank(found: Finding) -> tuple[int, str, str, str]:
+    return _ORDER[found.severity], found.stream_name, found.consumer_name, found.kind
 
 
 def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
@@ -165,14 +169,14 @@ def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
 def _absent(now: Sample) -> Iterator[Finding]:
     for (stream, consumer), reason in now.missing.items():
         yield Finding(
-            kind="no_answer", severity="error", stream=stream, consumer=consumer,
+            kind="no_answer", severity="error", stream_name=stream, consumer_name=consumer,
             figures={"reason": reason} if reason else {},
             text=f"no information: {reason}" if reason else "it exists but is silent",
             advice="check for a lost leader or quorum: are all servers of its group up?",
         )  # fmt: skip
     for (stream, consumer), reason in now.offline.items():
         yield Finding(
-            kind="offline", severity="error", stream=stream, consumer=consumer,
+            kind="offline", severity="error", stream_name=stream, consumer_name=consumer,
             figures={"reason": reason},
             text=f"the servers cannot run it: {reason}",
             advice="upgrade the servers to the version that created it; its data is kept",
@@ -193,7 +197,7 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
             # A stream that drops its oldest messages is normally near its limit.
             continue
         yield Finding(
-            kind="near_limit", severity="error" if value >= most else "warning", stream=name,
+            kind="near_limit", severity="error" if value >= most else "warning", stream_name=name,
             figures={"limit": limit, "value": value, "most": most},
             text=f"{limit} is used to {value / most:.0%} ({value:,} of {most:,});"
             " when it is full, new ones are refused",
@@ -207,7 +211,7 @@ def _sources(name: str, info: StreamInfo) -> Iterator[Finding]:
             continue
         reason = source.error.description or "the server gives no reason"
         yield Finding(
-            kind="source_failing", severity="error", stream=name,
+            kind="source_failing", severity="error", stream_name=name,
             figures={"source": source.name or "", "reason": reason},
             text=f"it copies nothing from {source.name}: {reason}",
             advice=f"create {source.name} again, or correct the source or mirror of {name}",
@@ -220,7 +224,7 @@ def _filters(key: Key, stream: StreamInfo | None, info: ConsumerInfo) -> Iterato
     )
     if missed:
         yield Finding(
-            kind="filter_outside", severity="warning", stream=key[0], consumer=key[1],
+            kind="filter_outside", severity="warning", stream_name=key[0], consumer_name=key[1],
             figures={"filters": ", ".join(missed)},
             text=f"the stream captures nothing on {', '.join(missed)}, so no new message matches",
             advice="compare the consumer's filters with the stream's subjects",
@@ -234,20 +238,21 @@ def _replicas(
         return
     if cluster.replicas and not cluster.leader:
         yield Finding(
-            kind="no_leader", severity="error", stream=stream, consumer=consumer,
+            kind="no_leader", severity="error", stream_name=stream, consumer_name=consumer,
             text="its group has no leader", advice="are most servers of its group up?",
         )  # fmt: skip
     for peer in cluster.replicas or ():
         if peer.offline:
             yield Finding(
-                kind="replica_offline", severity="error", stream=stream, consumer=consumer,
-                figures={"server": peer.name},
+                kind="replica_offline", severity="error",
+                stream_name=stream, consumer_name=consumer, figures={"server": peer.name},
                 text=f"its replica on {peer.name} is offline",
                 advice="bring the server back, or remove the peer so that another takes its place",
             )  # fmt: skip
         elif (peer.lag or 0) > thresholds.replica_lag:
             yield Finding(
-                kind="replica_behind", severity="warning", stream=stream, consumer=consumer,
+                kind="replica_behind", severity="warning",
+                stream_name=stream, consumer_name=consumer,
                 figures={"server": peer.name, "lag": peer.lag or 0},
                 text=f"its replica on {peer.name} is {peer.lag:,} operations behind the leader",
                 advice="if it does not catch up, check the disk and the network of that server",
@@ -263,14 +268,14 @@ def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Fin
     again, most = info.num_redelivered or 0, config.max_ack_pending or 0
     if info.paused and pending:
         yield Finding(
-            kind="paused", severity="warning", stream=stream, consumer=consumer,
+            kind="paused", severity="warning", stream_name=stream, consumer_name=consumer,
             figures={"pending": pending},
             text=f"it is paused, and {_waiting(pending)}",
             advice="resume it when the reason for the pause no longer applies",
         )  # fmt: skip
     if again >= thresholds.redelivered_least and again >= thresholds.redelivered * unacknowledged:
         yield Finding(
-            kind="redelivering", severity="warning", stream=stream, consumer=consumer,
+            kind="redelivering", severity="warning", stream_name=stream, consumer_name=consumer,
             figures={"redelivered": again, "unacknowledged": unacknowledged},
             text=f"{again:,} of {unacknowledged:,} unacknowledged messages were delivered before",
             advice="handlers fail, or take longer than ack_wait; set max_deliver and store failed"
@@ -278,7 +283,7 @@ def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Fin
         )  # fmt: skip
     if most > 0 and unacknowledged >= most and pending and config.ack_policy != AckPolicy.NONE:
         yield Finding(
-            kind="ack_pending_full", severity="error", stream=stream, consumer=consumer,
+            kind="ack_pending_full", severity="error", stream_name=stream, consumer_name=consumer,
             figures={"unacknowledged": unacknowledged, "max_ack_pending": most},
             text=f"{unacknowledged:,} messages are unacknowledged, which is the maximum:"
             f" {pending:,} others wait",
@@ -300,14 +305,14 @@ def _movement(
     silent = pulls and not now.num_waiting and not then.num_waiting and not delivered
     if pending and silent and not now.paused:
         yield Finding(
-            kind="no_pulls", severity="error", stream=stream, consumer=consumer,
+            kind="no_pulls", severity="error", stream_name=stream, consumer_name=consumer,
             figures={"pending": pending},
             text=f"{_waiting(pending)}, and no client pulls",
             advice="are its workers running, and connected to this account and domain?",
         )  # fmt: skip
     elif grown > 0 and not now.paused:
         yield Finding(
-            kind="lag_growing", severity="warning", stream=stream, consumer=consumer,
+            kind="lag_growing", severity="warning", stream_name=stream, consumer_name=consumer,
             figures={"pending": pending, "grown": grown, "seconds": seconds},
             text=f"{_waiting(pending)}, {grown:,} more than {seconds:g} s ago",
             advice="add workers, or make handlers faster",
@@ -316,7 +321,7 @@ def _movement(
         seq, at = _floor(now) + 1, f" ({subject})" if subject else ""
         yield Finding(
             kind="ack_floor_stuck", severity="error" if not delivered else "warning",
-            stream=stream, consumer=consumer,
+            stream_name=stream, consumer_name=consumer,
             figures={"seq": seq, "subject": subject, "unacknowledged": now.num_ack_pending or 0},
             text=f"nothing is acknowledged above sequence {seq - 1:,}; the next one is"
             f" {seq:,}{at}, {now.num_ack_pending:,} are unacknowledged",
