@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         StreamInfo,
     )
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "known_info", "set_info"]
 
 # A value of `keep` that exceeds the number of messages that a stream can store.
 _ALL: Final = 2**63 - 1
@@ -522,7 +522,7 @@ class Stream(StreamConsumers):
         """
         from js_async.consume.ordered import OrderedMessages
         from js_async.consume.ordered_buffer import OrderedBuffer
-        from twinstream.core.consume.ordered import ordered_config
+        from twinstream.core.consume.ordered_config import ordered_config
 
         config = ordered_config(
             subjects,
@@ -604,3 +604,13 @@ class Stream(StreamConsumers):
         buffer = PushBuffer(self._api, self._name, config, on_report)
         await buffer.open(info)
         return PushMessages(buffer)
+
+
+def known_info(stream: Stream) -> StreamInfo | None:
+    """Return the last known info of a stream, or None, for other modules of the package."""
+    return stream._info
+
+
+def set_info(stream: Stream, info: StreamInfo) -> None:
+    """Replace the last known info of a stream, for other modules of the package."""
+    stream._info = info

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.consume.delivery import Delivery, ack_wait_of, pull_bounds
-from js_async.consume.message import Message, messages_of
+from js_async.consume.message import Message, frame_of, messages_of, note_acknowledged
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import sleep
 from twinstream.core.arguments.check_arguments import check_kind
@@ -120,18 +120,17 @@ class FetchCalls:
         not be None. The iterator raises `NoResponders`, `ConsumerDeleted` and other errors, as
         `fetch` does.
         """
-        from js_async.consume.fetch_messages import FetchBuffer, FetchMessages
+        from js_async.consume.fetch_messages import FetchBuffer, FetchMessages, FetchRequest
 
         most = self._most(max_messages, max_bytes)
         limits = fetch_limits(most, max_bytes, timeout, wait, priority, heartbeat)
+        patience = seconds(timeout)
+        ack_wait, spreading = ack_wait_of(self.cached_info), self._spreading(patience)
         buffer = FetchBuffer(
             f"{self._stream}/{self._name}",
             self._api,
             self._channels,
-            limits,
-            seconds(timeout),
-            ack_wait_of(self.cached_info),
-            self._spreading(seconds(timeout)),
+            FetchRequest(limits, patience, ack_wait, spreading),
             lambda fetch: self._conclude(limits, fetch),
         )
         return FetchMessages(buffer)
@@ -250,8 +249,8 @@ class FetchCalls:
         if message.is_acknowledged:
             raise AlreadyAcknowledged(f"{message.subject}: acknowledged already")
         limits = fetch_limits(max_messages, None, timeout, wait, priority)
-        fetch = await self._fetch(limits, limits.expires or 0.0, message._reply_bytes)
-        message._finished()
+        fetch = await self._fetch(limits, limits.expires or 0.0, frame_of(message)[1])
+        note_acknowledged(message)
         return fetch
 
     async def double_ack(

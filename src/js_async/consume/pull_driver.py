@@ -27,7 +27,7 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.server_faults.delays import DELETION
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.single_answers import Verdict
-from twinstream.core.wire.status import Kind
+from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import (
     ConnectionLost,
     ConsumerDeleted,
@@ -65,12 +65,54 @@ class PullDriver:
         )
         self._fragile: Final = fragile
         self._recreate_at: float | None = None
+        # The `epoch` of the transport that the engine knows of.
+        self._epoch = 0
+        # The token of the last pull that the engine does not count, or None.
+        self._uncounted: bytes | None = None
         self.limits = limits
         """The limits of the next pulls."""
         self.doubt: Final = AbsenceTimer()
         """A timer of the time without responders, used if the user may not request the info."""
         self.error: TwinstreamError | None = None
         """The error that ended the iterator, or None."""
+
+    def begin(self, channel: PullChannel, now: float) -> PullEngine:
+        """Return a new engine, with the current limits and connection."""
+        self._epoch = self._missing.api.transport.epoch
+        return PullEngine(self.limits, channel.token, now)
+
+    def has_same_connection(self) -> bool:
+        """Return whether the connection was neither lost nor restored since the last report."""
+        transport = self._missing.api.transport
+        return transport.epoch == self._epoch and transport.is_connected
+
+    def note_connection(self, engine: PullEngine) -> None:
+        """Report to the engine whether the connection was lost or restored."""
+        transport = self._missing.api.transport
+        if transport.epoch != self._epoch:
+            self._epoch = transport.epoch
+            engine.restored(monotonic())
+            self.doubt.clear()
+            self.note_break("the client reconnected")
+        elif not transport.is_connected:
+            engine.lost()
+
+    def note_status(self, engine: PullEngine, status: Status) -> None:
+        """Report a status to the engine."""
+        if status.kind is not Kind.NO_RESPONDERS:
+            self.doubt.clear()
+        elif status.token == self._uncounted:
+            engine.probe_failed(monotonic())
+        engine.status(status, monotonic())
+
+    async def pull_uncounted(
+        self, channel: PullChannel, engine: PullEngine, limits: PullLimits
+    ) -> bytes:
+        """Send a pull request that the engine does not count. Return the token of the request."""
+        engine.probing()
+        token = self._uncounted = channel.token()
+        await channel.pull(token, limits.max_messages, None, limits)
+        return token
 
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
         """Poll the engine and carry out its actions.
@@ -79,7 +121,7 @@ class PullDriver:
         """
         if self._recreate_at is not None:
             await self._recreate(engine, self._recreate_at)
-        engine.heard(channel.box.heard_at)
+        engine.note_response(channel.box.heard_at)
         actions = deque(engine.poll(monotonic(), watch=waited))
         try:
             while actions:

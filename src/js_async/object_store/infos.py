@@ -17,7 +17,7 @@ from js_async.publish.publish import publish
 from js_async.read.get_message import get_message
 from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
-from js_async.stream import Stream
+from js_async.stream import Stream, known_info
 from twinstream.core.deadline import Backoff, Deadline
 from twinstream.core.log.events import ObjectUnreadable
 from twinstream.core.log.logger import Log
@@ -61,7 +61,7 @@ _BACKOFF: Final = Backoff(0.005, 0.25)
 async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
     deadline = api.deadline()
-    info = stream._info or await stream.info()
+    info = known_info(stream) or await stream.info()
     origins = await origins_of(api, info.config, deadline)
     subjects = stored_subjects(info.config, origins)
     if info.config.mirror is not None or info.config.sources:

@@ -22,8 +22,22 @@ from twinstream.core.deadline import NEVER, Deadline
 from twinstream.core.on_failure import OnFailure
 from twinstream.core.server_faults.delays import SPREADING_PAUSES
 from twinstream.errors import NoResponders, RequestTimeout
+from twinstream.models.codec.records import frozen
 
-__all__ = ["FetchBuffer", "FetchMessages"]
+__all__ = ["FetchBuffer", "FetchMessages", "FetchRequest"]
+
+
+@frozen
+class FetchRequest:
+    """The request of a fetch."""
+
+    limits: PullLimits
+    patience: float
+    """Seconds until the fetch times out."""
+    ack_wait: float | None
+    """The `ack_wait` of the consumer in seconds, or None if it is unknown or not used."""
+    spreading: float
+    """For how many seconds the request is repeated while it has no responders."""
 
 
 class FetchBuffer(ItemSource[Message]):
@@ -34,21 +48,14 @@ class FetchBuffer(ItemSource[Message]):
         label: str,
         api: Api,
         channels: PullChannels,
-        limits: PullLimits,
-        patience: float,
-        ack_wait: float | None,
-        spreading: float,
+        request: FetchRequest,
         on_end: Callable[[Fetch], None],
     ) -> None:
         super().__init__(label)
         self._transport: Final = api.transport
         self._timeout: Final = api.timeout
         self._channels: Final = channels
-        self._limits: Final = limits
-        self._patience: Final = patience
-        self._ack_wait: Final = ack_wait
-        # For how many seconds the request is repeated while it has no responders.
-        self._spreading: Final = spreading
+        self._request: Final = request
         self._repeats = Deadline(0.0)
         self._pauses: Final = iter(SPREADING_PAUSES)
         self._on_end: Final = on_end
@@ -113,7 +120,7 @@ class FetchBuffer(ItemSource[Message]):
         if self._given == self._portion:
             # Messages that arrived at the same time share a delivery.
             self._portion, at = next(each for each in fetch.arrivals if each[0] > self._given)
-            self._delivery = Delivery(self._transport, at, self._ack_wait, self._timeout)
+            self._delivery = Delivery(self._transport, at, self._request.ack_wait, self._timeout)
         frame = fetch.frames[self._given]
         self._given += 1
         return Message(frame, self._delivery)
@@ -121,9 +128,9 @@ class FetchBuffer(ItemSource[Message]):
     def _begin(self) -> Fetch:
         channel = self._channels.take_idle() or self._channels.take()
         with OnFailure(partial(self._channels.end, channel)):
-            self._fetch = channel.begin(self._limits, self._patience)
+            self._fetch = channel.begin(self._request.limits, self._request.patience)
         self._channel = channel
-        self._repeats = Deadline.after(self._spreading)
+        self._repeats = Deadline.after(self._request.spreading)
         return self._fetch
 
     def _repeat(self, channel: PullChannel, fetch: Fetch, deadline: Deadline) -> Fetch:
@@ -136,7 +143,7 @@ class FetchBuffer(ItemSource[Message]):
         if self._repeats.remaining() <= pause:
             return fetch
         sleep(min(pause, deadline.remaining()))
-        self._fetch = channel.begin(self._limits, self._patience)
+        self._fetch = channel.begin(self._request.limits, self._request.patience)
         return self._fetch
 
     def _leave(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from js_sync.api.api import Api
 from js_sync.read.get_message import get_message
 from js_sync.read.origins import origins_of
-from js_sync.stream import Stream
+from js_sync.stream import Stream, known_info, set_info
 from twinstream.core.deadline import Deadline
 from twinstream.core.kv.names import KeySubjects, stream_of
 from twinstream.core.read.direct_get import from_direct
@@ -68,14 +68,14 @@ class Place:
         self.seen = 0 if info is None else info.state.last_seq
         """The highest revision of the bucket that this object has seen in a response."""
 
-    def saw(self, revision: int) -> None:
+    def note_seen(self, revision: int) -> None:
         """Update `seen` with a revision that the server acknowledged or delivered."""
         if revision > self.seen:
             self.seen = revision
 
     def wrote(self, key: str, revision: int) -> None:
         """Record that the server has acknowledged a write of a stored key."""
-        self.saw(revision)
+        self.note_seen(revision)
         if self.subjects.origin is None:
             self._written[key] = revision
             if len(self._written) > _MOST_WRITES:
@@ -94,7 +94,7 @@ class Place:
 
     def adopt(self, changed: Place) -> None:
         """Use the info and the subjects of another `Place` of this bucket."""
-        self.stream._info = changed.stream._info
+        set_info(self.stream, changed.stream.cached_info)
         self.subjects = changed.subjects
         self._mirrors = changed._mirrors
         self._origin = None
@@ -137,7 +137,7 @@ class Place:
     @property
     def config(self) -> StreamConfig | None:
         """The configuration in the stream's last known info, or None if there is none."""
-        return None if self.stream._info is None else self.stream.config
+        return None if known_info(self.stream) is None else self.stream.config
 
     @property
     def info_of_one(self) -> StreamInfo | None:
@@ -145,7 +145,7 @@ class Place:
 
         Otherwise, or if no info is known, this is None.
         """
-        info = self.stream._info
+        info = known_info(self.stream)
         return info if info is not None and self._reads_directly(stale=False) else None
 
     def known(self, deadline: Deadline) -> StreamConfig:
@@ -153,7 +153,7 @@ class Place:
 
         Raises `BucketNotFound`, or `RequestTimeout` if the server does not respond.
         """
-        if self.stream._info is None:
+        if known_info(self.stream) is None:
             try:
                 self.stream.info(timeout=deadline.remaining())
             except TwinstreamError as error:
@@ -171,7 +171,7 @@ class Place:
             return self.stream
         if self._origin is None:
             self._origin = Stream(self.target_api, self.subjects.origin or "", None)
-        if self._origin._info is None:
+        if known_info(self._origin) is None:
             self._origin.info(timeout=deadline.remaining())
         return self._origin
 

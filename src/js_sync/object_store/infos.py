@@ -18,7 +18,7 @@ from js_sync.publish.publish import publish
 from js_sync.read.get_message import get_message
 from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
-from js_sync.stream import Stream
+from js_sync.stream import Stream, known_info
 from twinstream.core.deadline import Backoff, Deadline
 from twinstream.core.log.events import ObjectUnreadable
 from twinstream.core.log.logger import Log
@@ -62,7 +62,7 @@ _BACKOFF: Final = Backoff(0.005, 0.25)
 def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
     deadline = api.deadline()
-    info = stream._info or stream.info()
+    info = known_info(stream) or stream.info()
     origins = origins_of(api, info.config, deadline)
     subjects = stored_subjects(info.config, origins)
     if info.config.mirror is not None or info.config.sources:

@@ -144,7 +144,7 @@ class Pulling(RuleBasedStateMachine):
     def read(self, frames: int) -> None:
         for _ in range(min(frames, len(self.server.wire))):
             frame = self.server.wire.popleft()
-            self.engine.heard(self.server.now)
+            self.engine.note_response(self.server.now)
             if isinstance(frame, int):
                 self.buffer.append(frame)
                 self.engine.arrived(1, frame)
