@@ -49,19 +49,19 @@ class MessageBuffer(ItemSource[Message]):
 
     def __init__(
         self,
-        missing: ConsumerRecovery,
+        recovery: ConsumerRecovery,
         limits: PullLimits,
         ack_wait: float | None,
         on_report: Callable[[PullReport], None] | None,
         give_back: bool,
         fragile: bool = False,
     ) -> None:
-        self._missing: Final = missing
-        self._transport: Final = missing.api.transport
-        self._driver: Final = PullDriver(missing, limits, on_report, fragile)
+        self._recovery: Final = recovery
+        self._transport: Final = recovery.api.transport
+        self._driver: Final = PullDriver(recovery, limits, on_report, fragile)
         self._give_back: Final = give_back
-        super().__init__(f"{missing.stream}/{missing.name}")
-        self.ready: Final = ReadyMessages(self._transport, ack_wait, missing.api.timeout)
+        super().__init__(f"{recovery.stream}/{recovery.name}")
+        self.ready: Final = ReadyMessages(self._transport, ack_wait, recovery.api.timeout)
         """The messages that callers may take."""
         self._channel: PullChannel | None = None
         self._forks: Final = Forks.count
@@ -136,7 +136,7 @@ class MessageBuffer(ItemSource[Message]):
             if engine.is_lone and self._transport.is_connected:
                 from js_async.api.single_answers import check_several
 
-                await check_several(self._missing.api, channel.box.asks)
+                await check_several(self._recovery.api, channel.box.asks)
 
     async def probe(self, limits: PullLimits) -> bytes:
         """Send a pull request that the engine does not count. Return the token of the request."""
@@ -202,7 +202,7 @@ class MessageBuffer(ItemSource[Message]):
         # Do not warn in a forked child: the parent process may still use its buffer.
         if self._give_back and not is_over and self._forks == Forks.count:
             warnings.warn(
-                f"{self._missing.name}: an iterator over its messages was not closed; messages it"
+                f"{self._recovery.name}: an iterator over its messages was not closed; messages it"
                 " requested are redelivered after ack_wait. Use it in a `with` block, or close it",
                 ResourceWarning,
                 stacklevel=2,
@@ -242,7 +242,7 @@ class MessageBuffer(ItemSource[Message]):
     async def open(self) -> tuple[PullChannel, PullEngine]:
         """Subscribe, unless this was done before. Return the mailbox and the engine."""
         if self._channel is None or self._engine is None:
-            self._channel = await self._missing.channels.take()
+            self._channel = await self._recovery.channels.take()
             self._channel.box.take_all()
             now = monotonic()
             self._engine = self._driver.begin(self._channel, now)
@@ -268,13 +268,13 @@ class MessageBuffer(ItemSource[Message]):
     async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
         """Return the channel to use. Open a new one if `AckProgress` closed the current mailbox."""
         if channel is self._channel:
-            fresh = await self._missing.channels.take()
+            fresh = await self._recovery.channels.take()
             if channel is self._channel and self._has_given_up():
                 self._switch_channel(fresh, channel, engine)
                 self._driver.report(PullWarning(_GAVE_UP))
             else:
                 # While this call waited, another caller replaced the channel or closed the buffer.
-                self._missing.channels.put(fresh)
+                self._recovery.channels.put(fresh)
         return self._channel or channel
 
     def _switch_channel(self, fresh: PullChannel, left: PullChannel, engine: PullEngine) -> None:

@@ -241,8 +241,8 @@ class Pulling(RuleBasedStateMachine):
         server = self.server
         if not server.connected:
             self.a_new_link_is_made()
-        # A user who takes all, and waits as the engine says. With a limit of one message, each round
-        # delivers one, so there are more rounds than a history has messages.
+        # A user who takes all, and waits as the engine says. A round may deliver only one message,
+        # so there are more rounds than a history has messages.
         for _ in range(1000):
             self.read(1000)
             self.take(1000)
