@@ -443,7 +443,7 @@ class Stream(StreamConsumers):
         """
         from js_async.consume.ordered import OrderedMessages
         from js_async.consume.ordered_buffer import OrderedBuffer
-        from twinstream.core.consume.ordered import ordered_config
+        from twinstream.core.consume.ordered_config import ordered_config
 
         config = ordered_config(
             subjects,

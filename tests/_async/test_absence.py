@@ -9,7 +9,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
-from tests.inside import held_of
+from tests.inside import buffer_of, held_of
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig
@@ -128,7 +128,7 @@ async def test_occasional_caller_is_not_absent(opened, name):
             before = monotonic()
             with pytest.raises(js.RequestTimeout):
                 await messages.next(0.01)
-            assert held_of(messages).taken_at > before
+            assert buffer_of(messages).ready.taken_at > before
 
 
 async def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, tuned):

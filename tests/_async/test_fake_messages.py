@@ -12,7 +12,7 @@ from tests._async.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
 from tests.hooked import starts
-from tests.inside import held_of
+from tests.inside import buffer_of
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -541,7 +541,7 @@ async def test_heartbeat_does_not_refresh_earlier_messages(end):
                 server.tell("taken")
 
                 async def not_kept_any_more():
-                    return monotonic() - held_of(messages).taken_at > 8 * 0.3
+                    return monotonic() - buffer_of(messages).ready.taken_at > 8 * 0.3
 
                 async def beaten():
                     await connection.flush()

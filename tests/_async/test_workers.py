@@ -403,9 +403,9 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
             words.append(parts[3])
 
     def arrived():
-        told_at = monotonic() - 60 * late
+        reported_at = monotonic() - 60 * late
         return Message(
-            (b"s.1", b"$JS.ACK.S.C.1.1.1.17.0", 0, b""), Delivery(Spy(), told_at, 30, 5.0)
+            (b"s.1", b"$JS.ACK.S.C.1.1.1.17.0", 0, b""), Delivery(Spy(), reported_at, 30, 5.0)
         )
 
     async def handler(_):

@@ -283,7 +283,7 @@ def test_draining_waits_for_what_is_on_its_way(tuned):
 
 def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
     class Kept:
-        is_acknowledged = _is_returned = False
+        is_acknowledged = False
 
         def __init__(self, told=None):
             self.told = told

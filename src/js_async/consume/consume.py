@@ -237,7 +237,7 @@ class Consuming(Owned, WorksBeside):
         """
         self._buffer.progress.release(message)
         if message.is_late:
-            self._buffer.note_late()
+            self._buffer.ready.note_late()
             return
         if self._stopping:
             await message.nak()

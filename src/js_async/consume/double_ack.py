@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from js_async.client.transport import Transport
+from js_async.consume.message import check_open, confirm, frame_of
 from js_async.runtime.concurrency import Signal
 from twinstream.core.consume.acks import ACK
 from twinstream.core.deadline import Deadline
@@ -26,13 +27,13 @@ async def double_ack(
     `RequestTimeout` if the client is not connected before the deadline.
     """
     for message in messages:
-        message._check_open()
+        check_open(message)
     await transport.ready(deadline)
     replies, signal = transport.replies, Signal()
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(await replies.send(message._reply_bytes, b"", ACK, signal))
+            answers.append(await replies.send(frame_of(message)[1], b"", ACK, signal))
         await _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:
@@ -40,7 +41,7 @@ async def double_ack(
     return [
         message
         for message, answer in zip(messages, answers, strict=True)
-        if not message._confirmed(answer.frame)
+        if not confirm(message, answer.frame)
     ]
 
 

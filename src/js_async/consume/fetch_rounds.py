@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from js_async.consume.message import Message
+from js_async.consume.message import Message, frame_of
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import frame_size
@@ -55,7 +55,7 @@ async def fetch_rounds(
             return Batch(messages, end, str(error))
         messages += batch
         if left is not None:
-            left -= sum(frame_size(message._frame, pinned=pinned) for message in batch)
+            left -= sum(frame_size(frame_of(message), pinned=pinned) for message in batch)
         goes_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
         if not goes_on or (messages and not full) or (left is not None and left <= 0):
             return Batch(messages, batch.reason, batch.detail)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from js_async.client.core_message import CoreMessage
 from js_async.consume.delivery import Delivery, ahead
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
-from twinstream.core.consume.metadata import Metadata, Position, parse_ack_reply
+from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
 from twinstream.errors.transient import LOST_RESPONSE
 
-__all__ = ["Message", "messages_of"]
+__all__ = [
+    "Message",
+    "check_open",
+    "confirm",
+    "delivery_of",
+    "frame_of",
+    "is_returned",
+    "late_at",
+    "messages_of",
+    "with_subject",
+]
+
+M = TypeVar("M", bound="Message")
 
 
 @hint_attributes
@@ -27,7 +39,7 @@ class Message(CoreMessage):
     or term), all methods that acknowledge raise `AlreadyAcknowledged`.
     """
 
-    __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
+    __slots__ = ("_delivery", "_done", "_metadata", "_reported_at", "_returned")
 
     # Set in a `GroupMessage` that the server may have copied again into the stream of its group.
     _place: Any = None
@@ -55,24 +67,12 @@ class Message(CoreMessage):
         return found
 
     @property
-    def _position(self) -> Position:
-        """The stream and consumer sequence, the timestamp in ns and the pending count."""
-        found = self.metadata
-        return found.stream_seq, found.consumer_seq, found.timestamp_ns, found.num_pending
-
-    @property
     def is_acknowledged(self) -> bool:
         """Whether a final acknowledgement (ack, nak or term) was sent.
 
         If the caller requested a confirmation, this is True only after its arrival.
         """
         return self._done
-
-    @property
-    def _is_returned(self) -> bool:
-        """Whether `nak` was called. The NAK may not have been sent yet."""
-        # Only `nak` sets the attribute. Setting it in `__init__` would cost time for each message.
-        return getattr(self, "_returned", False)
 
     @property
     def time_left(self) -> float | None:
@@ -87,8 +87,8 @@ class Message(CoreMessage):
         wait = self._delivery.ack_wait
         if wait is None:
             return None
-        told_at = getattr(self, "_told_at", 0.0)
-        return max(told_at, self._delivery.told_at) + wait - monotonic()
+        reported_at = getattr(self, "_reported_at", 0.0)
+        return max(reported_at, self._delivery.reported_at) + wait - monotonic()
 
     @property
     def is_late(self) -> bool:
@@ -105,7 +105,7 @@ class Message(CoreMessage):
         """Acknowledge the message as processed."""
         reply = self._frame[1]
         if self._done or not reply:
-            self._check_open()
+            check_open(self)
         # The body of `_finish`, inlined because this is the most frequent call.
         transport = self._delivery.transport
         if not transport.try_write(ACK_COMMAND % reply):
@@ -123,7 +123,7 @@ class Message(CoreMessage):
                 error, as in `double_ack`.
         """
         word = nak(delay)
-        self._check_open()
+        check_open(self)
         # Set before the send: the redelivery may arrive before the send returns.
         self._returned = True
         await self._finish(word, confirm)
@@ -146,12 +146,12 @@ class Message(CoreMessage):
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`.
         """
-        self._check_open()
+        check_open(self)
         began = monotonic()
         await self._send(IN_PROGRESS, confirm)
         # The server restarts ack_wait when it receives the report. If the report was confirmed, the
         # server may have received it soon after the call began, so count from then.
-        self._told_at: float = began if confirm else monotonic()
+        self._reported_at: float = began if confirm else monotonic()
 
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
         """Acknowledge the message and wait for the server's confirmation.
@@ -170,8 +170,8 @@ class Message(CoreMessage):
             NoResponders: The consumer does not exist, or has no leader.
             BadAnswer: The response is not a confirmation.
         """
-        self._check_open()
-        return self._confirmed(await self._ask(ACK, timeout))
+        check_open(self)
+        return confirm(self, await self._ask(ACK, timeout))
 
     async def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
@@ -188,23 +188,8 @@ class Message(CoreMessage):
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
         return frame
 
-    def _confirmed(self, answer: Frame | None) -> bool:
-        """Return whether an acknowledgement certainly counts. `frame` is the response to it."""
-        if answer is None or not _confirms(answer):
-            return False
-        late = self.is_late
-        self._done = True
-        return not late
-
-    def _check_open(self) -> None:
-        """Raise `AlreadyAcknowledged`, or `NotAcknowledgeable` if there is no reply subject."""
-        if self._done:
-            raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
-        if not self._frame[1]:
-            raise NotAcknowledgeable(f"{self.subject}: the message has no reply subject")
-
     async def _finish(self, word: bytes, confirm: bool) -> None:
-        self._check_open()
+        check_open(self)
         await self._send(word, confirm)
         self._done = True
 
@@ -214,10 +199,58 @@ class Message(CoreMessage):
         else:
             await self._delivery.transport.send(self._frame[1], b"", b"", word)
 
-    @property
-    def _reply_bytes(self) -> bytes:
-        """The reply subject as bytes. Acknowledgements are published to it."""
-        return self._frame[1]
+
+# ---- for other modules of the package: what a message shows to the engines, but not to programs
+
+
+def frame_of(message: Message) -> Frame:
+    """Return the frame of a message, as it arrived."""
+    return message._frame
+
+
+def delivery_of(message: Message) -> Delivery:
+    """Return the state that a message shares with those that arrived together with it."""
+    return message._delivery
+
+
+def late_at(message: Message) -> float:
+    """Return the monotonic time from which the server may redeliver a message; see `Delivery`."""
+    return message._delivery.late_at
+
+
+def is_returned(message: Message) -> bool:
+    """Return whether `nak` was called. The NAK may not have been sent yet."""
+    # Only `nak` sets the attribute. Setting it in `__init__` would cost time for each message.
+    return getattr(message, "_returned", False)
+
+
+def check_open(message: Message) -> None:
+    """Raise `AlreadyAcknowledged`, or `NotAcknowledgeable` if there is no reply subject."""
+    if message._done:
+        raise AlreadyAcknowledged(f"{message.subject}: this delivery is acknowledged already")
+    if not message._frame[1]:
+        raise NotAcknowledgeable(f"{message.subject}: the message has no reply subject")
+
+
+def confirm(message: Message, answer: Frame | None) -> bool:
+    """Process the response to an acknowledgement; return whether it certainly counts.
+
+    `answer` is None if no response arrived.
+    """
+    if answer is None or not _confirms(answer):
+        return False
+    late = message.is_late
+    message._done = True
+    return not late
+
+
+def with_subject(message: Message, subject: bytes, kind: type[M]) -> M:
+    """Return the same delivery as an object of class `kind`, with another subject."""
+    made = kind((subject, *message._frame[1:]), message._delivery)
+    made._done = message._done
+    if hasattr(message, "_reported_at"):
+        made._reported_at = message._reported_at
+    return made
 
 
 def _confirms(answer: Frame) -> bool:

@@ -95,10 +95,10 @@ class OrderedConsumer:
         read.made(info)
         owner = f"{self._stream}: an ordered read"
         channels = PullChannels(api, self._stream, info.name, owner)
-        missing = ConsumerRecovery(api, channels, self._stream, info.name, info, "raise")
+        recovery = ConsumerRecovery(api, channels, self._stream, info.name, info, "raise")
         limits = self._limits_now(stop_after)
         self.messages = MessageBuffer(
-            missing, limits, None, self._on_report, give_back=False, fragile=True
+            recovery, limits, None, self._on_report, give_back=False, fragile=True
         )
         self._unsure = None
         # Subscribe now, so that a read that is dropped before its first message causes a warning.

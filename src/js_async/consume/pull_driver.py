@@ -27,7 +27,7 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.server_faults.delays import DELETION
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.single_answers import Verdict
-from twinstream.core.wire.status import Kind
+from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import (
     ConnectionLost,
     ConsumerDeleted,
@@ -53,24 +53,66 @@ class PullDriver:
 
     def __init__(
         self,
-        missing: ConsumerRecovery,
+        recovery: ConsumerRecovery,
         limits: PullLimits,
         on_report: Callable[[PullReport], None] | None,
         fragile: bool,
     ) -> None:
-        self._missing: Final = missing
-        self._pins: Final = missing.channels.pins
+        self._recovery: Final = recovery
+        self._pins: Final = recovery.channels.pins
         self._report: Final[Reporter[PullReport]] = Reporter(
-            on_report, stream=missing.stream, consumer=missing.name
+            on_report, stream=recovery.stream, consumer=recovery.name
         )
         self._fragile: Final = fragile
         self._recreate_at: float | None = None
+        # The `epoch` of the transport that the engine knows of.
+        self._epoch = 0
+        # The token of the last pull that the engine does not count, or None.
+        self._uncounted: bytes | None = None
         self.limits = limits
         """The limits of the next pulls."""
         self.doubt: Final = AbsenceTimer()
         """A timer of the time without responders, used if the user may not request the info."""
         self.error: TwinstreamError | None = None
         """The error that ended the iterator, or None."""
+
+    def begin(self, channel: PullChannel, now: float) -> PullEngine:
+        """Return a new engine, with the current limits and connection."""
+        self._epoch = self._recovery.api.transport.epoch
+        return PullEngine(self.limits, channel.token, now)
+
+    def has_same_connection(self) -> bool:
+        """Return whether the connection was neither lost nor restored since the last report."""
+        transport = self._recovery.api.transport
+        return transport.epoch == self._epoch and transport.is_connected
+
+    def note_connection(self, engine: PullEngine) -> None:
+        """Report to the engine whether the connection was lost or restored."""
+        transport = self._recovery.api.transport
+        if transport.epoch != self._epoch:
+            self._epoch = transport.epoch
+            engine.restored(monotonic())
+            self.doubt.clear()
+            self.note_break("the client reconnected")
+        elif not transport.is_connected:
+            engine.lost()
+
+    def note_status(self, engine: PullEngine, status: Status) -> None:
+        """Report a status to the engine."""
+        if status.kind is not Kind.NO_RESPONDERS:
+            self.doubt.clear()
+        elif status.token == self._uncounted:
+            engine.probe_failed(monotonic())
+        engine.status(status, monotonic())
+
+    async def pull_uncounted(
+        self, channel: PullChannel, engine: PullEngine, limits: PullLimits
+    ) -> bytes:
+        """Send a pull request that the engine does not count. Return the token of the request."""
+        engine.probing()
+        token = self._uncounted = channel.token()
+        await channel.pull(token, limits.max_messages, None, limits)
+        return token
 
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
         """Poll the engine and carry out its actions.
@@ -79,7 +121,7 @@ class PullDriver:
         """
         if self._recreate_at is not None:
             await self._recreate(engine, self._recreate_at)
-        engine.heard(channel.box.heard_at)
+        engine.note_response(channel.box.heard_at)
         actions = deque(engine.poll(monotonic(), watch=waited))
         try:
             while actions:
@@ -104,7 +146,7 @@ class PullDriver:
                 if verdict is Verdict.SEVERAL:
                     channel.note_several()
                 elif verdict is Verdict.SINGLE:
-                    where = self._missing
+                    where = self._recovery
                     error = of_consumer(channel.single_answers(), where.stream, where.name)
                     self._recover_or_end(engine, error)
             case PullWarning(text, status):
@@ -118,7 +160,7 @@ class PullDriver:
                 if priority is not None and self._pins.drop(priority.group):
                     self.report(Unpinned(priority.group))
             case Finish(error):
-                where = self._missing
+                where = self._recovery
                 self._recover_or_end(engine, of_consumer(error, where.stream, where.name))
 
     async def _pull(
@@ -128,7 +170,7 @@ class PullDriver:
 
         After a reconnect, the engine discards all requests and pulls again.
         """
-        if not self._missing.api.transport.is_connected:
+        if not self._recovery.api.transport.is_connected:
             return
         try:
             await channel.pull(token, batch, max_bytes, self.limits)
@@ -138,7 +180,7 @@ class PullDriver:
 
     async def _probe(self, channel: PullChannel, token: bytes) -> None:
         """Send a probe, unless the client is disconnected."""
-        if self._missing.api.transport.is_connected:
+        if self._recovery.api.transport.is_connected:
             try:
                 await channel.probe(token, self.limits)
             except RequestTimeout:
@@ -156,7 +198,7 @@ class PullDriver:
         info, apply the policy after a minute without responders.
         """
         try:
-            gone = None if self.doubt.is_known else await self._missing.is_gone()
+            gone = None if self.doubt.is_known else await self._recovery.is_gone()
         except PermissionDenied:
             # The user may not request the consumer's info. Start the timer `doubt`. It returns an
             # error after a minute without responders.
@@ -171,10 +213,10 @@ class PullDriver:
 
     def _recover_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
         is_gone = isinstance(error, ConsumerDeleted | NoResponders)
-        if not is_gone or self._missing.policy == "raise":
+        if not is_gone or self._recovery.policy == "raise":
             engine.stop()
             self.error = error
-        elif self._missing.policy == "recreate":
+        elif self._recovery.policy == "recreate":
             self._recreate_at = engine.go_on(monotonic(), DELETION)
         else:
             engine.go_on(monotonic())
@@ -184,8 +226,8 @@ class PullDriver:
         if monotonic() < at:
             return
         try:
-            if await self._missing.recreate():
-                self.report(Recreated(self._missing.name))
+            if await self._recovery.recreate():
+                self.report(Recreated(self._recovery.name))
         except NO_RESPONSE:
             # No server can create the consumer now: try again later.
             self._recreate_at = engine.go_on(monotonic(), DELETION)

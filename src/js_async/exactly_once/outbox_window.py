@@ -97,7 +97,7 @@ class OutboxWindow:
                 " while the relay was away. Compare by hand, or let the outbox write by subject"
             )
         found = await stored_ids(
-            self._api, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE
+            self._api, self._stream, floor + 1, last + 1, ids.__contains__, _PATIENCE
         )
         if found:
             numbers = [ids[id] for id in found]

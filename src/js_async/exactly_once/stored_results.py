@@ -135,4 +135,4 @@ class KnownResults:
             )
         behind = state.last_seq + 1
         start = await first_seq_at(self._api, stream.name, since, behind)
-        return await stored_ids(self._api, stream, start, behind, own, _LOOK_UP)
+        return await stored_ids(self._api, stream, start, behind, own.select, _LOOK_UP)

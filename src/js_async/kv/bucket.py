@@ -184,14 +184,14 @@ class KeyValue(NoContainer, Generic[V]):
             if frame is not None:
                 entry = self._maker.of_direct(frame, stored)
                 if entry is not None and (stale or place.has_own_write(stored, entry.revision)):
-                    place.saw(entry.revision)
+                    place.note_seen(entry.revision)
                     return entry
             found = await place.last(stored, stale=stale, deadline=deadline, answer=frame)
         else:
             found = await place.at(stored, check_revision(revision), deadline)
         if found is None:
             return None
-        place.saw(found.seq)
+        place.note_seen(found.seq)
         return self._maker.of_stored(found)
 
     async def put(
@@ -544,7 +544,9 @@ class KeyValue(NoContainer, Generic[V]):
         """
         from js_async.kv.cache import open_cache
 
-        return opening(open_cache(self, filters, on_change, on_report))
+        return opening(
+            open_cache(self, self._place.api.transport, self._codecs, filters, on_change, on_report)
+        )
 
     def typed(self, model: type[W]) -> KeyValue[W]:
         """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.

@@ -32,6 +32,7 @@ from twinstream.records.header_names import TTL
 from twinstream.records.headers import Headers
 
 if TYPE_CHECKING:
+    from js_async.client.transport import Transport
     from js_async.kv.bucket import KeyValue
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import Codecs
@@ -51,19 +52,24 @@ _LOOK: Final = 5.0
 
 async def open_cache(
     bucket: KeyValue[V],
+    transport: Transport,
+    codecs: Codecs[V],
     filters: Sequence[str],
     on_change: Callable[[Entry[V]], None] | None,
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
-    """Create a cache, and return it when it contains the current values of the matching keys."""
+    """Create a cache, and return it when it contains the current values of the matching keys.
+
+    `transport` and `codecs` are those of the bucket.
+    """
     # Another client may have changed the ttl, so the current settings decide.
     info = (await bucket.status()).info
     _check_expiry(info.config)
     # Servers with a TTL for keys report their time.
     clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
     watch = await bucket.watch(*filters, on_report=on_report)
-    stored = [bucket._codecs.encode_filter(each) for each in filters]
-    cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock, on_report)
+    matches = matcher([codecs.encode_filter(each) for each in filters])
+    cache = KeyValueCache(bucket, transport, codecs, watch, matches, on_change, clock, on_report)
     async with AsyncOnFailure(watch.close):
         await cache._start()
     return cache
@@ -148,7 +154,7 @@ class _Follower(Generic[V]):
             if entry is None:
                 self._entries.caught_up(generation)
             else:
-                self._clock.saw(entry.timestamp_ns)
+                self._clock.note_time(entry.timestamp_ns)
                 if self._has_key(entry):
                     self._entries.delivered(entry, generation)
         if entry is not None and self._on_change is not None:
@@ -175,6 +181,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def __init__(
         self,
         bucket: KeyValue[V],
+        transport: Transport,
+        codecs: Codecs[V],
         watch: Watch[V],
         matches: Callable[[bytes], object] | None,
         on_change: Callable[[Entry[V]], None] | None,
@@ -183,6 +191,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     ) -> None:
         super().__init__()
         self._bucket: Final = bucket
+        self._transport: Final = transport
+        self._codecs: Final = codecs
         self._watch: Final = watch
         self._matches: Final = matches
         self._clock: Final = clock
@@ -198,13 +208,13 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             self._changing,
             on_change,
             clock,
-            partial(_has_key, bucket._codecs),
+            partial(_has_key, codecs),
             on_report,
         )
 
     async def _start(self) -> None:
         while (entry := await self._watch.next()) is not None:
-            if _has_key(self._bucket._codecs, entry):
+            if _has_key(self._codecs, entry):
                 self._entries.delivered(entry, self._watch.generation)
         self._entries.caught_up(self._watch.generation)
         self._task = spawn(self._follower.run, "twinstream-key-value-cache")
@@ -213,7 +223,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         if self._task is None or self._follower.is_over or self._is_parents:
             return
         self._follower.is_dropped = True
-        if not self._bucket._place.api.transport.is_closed:
+        if not self._transport.is_closed:
             warnings.warn(
                 f"{self._bucket.bucket}: a cache was not closed, so it ends within {_LOOK:g} s. Use"
                 " it in a `with` block, or close it",
@@ -235,7 +245,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         This is false while the client is disconnected, after the watch or `on_change` has failed,
         and after `close`.
         """
-        connected = self._bucket._place.api.transport.is_connected
+        connected = self._transport.is_connected
         return connected and self._follower.error is None and not self._watch.is_ended
 
     @property
@@ -346,10 +356,10 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     async def _wrote(
         self, key: str, value: V | None, revision: int, operation: KeyValueOperation
     ) -> int:
-        stored = self._bucket._codecs.stored_key(key)
+        stored = self._codecs.stored_key(key)
         if self._matches is not None and not self._matches(stored.encode()):
             return revision
-        data = b"" if value is None else self._bucket._codecs.encode_value(value)
+        data = b"" if value is None else self._codecs.encode_value(value)
         entry = Entry(
             bucket=self._bucket.bucket,
             key=key,

@@ -69,9 +69,9 @@ async def keys_of(
             elif is_value:
                 numbers.append(hash(key))
                 yield key
-        came = {hash(key) for key in written}.intersection(numbers)
+        present = {hash(key) for key in written}.intersection(numbers)
         for key, is_value in written.items():
-            if is_value and hash(key) not in came:
+            if is_value and hash(key) not in present:
                 yield key
     finally:
         await watch.close()

@@ -9,13 +9,13 @@ from typing import Final, Generic, Self, TypeVar
 from js_async.api.leader_info import confirmed_info
 from js_async.client.owned import Owned
 from js_async.consume.item_source import ItemSource
-from js_async.consume.message import Message
+from js_async.consume.message import Message, frame_of
 from js_async.consume.ordered import buffer_of
 from js_async.kv.place import Place
 from js_async.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_async.runtime.opening import looped
 from twinstream.core.consume.batch import BatchEnd
-from twinstream.core.consume.metadata import Position
+from twinstream.core.consume.metadata import Position, position_of
 from twinstream.core.consume.reports import PullReport, Recreated
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.kv.entries import EntryMaker
@@ -270,7 +270,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                     messages.take(deadline) if state.is_live else self._initial(deadline)
                 )
                 if message is not None:
-                    self._keep(message._frame, message._position)
+                    self._keep(frame_of(message), position_of(message.metadata))
                     if not self.ready and deadline.expired():
                         raise RequestTimeout("no entry in time")
                 elif not (state.is_live or messages.is_ended):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from js_async.object_store.infos import ObjectPlace
-from js_async.object_store.reader import ObjectReader, chunk_index
+from js_async.object_store.reader import ObjectReader, chunk_index, next_portion
 from js_async.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
 from twinstream.core.on_failure import OnFailure
@@ -66,7 +66,7 @@ async def get_file(
             index, content = await chunk_index(place, info), Content(info)
             seq = await whole(lambda: _resumed(part, index, content))
         async with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
-            while portion := await reader._portion():
+            while portion := await next_portion(reader):
                 await whole(partial(file.writelines, portion))
             await whole(lambda: _synced(file))
         await whole(lambda: _moved(part, path))

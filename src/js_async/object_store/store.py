@@ -52,7 +52,7 @@ from twinstream.records.headers import HeaderValues
 if TYPE_CHECKING:
     from js_async.object_store.watch import ObjectWatch
 
-__all__ = ["ObjectStore"]
+__all__ = ["ObjectStore", "place_of"]
 
 # Default timeout of calls that read many messages: seconds without progress.
 _PATIENCE: Final = 120.0
@@ -573,3 +573,8 @@ class ObjectStore(NoContainer):
             uploads += 1
             messages += count if dry_run else await self.stream.purge(subject=subject)
         return Swept(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
+
+
+async def place_of(store: ObjectStore) -> ObjectPlace:
+    """Return the stream of a store and the subjects of its objects, for its other modules."""
+    return await store._place()

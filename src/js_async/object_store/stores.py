@@ -7,7 +7,7 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.api.create_update import completed_stream, create_stream, update_stream
 from js_async.api.streams_of_kind import StatusesOfKind
-from js_async.object_store.store import ObjectStore
+from js_async.object_store.store import ObjectStore, place_of
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
@@ -73,7 +73,7 @@ async def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     store = ObjectStore(api, bucket, info)
     if info.config.mirror is not None or info.config.sources:
         # This call raises `NotAnObjectStore` if the objects of a mirror or a copy are not found.
-        await store._place()
+        await place_of(store)
     return store
 
 

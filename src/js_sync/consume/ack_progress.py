@@ -12,14 +12,14 @@ mailbox.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import Final
 
 from js_sync.client.transport import Box, Transport
 from js_sync.consume.delivery import Delivery
-from js_sync.consume.message import Message
+from js_sync.consume.message import Message, delivery_of, frame_of, is_returned
+from js_sync.consume.ready_messages import ReadyMessages
 from js_sync.runtime.concurrency import Signal, Task, spawn
 from twinstream.core.consume.acks import IN_PROGRESS
 from twinstream.core.deadline import Deadline, monotonic
@@ -48,20 +48,16 @@ class AckProgress:
     """The messages of one iterator whose progress is reported.
 
     They are buffered (in the mailbox or in `ready`), queued for a handler, or being processed. If
-    `ack_wait` (seconds) is None, no progress is reported. `timeout` is passed to each `Delivery`.
+    `ready.ack_wait` is None, no progress is reported.
     """
 
     def __init__(
         self,
         transport: Transport,
-        ready: deque[Message],
-        ack_wait: float | None,
-        timeout: float,
+        ready: ReadyMessages,
     ) -> None:
         self._transport: Final = transport
         self._ready: Final = ready
-        self._ack_wait = ack_wait
-        self._timeout: Final = timeout
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._box: Box | None = None
@@ -74,8 +70,6 @@ class AckProgress:
         # interrupts `give_up` may close the iterator, and would wait for the lock forever.
         self._settled: Final = Signal()
         self._settled.set()
-        self.taken_at = 0.0
-        """The monotonic time when a caller last took a message or waited for one."""
         self.waiting: Final[list[None]] = []
         """One entry for each caller that waits for a message. Appending to a list is atomic."""
         self.gave_up = False
@@ -93,7 +87,7 @@ class AckProgress:
         `box` is the mailbox of the iterator.
         """
         self._box = box
-        if self._ack_wait is not None:
+        if self._ready.ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
 
     def resume(self, box: Box) -> None:
@@ -101,10 +95,6 @@ class AckProgress:
         self._box = box
         self._marks = []
         self.gave_up = False
-
-    def learn(self, ack_wait: float) -> None:
-        """Set the ack_wait in seconds. Call this before `start`."""
-        self._ack_wait = ack_wait
 
     def end(self) -> None:
         """Stop reporting progress at once."""
@@ -118,14 +108,9 @@ class AckProgress:
         """
         self._ended = True
 
-    def hurry(self, ack_wait: float) -> None:
-        """Report progress now, and then every third of the new `ack_wait` (seconds).
-
-        Does nothing if no ack_wait was set before.
-        """
-        if self._ack_wait is not None:
-            self._ack_wait = ack_wait
-            self._woken.set()
+    def report_soon(self) -> None:
+        """Report progress now, and then every third of the ack_wait, which was changed."""
+        self._woken.set()
 
     def queue(self, message: Message) -> None:
         """Add a message that waits for its handler."""
@@ -155,10 +140,10 @@ class AckProgress:
     def _keep_alive(self) -> None:
         """Report progress every third of ack_wait, until the iterator or connection is closed."""
         while True:
-            ack_wait = self._ack_wait or 0.0
+            ack_wait = self._ready.ack_wait or 0.0
             if self._woken.sleep(Deadline.after(ack_wait / 3)):
                 self._woken.clear()
-                ack_wait = self._ack_wait or 0.0
+                ack_wait = self._ready.ack_wait or 0.0
             if self._ended:
                 return
             if self._transport.is_closed:
@@ -186,8 +171,7 @@ class AckProgress:
             return
         frames = list(box.frames)
         if frames and (not marks or marks[-1][0] is not frames[-1]):
-            delivery = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
-            marks.append((frames[-1], delivery))
+            marks.append((frames[-1], self._ready.delivery(box)))
 
     def report(self, ack_wait: float) -> None:
         """Report progress of all messages now, except buffered messages that are late.
@@ -204,19 +188,19 @@ class AckProgress:
         for message in list(self._queued.values()):
             self._report_message(message)
         reported: dict[int, Delivery] = {}
-        for message in list(self._ready):
-            delivery = message._delivery
-            if not delivery.is_late(now):
-                self._transport.send(message._reply_bytes, b"", b"", IN_PROGRESS)
+        for message in list(self._ready.messages):
+            delivery = delivery_of(message)
+            if now < delivery.late_at:
+                self._transport.send(frame_of(message)[1], b"", b"", IN_PROGRESS)
                 reported[id(delivery)] = delivery
         for delivery in reported.values():
-            delivery.told_at = now
+            delivery.note_report(now)
         self._report_mailbox(now)
 
     def _is_unused(self, now: float, ack_wait: float) -> bool:
         if self.waiting:
-            self.taken_at = now
-        return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
+            self._ready.taken_at = now
+        return not self.keep_all and now - self._ready.taken_at > _PATIENCE * ack_wait
 
     def give_up(self) -> None:
         """Close the mailbox. The iterator opens a new one when the caller takes a message again."""
@@ -247,16 +231,16 @@ class AckProgress:
         rest = iter(frames)
         for delivery, count in _portions(tuple(self._marks), frames):
             mine = list(islice(rest, count))
-            if delivery.is_late(now):
+            if now >= delivery.late_at:
                 continue
             for frame in mine:
                 if frame[1] and not is_status(frame):
                     self._transport.send(frame[1], b"", b"", IN_PROGRESS)
-            delivery.told_at = now
+            delivery.note_report(now)
 
     def _report_message(self, message: Message) -> None:
         try:
-            if not (message.is_acknowledged or message._is_returned):
+            if not (message.is_acknowledged or is_returned(message)):
                 message.in_progress()
         except AlreadyAcknowledged:
             # The handler acknowledged the message meanwhile.

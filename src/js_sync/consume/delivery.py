@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import twinstream.models
@@ -40,26 +41,28 @@ _WAY_SHARE: Final = 0.05
 class Delivery:
     """The shared state of messages that arrived together. It shows when they may be redelivered.
 
-    `told_at` is the monotonic time of their arrival or of the last progress report. `ack_wait` is
-    in seconds; None if it is unknown or the consumer requires no acknowledgement. `transport` sends
-    the acknowledgements. `timeout` is the default timeout in seconds of an acknowledgement that
-    waits for the server's confirmation.
+    `reported_at` is the monotonic time of their arrival or of the last progress report. `late_at`
+    is the time from which ack_wait may be over, so that the server may redeliver the messages;
+    infinity without `ack_wait`. `ack_wait` is in seconds; None if it is unknown or the consumer
+    requires no acknowledgement. `transport` sends the acknowledgements. `timeout` is the default
+    timeout in seconds of an acknowledgement that waits for the server's confirmation.
     """
 
-    __slots__ = ("ack_wait", "timeout", "told_at", "transport")
+    __slots__ = ("ack_wait", "late_at", "reported_at", "timeout", "transport")
 
     def __init__(
-        self, transport: Transport, told_at: float, ack_wait: float | None, timeout: float
+        self, transport: Transport, reported_at: float, ack_wait: float | None, timeout: float
     ) -> None:
         self.transport: Final = transport
         self.timeout: Final = timeout
-        self.told_at = told_at
         self.ack_wait: Final = ack_wait
+        self.note_report(reported_at)
 
-    def is_late(self, now: float) -> bool:
-        """Return whether ack_wait may be over. The server may then redeliver the messages."""
+    def note_report(self, at: float) -> None:
+        """Record that the messages arrived, or that their progress was reported, at this time."""
         wait = self.ack_wait
-        return wait is not None and now - self.told_at >= wait - ahead(wait)
+        self.reported_at = at
+        self.late_at = inf if wait is None else at + wait - ahead(wait)
 
 
 def ahead(ack_wait: float) -> float:

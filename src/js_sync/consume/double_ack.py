@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from js_sync.client.transport import Transport
+from js_sync.consume.message import check_open, confirm, frame_of
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.consume.acks import ACK
 from twinstream.core.deadline import Deadline
@@ -27,13 +28,13 @@ def double_ack(
     `RequestTimeout` if the client is not connected before the deadline.
     """
     for message in messages:
-        message._check_open()
+        check_open(message)
     transport.ready(deadline)
     replies, signal = transport.replies, Signal()
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(replies.send(message._reply_bytes, b"", ACK, signal))
+            answers.append(replies.send(frame_of(message)[1], b"", ACK, signal))
         _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:
@@ -41,7 +42,7 @@ def double_ack(
     return [
         message
         for message, answer in zip(messages, answers, strict=True)
-        if not message._confirmed(answer.frame)
+        if not confirm(message, answer.frame)
     ]
 
 

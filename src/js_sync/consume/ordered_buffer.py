@@ -10,18 +10,19 @@ from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.item_source import ItemSource
-from js_sync.consume.message import Message
+from js_sync.consume.message import Message, frame_of
 from js_sync.consume.ordered_consumer import OrderedConsumer
+from js_sync.consume.ordered_probes import OrderedProbes
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import frame_size
 from twinstream.core.consume.metadata import Position, Positions
 from twinstream.core.consume.ordered import Mark, OrderedRead
-from twinstream.core.consume.probing import LIFE, Probing
+from twinstream.core.consume.ordered_attempts import ConsumerAttempts
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.deadline import Backoff, Deadline, Seconds, is_cut_short, monotonic
+from twinstream.core.deadline import Deadline, Seconds, is_cut_short, monotonic
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
@@ -42,35 +43,6 @@ from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, Stream
 from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedBuffer"]
-
-_BACKOFF: Final = Backoff(0.1, 10.0)
-# A consumer that existed for this time (seconds) was stable, so the next one needs no pause.
-_LONG_LIFE: Final = 1.0
-# The interval at which to check whether the server has answered a probe (seconds).
-_LOOK: Final = 0.002
-
-
-class _Question:
-    """The check whether the caller has all messages that were stored when the check began.
-
-    The heartbeats with which the server answers probes decide it (see `Probing`).
-    """
-
-    def __init__(self) -> None:
-        # The tokens of the probes that were sent for this check.
-        self.tokens: set[bytes] = set()
-        # The number of messages that the consumer had sent at the last heartbeat that answered one
-        # of these probes. None before the first such heartbeat.
-        self.sent: int | None = None
-
-    def again(self) -> None:
-        """Begin the check again with a new consumer."""
-        self.tokens.clear()
-        self.sent = None
-
-    def is_answered(self, read: OrderedRead) -> bool:
-        """Return whether the caller has all messages that were stored when the check began."""
-        return self.sent is not None and read.has_all(self.sent) and read.is_current
 
 
 class OrderedBuffer(ItemSource[Message]):
@@ -96,40 +68,31 @@ class OrderedBuffer(ItemSource[Message]):
             check_whole(max_reset_attempts, "max_reset_attempts")
         # With this policy, the server sends the messages at their original pace. While it waits to
         # send the next one, it sends no heartbeats.
-        self._is_paced: Final = config.replay_policy == ReplayPolicy.ORIGINAL
-        self._silence: Final = 2 * limits.heartbeat
-        if self._is_paced:
+        pause = None
+        if config.replay_policy == ReplayPolicy.ORIGINAL:
+            pause = 2 * limits.heartbeat
             limits = evolve(limits, heartbeat=float("inf"))
+        self._is_paced: Final = pause is not None
         self._api: Final = api
         self._stream: Final = stream
-        self._limits: Final = limits
-        self._attempts: Final = max_reset_attempts
+        self._attempts: Final = ConsumerAttempts(max_reset_attempts)
         token = api.transport.tokens.name()
         prefix = token if name_prefix is None else f"{name_prefix}_{token}"
         self._read: Final = OrderedRead(config, prefix, by_bytes=limits.max_bytes is not None)
         self._consumer: Final = OrderedConsumer(api, stream, self._read, limits, on_report)
-        self._probing = self._new_probing()
+        self._probes: Final = OrderedProbes(api.transport, self._read, limits, pause)
         self._positions: Final = Positions()
-        self._question: _Question | None = None
         self._ended: Final = Signal()
         self._left: int | None = limits.stop_after
         # A message that was taken from the consumer and is the next one for the caller, for example
         # because it exceeds the remaining bytes of a fetch.
         self._kept: Message | None = None
-        self._draining = self._closed = self._began = self._has_rested = False
+        self._draining = self._closed = False
         self.stops_at_new_stream = False
         """Whether `take` returns None once after the stream was re-created.
 
         The owner then need not wait for the first message of the new stream.
         """
-        self._pauses = 0
-        self._failures = 0
-        # Why the last attempt to create a consumer failed, or None if it succeeded.
-        self._trouble: TwinstreamError | None = None
-        # The number of consecutive consumers that were lost soon after their creation.
-        self._short_lives = 0
-        self._position_then = 0
-        self._made_at = 0.0
         self.resets = 0
         """The number of times that a lost consumer was replaced."""
 
@@ -244,7 +207,7 @@ class OrderedBuffer(ItemSource[Message]):
             or read.is_outdated
         ):
             return None
-        message = messages.take_nowait()
+        message = messages.ready.take_nowait()
         if message is None:
             return None
         metadata = message.metadata
@@ -275,14 +238,14 @@ class OrderedBuffer(ItemSource[Message]):
         parse = self._positions.read
         kept = None
         # The fast path of `take_nowait` without a call for each message.
-        ready = messages.ready
-        for _ in range(len(ready) - messages.reserved):
+        ready, reserved = messages.ready.messages, messages.ready.reserved
+        for _ in range(len(ready) - reserved):
             try:
                 message = ready.popleft()
             except IndexError:
                 # Another thread closes the buffer.
                 break
-            frame = message._frame
+            frame = frame_of(message)
             position = parse(frame[1])
             if position is None or position[1] != next_seq:
                 # There is a gap. The next consumer delivers the messages after it again.
@@ -303,7 +266,7 @@ class OrderedBuffer(ItemSource[Message]):
     ) -> Message | None:
         """Return the next message, or None.
 
-        None means that the read has ended, that the pending `_Question` is answered, or that the
+        None means that the read has ended, that the pending check has ended, or that the
         next message does not satisfy `fits`. A message that does not satisfy `fits` stays buffered.
         With `stops_at_new_stream`, None may also mean that the stream was re-created.
         """
@@ -324,15 +287,15 @@ class OrderedBuffer(ItemSource[Message]):
                 message, self._kept = self._kept, None
                 if message is not None:
                     pass
-                elif self._question is None and not read.has_list and not self._is_paced:
-                    message = messages.take(deadline)
+                elif self._probes.are_needed:
+                    message = self._probes.take(messages, deadline)
                 else:
-                    message = self._probed(messages, deadline)
+                    message = messages.take(deadline)
             except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
                 self._reset_after_gap(messages, str(error))
                 continue
             if message is None:
-                if self._has_answer():
+                if self._probes.is_checked:
                     return None
                 # The consumer's iterator is closed: another caller is leaving the consumer, or was
                 # interrupted while leaving it.
@@ -381,7 +344,7 @@ class OrderedBuffer(ItemSource[Message]):
             raise
         finally:
             if held:
-                self._question = None
+                self._probes.end_check()
             self.turn.release(held)
 
     def _go_back(self, mark: Mark, left: int | None) -> None:
@@ -394,16 +357,16 @@ class OrderedBuffer(ItemSource[Message]):
         room, ends = limits.max_bytes, deadline
 
         def fits(message: Message) -> bool:
-            return room is None or frame_size(message._frame) <= room
+            return room is None or frame_size(frame_of(message)) <= room
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # `_next` waits until a message arrives or the question is answered. The server
-                # answers even if no further message arrives, so the default timeout applies.
+                # `_next` waits until a message arrives or the check has ended. The server answers
+                # the probes even if no further message arrives, so the default timeout applies.
                 deadline = self._api.deadline()
                 if wait == "first":
                     deadline = deadline.earlier(ends.at)
-                self._question = self._question or _Question()
+                self._probes.begin_check()
             try:
                 message = self._next(deadline, fits if room is not None else None)
             except RequestTimeout:
@@ -418,7 +381,7 @@ class OrderedBuffer(ItemSource[Message]):
                 return self._ended_batch(messages, limits)
             messages.append(message)
             if room is not None:
-                room -= frame_size(message._frame)
+                room -= frame_size(frame_of(message))
         return Batch(messages, BatchEnd.FILLED)
 
     def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
@@ -440,67 +403,14 @@ class OrderedBuffer(ItemSource[Message]):
             raise IterationEnded("the ordered read has ended: it was drained or closed")
         return Batch(messages, BatchEnd.NO_MESSAGES, "the ordered read has ended")
 
-    # ---- probing
-
-    def _new_probing(self) -> Probing:
-        return Probing(self._silence if self._is_paced else None)
-
-    def _has_answer(self) -> bool:
-        return self._question is not None and self._question.is_answered(self._read)
-
-    def _probed(self, messages: MessageBuffer, deadline: Deadline) -> Message | None:
-        """Return the next message, and send probes while none arrives.
-
-        Returns None if the pending `_Question` is answered, or if a new consumer is needed.
-        """
-        probing = self._probing
-        if self._question is not None:
-            # Send a probe at once, because the last message may have ended the previous probe.
-            probing.hurry(monotonic())
-        while not (self._has_answer() or self._read.is_outdated):
-            now = monotonic()
-            wake_at = probing.due_at(now)
-            if self._question is not None and wake_at > now:
-                wake_at = min(wake_at, now + _LOOK)
-            try:
-                message = messages.take(deadline.earlier(wake_at))
-            except RequestTimeout:
-                now = monotonic()
-                if deadline.expired() or now < wake_at:
-                    raise
-                if now >= probing.due_at(now):
-                    self._probe(messages)
-                continue
-            probing.moved()
-            return message
-        return None
-
-    def _probe(self, messages: MessageBuffer) -> None:
-        now, question = monotonic(), self._question
-        if question is None and self._probing.rare(now):
-            limits = evolve(self._limits, max_bytes=None)
-        else:
-            heartbeat = self._probing.heartbeat(now, self._read.progress)
-            limits = PullLimits(max_messages=1, expires=heartbeat * LIFE, heartbeat=heartbeat)
-        if not self._api.transport.is_connected:
-            return
-        try:
-            token = messages.probe(limits)
-        except RequestTimeout:
-            # The connection was just lost and not restored in time.
-            return
-        if question is not None:
-            question.tokens.add(token)
-
-    def _heard(self, heartbeat: Status, buffered: int) -> None:
+    def _note_heartbeat(self, heartbeat: Status, buffered: int) -> None:
         """Process an idle heartbeat. `buffered` is the number of messages in the iterator's buffer.
 
         All of these messages arrived before the heartbeat.
         """
-        question, messages = self._question, self._consumer.messages
-        if question is not None and heartbeat.token in question.tokens:
-            question.sent = heartbeat.last_consumer
-        wrong = self._read.heard(heartbeat, buffered + (self._kept is not None))
+        messages = self._consumer.messages
+        self._probes.note_heartbeat(heartbeat)
+        wrong = self._read.note_heartbeat(heartbeat, buffered + (self._kept is not None))
         if wrong is not None and messages is not None:
             messages.note_break(wrong)
 
@@ -514,9 +424,10 @@ class OrderedBuffer(ItemSource[Message]):
         until `max_reset_attempts` in a row have failed.
         """
         self._leave()
-        if self._short_lives > 1 and not self._has_rested:
+        attempts = self._attempts
+        if attempts.needs_rest:
             self._wait(ConnectionLost("two consumers in a row were lost soon"), deadline)
-            self._has_rested = True
+            attempts.rested()
         while not (self._closed or self._draining):
             try:
                 self._api.transport.ready(deadline)
@@ -530,22 +441,18 @@ class OrderedBuffer(ItemSource[Message]):
                 if self._is_explained(error, deadline):
                     self._check_time(deadline)
                     continue
-                self._failures += 1
-                first = not self._began and not isinstance(error, ConnectionLost)
-                if first or self._failures == self._attempts:
-                    self._failures = 0
+                if attempts.failed(error):
                     raise
                 self._wait(error, deadline)
                 continue
-            messages.on_heartbeat = self._heard
-            self._began, self._failures, self._trouble = True, 0, None
-            self._position_then, self._made_at = self.position, monotonic()
+            messages.on_heartbeat = self._note_heartbeat
+            attempts.created(self.position, monotonic())
             return
 
     def _is_explained(self, error: TwinstreamError, deadline: Deadline) -> bool:
         """Return whether an attempt had too little time, and an earlier one shows the reason."""
         return (
-            self._trouble is not None
+            self._attempts.trouble is not None
             and self._api.transport.is_connected
             and is_cut_short(error, deadline)
         )
@@ -553,13 +460,11 @@ class OrderedBuffer(ItemSource[Message]):
     def _check_time(self, deadline: Deadline) -> None:
         """Raise `RequestTimeout` at the deadline. Its cause is the last failure of an attempt."""
         if deadline.expired() and not (self._closed or self._draining):
-            raise RequestTimeout("no message in time") from self._trouble
+            raise RequestTimeout("no message in time") from self._attempts.trouble
 
     def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
-        self._trouble = error
         self._consumer.report(PullWarning(f"no consumer for the ordered read yet: {error}"))
-        self._pauses += 1
-        pause = Deadline.after(_BACKOFF.pause(self._pauses))
+        pause = self._attempts.pause(error)
         self._ended.sleep(pause.earlier(deadline.at))
         # Check before the next attempt, which would have no time.
         self._check_time(deadline)
@@ -578,20 +483,13 @@ class OrderedBuffer(ItemSource[Message]):
             self.resets += 1
             report = PullWarning(f"the ordered read starts a new consumer: {reason}")
             self._consumer.report(report)
-            self._has_rested = False
-            if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
-                self._pauses = self._short_lives = 0
-            else:
-                # `_begin` pauses after the second short-lived consumer, to avoid a busy loop.
-                self._short_lives += 1
+            self._attempts.lost(self.position, monotonic())
         self._leave()
 
     def _leave(self) -> None:
         """Leave the current consumer. The next consumer delivers the buffered messages again."""
         self._kept = None
-        self._probing = self._new_probing()
-        if self._question is not None:
-            self._question.again()
+        self._probes.restart()
         self._consumer.leave()
 
     # ---- draining and closing

@@ -177,9 +177,9 @@ class PushBuffer(ItemSource[Message]):
             return None
         # These frames arrived since the last check, perhaps while the caller was busy. Assume that
         # they arrived at the time of that check.
-        came_at = min(box.heard_at, self._looked_at)
+        arrived_at = min(box.heard_at, self._looked_at)
         api = self._api
-        delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
+        delivery = Delivery(api.transport, arrived_at, ack_wait_of(self._info), api.timeout)
         self._looked_at = monotonic()
         for _ in range(len(frames)):
             if is_status(frames[0]):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable
 
 from js_sync.api.api import Api
 from js_sync.read.stream_range import open_range
@@ -17,9 +17,14 @@ __all__ = ["stored_ids"]
 
 
 def stored_ids(
-    api: Api, stream: Stream, start: int, end: int, wanted: Container[str], timeout: float
+    api: Api,
+    stream: Stream,
+    start: int,
+    end: int,
+    is_wanted: Callable[[str], bool],
+    timeout: float,
 ) -> dict[str, int]:
-    """Return which of the `wanted` message ids the stream contains, with their sequences.
+    """Return the message ids of the stream for which `is_wanted` is true, with their sequences.
 
     The search covers the sequences from `start` up to, but not including, `end`. The result is
     complete even if replicas lag behind. The search fails after `timeout` seconds without progress.
@@ -33,7 +38,7 @@ def stored_ids(
         while (page := reader.next_page()) is not None:
             for seq, block in zip(page.seqs, page.headers, strict=True):
                 id = Headers.parse(block).get(MSG_ID) if block else None
-                if id is not None and id in wanted:
+                if id is not None and is_wanted(id):
                     found.setdefault(id, seq)
     finally:
         reader.close()

@@ -97,7 +97,9 @@ class OutboxWindow:
                 f" from {floor + 1} on may contain events of the outbox: its limits removed them"
                 " while the relay was away. Compare by hand, or let the outbox write by subject"
             )
-        found = stored_ids(self._api, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE)
+        found = stored_ids(
+            self._api, self._stream, floor + 1, last + 1, ids.__contains__, _PATIENCE
+        )
         if found:
             numbers = [ids[id] for id in found]
             self._store.call(lambda store: store.done(numbers))

@@ -136,4 +136,4 @@ class KnownResults:
             )
         behind = state.last_seq + 1
         start = first_seq_at(self._api, stream.name, since, behind)
-        return stored_ids(self._api, stream, start, behind, own, _LOOK_UP)
+        return stored_ids(self._api, stream, start, behind, own.select, _LOOK_UP)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from js_sync.groups.message import group_message
+from js_sync.consume.message import frame_of
+from js_sync.groups.message import copy_of, group_message, note_copy, partition_of
 from js_sync.runtime.concurrency import Lock, Signal, Task, spawn
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, Seconds
@@ -97,17 +98,17 @@ class Floors:
     def adapt(self, received: Message) -> GroupMessage:
         """Return a received message as a `GroupMessage`, and note where it comes from.
 
-        `_place` is set if the message may be a second copy.
+        `note_copy` records whether the message may be a second copy.
         """
         message = group_message(received)
         if self._is_blind:
             return message
-        frame = message._frame
+        frame = frame_of(message)
         found = self._origins.read(frame[3], frame[2])
         if found is None:
             return message
         source, origin = found
-        partition = message._partition
+        partition = partition_of(message)
         place = self._places.get((partition, source))
         if place is None:
             place = self._added(partition, source)
@@ -115,12 +116,9 @@ class Floors:
             seq = message.metadata.stream_seq
         except NotAcknowledgeable:
             return message
-        message._copy = (place, origin)
+        note_copy(message, place, origin, again=origin <= place.highest)
         place.open.append((origin, seq))
-        if origin > place.highest:
-            place.highest = origin
-        else:
-            message._place = place
+        place.highest = max(place.highest, origin)
         return message
 
     def _added(self, partition: bytes, source: bytes) -> Place:
@@ -131,9 +129,10 @@ class Floors:
 
     def skips(self, message: GroupMessage) -> bool:
         """Return whether a message is a second copy of a processed one; acknowledge it then."""
-        if message._copy is None:
+        copy = copy_of(message)
+        if copy is None:
             return False
-        place, origin = message._copy
+        place, origin = copy
         with self._opening:
             if not place.is_opened:
                 self._open(place)
@@ -146,8 +145,9 @@ class Floors:
 
     def note_processed(self, message: GroupMessage) -> None:
         """Note that this instance has processed a message."""
-        if message._copy is not None:
-            place, origin = message._copy
+        copy = copy_of(message)
+        if copy is not None:
+            place, origin = copy
             place.done(origin)
 
     def is_keeper(self) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_sync.consume.message import Message
+from js_sync.consume.message import Message, frame_of, with_subject
 
 if TYPE_CHECKING:
     from twinstream.core.groups.floors import Place
 
-__all__ = ["GroupMessage", "group_message"]
+__all__ = ["GroupMessage", "copy_of", "group_message", "note_copy", "partition_of"]
 
 
 class GroupMessage(Message):
@@ -38,12 +38,27 @@ def group_message(message: Message) -> GroupMessage:
     """Return a received message as a `GroupMessage`, without the partition in its subject."""
     if isinstance(message, GroupMessage):
         return message
-    token, _, subject = message._frame[0].partition(b".")
-    made = GroupMessage((subject, *message._frame[1:]), message._delivery)
-    made._done = message._done
+    token, _, subject = frame_of(message)[0].partition(b".")
+    made = with_subject(message, subject, GroupMessage)
     made._partition = token
     made._copy = made._place = None
-    if hasattr(message, "_told_at"):
-        # The time at which the worker has sent `in_progress` while the message waited.
-        made._told_at = message._told_at
     return made
+
+
+def partition_of(message: GroupMessage) -> bytes:
+    """Return the partition as it is in the subject of the stored message."""
+    return message._partition
+
+
+def copy_of(message: GroupMessage) -> tuple[Place, int] | None:
+    """Return the place of a message's source and its sequence there, as `note_copy` set them."""
+    return message._copy
+
+
+def note_copy(message: GroupMessage, place: Place, origin: int, *, again: bool) -> None:
+    """Record the place of a message's source, and its sequence `origin` there.
+
+    `again` is true if the server may have copied the message again.
+    """
+    message._copy = (place, origin)
+    message._place = place if again else None

@@ -68,14 +68,14 @@ class Place:
         self.seen = 0 if info is None else info.state.last_seq
         """The highest revision of the bucket that this object has seen in a response."""
 
-    def saw(self, revision: int) -> None:
+    def note_seen(self, revision: int) -> None:
         """Update `seen` with a revision that the server acknowledged or delivered."""
         if revision > self.seen:
             self.seen = revision
 
     def wrote(self, key: str, revision: int) -> None:
         """Record that the server has acknowledged a write of a stored key."""
-        self.saw(revision)
+        self.note_seen(revision)
         if self.subjects.origin is None:
             self._written[key] = revision
             if len(self._written) > _MOST_WRITES:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from js_sync.object_store.infos import ObjectPlace
-from js_sync.object_store.reader import ObjectReader, chunk_index
+from js_sync.object_store.reader import ObjectReader, chunk_index, next_portion
 from js_sync.runtime.concurrency import whole
 from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
 from twinstream.core.on_failure import OnFailure
@@ -67,7 +67,7 @@ def get_file(
             index, content = chunk_index(place, info), Content(info)
             seq = whole(lambda: _resumed(part, index, content))
         with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
-            while portion := reader._portion():
+            while portion := next_portion(reader):
                 whole(partial(file.writelines, portion))
             whole(lambda: _synced(file))
         whole(lambda: _moved(part, path))

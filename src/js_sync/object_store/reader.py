@@ -35,7 +35,7 @@ from twinstream.models import ObjectInfo
 from twinstream.models.digits import natural
 from twinstream.records.headers import appended
 
-__all__ = ["ObjectReader", "chunk_index"]
+__all__ = ["ObjectReader", "chunk_index", "next_portion"]
 
 # Maximum messages and bytes of a page. One further page is requested ahead.
 _PAGE_MESSAGES: Final = 20_000
@@ -148,18 +148,9 @@ class ObjectReader(Owned, BlockHint, LoopHint):
                 f" max_bytes={max_bytes}"
             )
         found: list[bytes] = []
-        while portion := self._portion():
+        while portion := next_portion(self):
             found += portion
         return b"".join(found)
-
-    def _portion(self) -> list[bytes]:
-        """Return all pieces that `_fill` has received; an empty result means the end."""
-        self._fill()
-        found = list(self._ready)
-        self._ready.clear()
-        for piece in found:
-            self._counted(piece)
-        return found
 
     def _counted(self, piece: bytes) -> bytes:
         self._returned += len(piece)
@@ -255,3 +246,13 @@ class ObjectReader(Owned, BlockHint, LoopHint):
     def __exit__(self, *_: object) -> None:
         if not self._is_parents:
             self.close()
+
+
+def next_portion(reader: ObjectReader) -> list[bytes]:
+    """Return all pieces that a reader has received; an empty result means the end."""
+    reader._fill()
+    found = list(reader._ready)
+    reader._ready.clear()
+    for piece in found:
+        reader._counted(piece)
+    return found

@@ -8,7 +8,7 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.api.create_update import completed_stream, create_stream, update_stream
 from js_sync.api.streams_of_kind import StatusesOfKind
-from js_sync.object_store.store import ObjectStore
+from js_sync.object_store.store import ObjectStore, place_of
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
@@ -74,7 +74,7 @@ def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     store = ObjectStore(api, bucket, info)
     if info.config.mirror is not None or info.config.sources:
         # This call raises `NotAnObjectStore` if the objects of a mirror or a copy are not found.
-        store._place()
+        place_of(store)
     return store
 
 

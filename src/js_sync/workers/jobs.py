@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define
 
-from js_sync.consume.message import Message
+from js_sync.consume.message import Message, is_returned
 from twinstream.core.consume.metadata import Metadata
 from twinstream.errors import NotAcknowledgeable
 
@@ -29,7 +29,7 @@ class Job:
     @property
     def is_over(self) -> bool:
         """Whether the message was acknowledged or terminated, and must not be handled again."""
-        return self.message.is_acknowledged and not self.message._is_returned
+        return self.message.is_acknowledged and not is_returned(self.message)
 
     @property
     def attempt(self) -> int:
@@ -101,7 +101,7 @@ class JobsHere:
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
-        if job is None or job.message._is_returned or job.message.is_acknowledged:
+        if job is None or is_returned(job.message) or job.message.is_acknowledged:
             return None
         # If the consumer was reset or re-created, deliveries are counted from 1 again. The message
         # must then be handled again.

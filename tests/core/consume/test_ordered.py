@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.core.consume.ordered_model import ModelConsumer, ModelStream, info_of
 from twinstream.core.consume.metadata import Metadata
-from twinstream.core.consume.ordered import OrderedRead, ordered_config
+from twinstream.core.consume.ordered import OrderedRead
+from twinstream.core.consume.ordered_config import ordered_config
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import BadArgument
 from twinstream.models import ConsumerConfig, DeliverPolicy
@@ -198,7 +199,7 @@ def test_a_read_may_go_back_to_a_mark() -> None:
         assert metadata is not None
         read.take(metadata)
     middle = read.mark()
-    assert read.heard(beat(3, 900), 0) is None
+    assert read.note_heartbeat(beat(3, 900), 0) is None
     read.go_back(middle)
     assert read.is_outdated
     assert begun(read, stream).config.opt_start_seq == 4
@@ -230,7 +231,7 @@ def test_a_heartbeat_moves_the_start_of_the_next_consumer() -> None:
     read = OrderedRead(wants(subjects="a"), "x")
     begun(read, stream)
     assert read.take(at(1, 1))
-    assert read.heard(beat(1, 900), 0) is None
+    assert read.note_heartbeat(beat(1, 900), 0) is None
     assert (read.position, read.scanned) == (1, 900)
     assert begun(read, stream).config.opt_start_seq == 901
 
@@ -239,7 +240,7 @@ def test_heartbeat_counts_when_earlier_messages_were_handed_over() -> None:
     stream = ModelStream(0, "ab")
     read = OrderedRead(wants(subjects="a"), "x")
     begun(read, stream)
-    assert read.heard(beat(2, 900), 2) is None
+    assert read.note_heartbeat(beat(2, 900), 2) is None
     assert read.take(at(1, 1))
     assert read.scanned == 1
     assert read.take(at(2, 5))
@@ -253,7 +254,7 @@ def test_a_heartbeat_shows_that_messages_were_lost(sent: int, buffered: int) -> 
     if sent != 1 or buffered:
         assert read.take(at(1, 1))
     came = (sent != 1 or buffered > 0) + buffered
-    wrong = read.heard(beat(sent, 900), buffered)
+    wrong = read.note_heartbeat(beat(sent, 900), buffered)
     assert wrong == f"the server has sent {sent} messages with the consumer, {came} arrived"
     assert read.scanned < 900
 
@@ -261,7 +262,7 @@ def test_a_heartbeat_shows_that_messages_were_lost(sent: int, buffered: int) -> 
 def test_a_heartbeat_without_positions_proves_nothing() -> None:
     read = OrderedRead(wants(), "x")
     begun(read, ModelStream(0, "ab"))
-    assert read.heard(Status(Kind.HEARTBEAT, 100, "Idle Heartbeat", b"t"), 3) is None
+    assert read.note_heartbeat(Status(Kind.HEARTBEAT, 100, "Idle Heartbeat", b"t"), 3) is None
     assert read.scanned == 0
 
 
@@ -275,11 +276,11 @@ def test_heartbeat_ends_a_snapshot_if_its_last_messages_were_removed() -> None:
     assert metadata is not None
     assert read.take(metadata)
     assert consumer.step() is None
-    assert read.heard(consumer.heartbeat(), 0) is None
+    assert read.note_heartbeat(consumer.heartbeat(), 0) is None
     assert read.has_list
     assert not read.is_current
     assert consumer.step() is None
-    assert read.heard(consumer.heartbeat(), 0) is None
+    assert read.note_heartbeat(consumer.heartbeat(), 0) is None
     assert not read.has_list
     assert read.is_current
 
@@ -350,7 +351,7 @@ def test_heartbeat_after_a_repeated_snapshot_proves_the_snapshot_only() -> None:
         if metadata is not None:
             read.take(metadata)
         else:
-            assert read.heard(consumer.heartbeat(), 0) is None
+            assert read.note_heartbeat(consumer.heartbeat(), 0) is None
     assert begun(read, stream).config.opt_start_seq == 3
 
 
@@ -381,7 +382,7 @@ def test_a_run_counts_as_its_messages(gaps: list[int], heard_after: int, looked:
     # A heartbeat that came behind some of the messages, none of which is handed over yet.
     sent = min(heard_after, len(seqs))
     for read in (one, several):
-        read.heard(beat(sent, max(looked, seqs[-1])), sent)
+        read.note_heartbeat(beat(sent, max(looked, seqs[-1])), sent)
     for number, seq in enumerate(seqs, 1):
         assert one.take(Metadata("S", "c", 1, seq, number, 0, 0))
     assert several.takes_runs

@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 
 from tests.core.consume.ordered_model import ModelConsumer, ModelStream
 from twinstream.core.consume.metadata import Metadata
-from twinstream.core.consume.ordered import OrderedRead, ordered_config
+from twinstream.core.consume.ordered import OrderedRead
+from twinstream.core.consume.ordered_config import ordered_config
 from twinstream.models import DeliverPolicy
 
 SUBJECTS = st.sampled_from("abc")
@@ -139,7 +140,7 @@ class OrderedMachine(RuleBasedStateMachine):
     @rule()
     def heartbeat(self) -> None:
         # What is on the wire arrives before it and is buffered.
-        lost = self.read.heard(self.consumer.heartbeat(), len(self.wire))
+        lost = self.read.note_heartbeat(self.consumer.heartbeat(), len(self.wire))
         if lost is not None:
             self.take_all()
             self.create()

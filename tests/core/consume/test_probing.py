@@ -10,7 +10,7 @@ def test_the_first_probe_is_due_after_a_moment_of_silence() -> None:
     assert probing.due_at(5.0) == probing.due_at(5.005) == 5.01
     probing.moved()
     assert probing.due_at(7.0) == 7.01
-    probing.hurry(7.0)
+    probing.make_due(7.0)
     assert probing.due_at(7.0) == 7.0
 
 

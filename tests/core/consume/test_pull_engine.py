@@ -394,7 +394,7 @@ def test_a_wait_of_thirty_seconds_is_no_hurry() -> None:
     for number in range(1, 50):
         assert bench.poll() == [pull(b"%d" % number, 10)]
         bench.now += 30.0 - 1e-6
-        bench.engine.heard(bench.now - 1)
+        bench.engine.note_response(bench.now - 1)
         bench.status(408, "Request Timeout", b"%d" % number, Nats_Pending_Messages=10)
 
 
@@ -528,10 +528,10 @@ def test_signs_of_life_keep_the_watchdog_quiet() -> None:
         bench.now += 15.0
         bench.status(100, "Idle Heartbeat")
         assert bench.poll() == []
-    bench.engine.heard(bench.now + 10)
+    bench.engine.note_response(bench.now + 10)
     bench.now += 39.0
     assert bench.poll() == []
-    bench.engine.heard(bench.now - 50)
+    bench.engine.note_response(bench.now - 50)
     bench.now += 1.0
     assert len(bench.poll()) == 2
 
@@ -822,11 +822,11 @@ def test_a_single_response_to_each_probe_is_noticed() -> None:
     engine = Bench(heartbeat=5.0).engine
     engine.poll(0.0)
     engine.arrived(1, 0)
-    engine.heard(1.0)
+    engine.note_response(1.0)
     [first] = quiet(engine, 1.5)
     assert isinstance(first, SendProbe)
     engine.arrived(1, 0)
-    engine.heard(1.6)
+    engine.note_response(1.6)
     [second] = quiet(engine, 2.4)
     assert isinstance(second, SendProbe)
     engine.status(status(100, "Idle Heartbeat", second.token), 2.5)
@@ -837,7 +837,7 @@ def test_two_responses_to_a_probe_end_the_doubt() -> None:
     engine = Bench(heartbeat=5.0).engine
     engine.poll(0.0)
     engine.arrived(1, 0)
-    engine.heard(1.0)
+    engine.note_response(1.0)
     [probe] = quiet(engine, 1.5)
     assert isinstance(probe, SendProbe)
     for at in (1.6, 1.7):
@@ -851,7 +851,7 @@ def test_a_probe_without_response_or_that_is_refused_shows_nothing(responds: boo
     engine = Bench(heartbeat=5.0).engine
     engine.poll(0.0)
     engine.arrived(1, 0)
-    engine.heard(1.0)
+    engine.note_response(1.0)
     [probe] = quiet(engine, 1.5)
     assert isinstance(probe, SendProbe)
     if responds:
@@ -867,6 +867,6 @@ def test_several_responses_or_none_cause_no_probe() -> None:
     engine.poll(0.0)
     assert engine.wake_at() == 10.0
     engine.arrived(2, 0)
-    engine.heard(1.0)
+    engine.note_response(1.0)
     assert engine.wake_at() == 11.0
     assert engine.poll(2.0) == []

@@ -144,7 +144,7 @@ class Pulling(RuleBasedStateMachine):
     def read(self, frames: int) -> None:
         for _ in range(min(frames, len(self.server.wire))):
             frame = self.server.wire.popleft()
-            self.engine.heard(self.server.now)
+            self.engine.note_response(self.server.now)
             if isinstance(frame, int):
                 self.buffer.append(frame)
                 self.engine.arrived(1, frame)
@@ -241,8 +241,9 @@ class Pulling(RuleBasedStateMachine):
         server = self.server
         if not server.connected:
             self.a_new_link_is_made()
-        # A user who takes all, and waits as the engine says.
-        for _ in range(200):
+        # A user who takes all, and waits as the engine says. A round may deliver only one message,
+        # so there are more rounds than a history has messages.
+        for _ in range(1000):
             self.read(1000)
             self.take(1000)
             self.poll()

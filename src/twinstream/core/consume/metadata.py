@@ -17,7 +17,7 @@ from typing import Final
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.models.codec.records import frozen
 
-__all__ = ["Metadata", "Position", "Positions", "parse_ack_reply"]
+__all__ = ["Metadata", "Position", "Positions", "parse_ack_reply", "position_of"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST: Final = 2**64 - 1
@@ -81,6 +81,11 @@ Position = tuple[int, int, int, int]
 """A position: stream sequence, consumer sequence, nanoseconds since 1970, pending messages."""
 
 
+def position_of(metadata: Metadata) -> Position:
+    """Return the numbers of a message's metadata as a `Position`."""
+    return metadata.stream_seq, metadata.consumer_seq, metadata.timestamp_ns, metadata.num_pending
+
+
 class Positions:
     """A parser of the positions in reply subjects, for many messages of one consumer.
 
@@ -114,4 +119,4 @@ class Positions:
             # The second layout is not cached, because it may have more tokens after the numbers.
             self._names = reply.rsplit(b".", 4)[0] + b"."
             self._size = len(self._names)
-        return found.stream_seq, found.consumer_seq, found.timestamp_ns, found.num_pending
+        return position_of(found)

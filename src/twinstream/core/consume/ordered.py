@@ -36,99 +36,14 @@ sequence that the caller has received.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
-from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.metadata import Metadata
-from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.core.wire.request_times import comparable
+from twinstream.core.consume.ordered_config import OrderedConfigs
 from twinstream.core.wire.status import Status
-from twinstream.core.wire.subject_match import widest
-from twinstream.core.wire.subjects import check_filter
-from twinstream.errors import BadArgument
-from twinstream.models import (
-    AckPolicy,
-    ConsumerConfig,
-    ConsumerInfo,
-    DeliverPolicy,
-    DeliverPolicyWord,
-    Duration,
-    ReplayPolicy,
-    StreamInfo,
-    Timestamp,
-)
-from twinstream.models.codec.records import evolve
+from twinstream.models import ConsumerConfig, ConsumerInfo, StreamInfo, Timestamp
 
-__all__ = ["Mark", "OrderedRead", "ordered_config"]
-
-# The time after which the server deletes an idle consumer. It is long enough for a reader that
-# pauses, and short enough that not many unused consumers remain (ADR-17).
-_INACTIVE: Final = Duration(minutes=5)
-# Seconds. The consumer must survive the time between two requests.
-_MIN_INACTIVE: Final = 1.0
-
-
-def ordered_config(
-    subjects: str | Sequence[str] | None,
-    deliver_policy: DeliverPolicy | DeliverPolicyWord | None,
-    start_seq: int | None,
-    start_time: datetime | None,
-    headers_only: bool,
-    *,
-    replay_policy: ReplayPolicy | str | None = None,
-    inactive_threshold: Seconds | None = None,
-    metadata: Mapping[str, str] | None = None,
-) -> ConsumerConfig:
-    """Return the caller's settings of an ordered read as a consumer configuration.
-
-    Raises `BadArgument` for invalid settings.
-    """
-    if start_seq is not None and start_time is not None:
-        raise BadArgument("pass start_seq or start_time, not both")
-    if start_seq is not None:
-        deliver_policy = DeliverPolicy.BY_START_SEQUENCE
-    elif start_time is not None:
-        deliver_policy = DeliverPolicy.BY_START_TIME
-    filters = [subjects] if isinstance(subjects, str) else list(subjects or ())
-    for subject in filters:
-        check_filter(subject)
-    filters = list(widest(filters))
-    if deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and not filters:
-        # The server requires a filter with this policy (10094). This filter matches everything.
-        filters = [">"]
-    return ConsumerConfig(
-        deliver_policy=DeliverPolicy(deliver_policy or DeliverPolicy.ALL),
-        opt_start_seq=start_seq,
-        opt_start_time=None if start_time is None else comparable(start_time, "start_time"),
-        filter_subject=filters[0] if len(filters) == 1 else None,
-        filter_subjects=filters if len(filters) > 1 else None,
-        headers_only=headers_only or None,
-        replay_policy=None if replay_policy is None else ReplayPolicy(replay_policy),
-        inactive_threshold=_idle(inactive_threshold),
-        metadata=None if metadata is None else _words(metadata),
-    )
-
-
-def _words(metadata: Mapping[str, str]) -> dict[str, str]:
-    given = dict(metadata)
-    for word in (*given, *given.values()):
-        check_kind(word, str, "each key and value of metadata", "a string")
-    return given
-
-
-def _idle(inactive_threshold: Seconds | None) -> Duration | None:
-    if inactive_threshold is None:
-        return None
-    idle = finite_seconds(inactive_threshold, "inactive_threshold")
-    if idle < _MIN_INACTIVE:
-        raise BadArgument(
-            f"inactive_threshold must be at least {_MIN_INACTIVE:g} s, got"
-            f" {inactive_threshold!r}: the consumer could be deleted between two requests"
-        )
-    return Duration(seconds=idle)
-
+__all__ = ["Mark", "OrderedRead"]
 
 Mark = tuple[Timestamp | None, int, int]
 """A saved position: the stream's creation time, `position`, and the last scanned sequence."""
@@ -141,12 +56,8 @@ class OrderedRead:
     """
 
     def __init__(self, config: ConsumerConfig, prefix: str, *, by_bytes: bool = False) -> None:
-        self._wanted: Final = config
-        self._prefix: Final = prefix
+        self._configs: Final = OrderedConfigs(config, prefix)
         self._by_bytes: Final = by_bytes
-        self._is_snapshot: Final = config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
-        self._serial = 1
-        self._is_made = False
         # Whether a consumer was created. Each later consumer starts after the position.
         self._began = False
         self._created: Timestamp | None = None
@@ -155,7 +66,6 @@ class OrderedRead:
         self._keeps_one = False
         self.last_at_start = 0
         """The last sequence of the stream when the read began."""
-        self._most_idle: Duration | None = None
         self._consumer_seq = 0
         self._scanned_seq = 0
         # The position at which the first consumer of the stream started.
@@ -174,7 +84,7 @@ class OrderedRead:
     @property
     def name(self) -> str:
         """The name of the current consumer, or of the next consumer before it is created."""
-        return f"{self._prefix}_{self._serial}"
+        return self._configs.name
 
     @property
     def scanned(self) -> int:
@@ -189,7 +99,8 @@ class OrderedRead:
     @property
     def has_list(self) -> bool:
         """Whether the consumer iterates over a list of sequences and may stall (see `probing`)."""
-        return self._is_snapshot and not self._keeps_one and self.scanned < self.last_at_start
+        is_list = self._configs.is_snapshot and not self._keeps_one
+        return is_list and self.scanned < self.last_at_start
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -215,60 +126,32 @@ class OrderedRead:
         another = self.is_another(stream)
         self._created = stream.created
         self._keeps_one = stream.config.max_msgs_per_subject == 1
-        limits = stream.config.consumer_limits
-        self._most_idle = limits.inactive_threshold if limits is not None else None
+        self._configs.found_stream(stream.config)
         if another:
             self.recreations += 1
             self.position = self._scanned_seq = self._before = 0
-            self._began = not self._is_snapshot
+            self._began = not self._configs.is_snapshot
         if another or not self._began:
             self.last_at_start = stream.state.last_seq
         return another
 
     def next_config(self) -> ConsumerConfig:
-        """Return the configuration of the next consumer, within the limits of its stream.
-
-        If the creation of the previous consumer failed, its name is used again. If the server
-        created that consumer nevertheless, it treats this request as a repetition.
-        """
-        if self._is_made:
-            self.rename()
+        """Return the configuration of the next consumer, within the limits of its stream."""
         in_list = self.has_list
         self.is_bounded = in_list and (self._began or self._by_bytes)
-        config = evolve(
-            self._wanted,
-            name=self.name,
-            durable_name=None,
-            ack_policy=AckPolicy.NONE,
-            mem_storage=True,
-            num_replicas=1,
-            max_deliver=1,
-            inactive_threshold=self._wanted.inactive_threshold or self._default_idle(),
-            replay_policy=self._wanted.replay_policy or ReplayPolicy.INSTANT,
-        )
-        if not self._began or in_list:
-            return config
-        return evolve(
-            config,
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self.scanned + 1,
-            opt_start_time=None,
-        )
-
-    def _default_idle(self) -> Duration:
-        return min(_INACTIVE, self._most_idle) if self._most_idle else _INACTIVE
+        return self._configs.next(self.scanned + 1 if self._began and not in_list else None)
 
     def rename(self) -> None:
         """Choose another name for the next consumer."""
-        self._serial += 1
-        self._is_made = False
+        self._configs.rename()
 
     def made(self, info: ConsumerInfo) -> None:
         """Record that the consumer was created, and the position at which it starts."""
-        if not self._began and not self._is_snapshot and info.delivered is not None:
+        if not self._began and not self._configs.is_snapshot and info.delivered is not None:
             # For the next consumer, this position replaces the policies "new" and "last".
             self.position = self._before = max(self.position, info.delivered.stream_seq)
-        self._began = self._is_made = True
+        self._began = True
+        self._configs.made()
         self.is_outdated = False
         self._consumer_seq = 0
         self._sent = -1
@@ -339,7 +222,7 @@ class OrderedRead:
         if before < self._sent <= consumer_seq:
             self._look()
 
-    def heard(self, heartbeat: Status, buffered: int) -> str | None:
+    def note_heartbeat(self, heartbeat: Status, buffered: int) -> str | None:
         """Record a heartbeat; return an error text if earlier messages were lost, else None.
 
         `buffered` is the number of messages that arrived before the heartbeat and are still
@@ -348,9 +231,9 @@ class OrderedRead:
         sent, looked = heartbeat.last_consumer, heartbeat.last_stream
         if sent is None or looked is None:
             return None
-        came = self._consumer_seq + buffered
-        if sent != came:
-            return f"the server has sent {sent} messages with the consumer, {came} arrived"
+        arrived = self._consumer_seq + buffered
+        if sent != arrived:
+            return f"the server has sent {sent} messages with the consumer, {arrived} arrived"
         self._sent, self._scanned_at_heartbeat = sent, looked
         if not buffered:
             self._look()

@@ -45,7 +45,7 @@ class Probing:
         """Record that a message arrived, so that no probe is needed now."""
         self._due = None
 
-    def hurry(self, now: float) -> None:
+    def make_due(self, now: float) -> None:
         """Make the next probe due immediately."""
         self._due = now
 

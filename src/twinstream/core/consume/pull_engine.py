@@ -224,13 +224,18 @@ class PullEngine:
         """Record that the caller received `count` messages, with `size` bytes in total."""
         self.budget.handed_over(size, now, count)
 
+    def note_wanted(self, count: int) -> None:
+        """Record that the caller received `count` of the messages that it still wants."""
+        if self.still_wanted is not None:
+            self.still_wanted -= count
+
     def probing(self) -> None:
         """Record that the owner sends a pull request whose messages the engine does not count."""
         self._watchdog.pulls += 1
 
-    def heard(self, at: float) -> None:
+    def note_response(self, at: float) -> None:
         """Record the time at which the reader last received anything for the subscription."""
-        self._watchdog.heard(at)
+        self._watchdog.note_response(at)
 
     def status(self, status: Status, now: float) -> None:
         """Record a status; `poll` returns the resulting actions."""

@@ -33,7 +33,7 @@ class Watchdog:
         self._before_pull = 0
         self._probe_token = b""
 
-    def heard(self, at: float) -> None:
+    def note_response(self, at: float) -> None:
         """Record the time at which the reader last received anything for the subscription."""
         if at > self.heard_at:
             self.heard_at = at
@@ -45,7 +45,7 @@ class Watchdog:
 
     def status(self, status: Status, now: float) -> None:
         """Record a status."""
-        self.heard(now)
+        self.note_response(now)
         self._statuses += 1
         self._beats += not status.ends
         if status.ends and status.token == self._probe_token:

@@ -92,7 +92,7 @@ class InputStream:
 
 
 class OwnIds:
-    """A filter for the message ids in a stream of results: `in` selects ids of one processor.
+    """A filter for the message ids in a stream of results. It selects the ids of one processor.
 
     Ids of the processor's results that are in `asked` are always selected. Other ids of its results
     are selected up to a maximum number, so that the caller can cache them for the following input
@@ -104,8 +104,9 @@ class OwnIds:
         self._asked: Final = asked
         self._left = _MAX_CACHED
 
-    def __contains__(self, id: object) -> bool:
-        if not isinstance(id, str) or not id.startswith(self._prefix):
+    def select(self, id: str) -> bool:
+        """Return whether to select an id, and count it if it is the id of a result."""
+        if not id.startswith(self._prefix):
             return False
         if not _POSITION.fullmatch(id, len(self._prefix)):
             return False

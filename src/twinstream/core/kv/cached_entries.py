@@ -29,7 +29,7 @@ class ServerClock:
         # The server's time minus the monotonic time, both in nanoseconds.
         self._ahead = seen_ns - _monotonic_ns()
 
-    def saw(self, time_ns: int) -> None:
+    def note_time(self, time_ns: int) -> None:
         """Record a time of the server. Its present time is not below it."""
         self._ahead = max(self._ahead, time_ns - _monotonic_ns())
 
