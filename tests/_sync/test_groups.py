@@ -469,7 +469,7 @@ def test_changes_that_come_while_a_handler_runs_are_all_followed(server, name):
         return begun
 
     def all_noted():
-        return noted.count(worker) == 3
+        return len(noted) == 3
 
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)

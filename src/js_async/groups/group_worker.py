@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -11,13 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from js_async.api.api import Api
 from js_async.client.closing import failure_of
 from js_async.consume.message import Message
-from js_async.groups.floors import Floors
-from js_async.groups.member_join import (
-    create_member_consumer,
-    delete_member_consumer,
-    hand_over,
-    release_pin,
-)
+from js_async.groups.config_watch import ConfigWatch
+from js_async.groups.member_join import hand_over, release_pin
+from js_async.groups.member_work import MemberSettings, MemberWork
 from js_async.groups.member_worker import MemberWorker
 from js_async.groups.message import GroupMessage
 from js_async.groups.source_check import SourceCheck
@@ -25,28 +20,27 @@ from js_async.runtime.concurrency import (
     Handler,
     Signal,
     Task,
+    Work,
     check_handler,
     here,
     spawn,
 )
 from js_async.workers.runnable import Runnable
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
-from twinstream.core.groups.membership import End, Found, Join, Leave, Membership, Step, Wait
+from twinstream.core.groups.membership import End, Join, Leave, Membership, Step, Wait
 from twinstream.core.groups.names import GroupNames
-from twinstream.core.groups.partitions import filters_of
+from twinstream.core.groups.partitions import GroupConfig, filters_of
 from twinstream.core.groups.reports import (
     GroupReport,
     JoinDelayed,
     PartitionsAssigned,
     PartitionsRevoked,
 )
-from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.on_failure import AsyncOnError, AsyncOnFailure
 from twinstream.errors import (
     BadArgument,
     BadGroupConfig,
-    BucketNotFound,
     ConsumerDeleted,
     ConsumerExists,
     JetStreamError,
@@ -55,20 +49,17 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models.error_codes import WORKQUEUE_CONSUMER_NOT_UNIQUE
-from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
     from js_async.groups.store import GroupStore
-    from js_async.kv.watch import Watch
     from js_async.workers.settings import WorkSettings
-    from twinstream.models import ConsumerConfig, Timestamp
+    from twinstream.models import ConsumerConfig
 
 __all__ = ["GroupWorker"]
 
 # Errors after which `_end` keeps the consumer: it does not exist, or its positions are needed when
 # the configuration has been repaired.
 _KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
-_FOREVER: Final = float("inf")
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
@@ -105,26 +96,18 @@ class GroupWorker(Runnable):
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
-        # `settings.adapt` converts each message to a `GroupMessage` before the handler is called.
-        self._handler: Final = cast("Handler[Message]", handler)
-        self._settings: Final = settings
-        self._template: Final = template
         self._on_end = on_report
         self._report: Final[Reporter[GroupReport]] = Reporter(
             on_report, area="groups", stream=names.stream
         )
-        self._membership: Membership | None = None
-        self._worker: MemberWorker | None = None
-        self._created: Timestamp | None = None
-        # The counts of `_counts_of` of all earlier `MemberWorker`s.
-        self._counts = (0, 0, 0, 0)
-        self._floors: Floors | None = None
-        self._changes: Final[deque[Found]] = deque()
-        self._watch: Watch[bytes] | None = None
-        self._watch_error: Exception | None = None
-        self._was_in_use = False
-        self._gone: ConsumerDeleted | NoResponders | None = None
         self._woken: Final = Signal()
+        self._watch: Final = ConfigWatch(api, names, store, self._woken)
+        work = MemberSettings(names, member, cast("Handler[Message]", handler), settings, template)
+        self._work: Final = MemberWork(api, work, store, self._report, self._woken)
+        self._membership: Membership | None = None
+        # The error of the watch, or of a callback, which ends the work.
+        self._failure: Exception | None = None
+        self._gone: ConsumerDeleted | NoResponders | None = None
         self._tasks: list[Task] = []
         self._stopping = False
 
@@ -145,17 +128,17 @@ class GroupWorker(Runnable):
     @property
     def handled(self) -> int:
         """Number of messages whose handler has returned."""
-        return self._count(0)
+        return self._work.counts[0]
 
     @property
     def retried(self) -> int:
         """Number of handler failures after which the message was, or will be, retried."""
-        return self._count(1)
+        return self._work.counts[1]
 
     @property
     def rejected(self) -> int:
         """Number of messages that were rejected and will not be retried."""
-        return self._count(2)
+        return self._work.counts[2]
 
     @property
     def skipped(self) -> int:
@@ -163,11 +146,7 @@ class GroupWorker(Runnable):
 
         They were acknowledged, because the group had processed their first copies.
         """
-        return self._count(3)
-
-    def _count(self, place: int) -> int:
-        worker, counts = self._worker, self._counts
-        return counts[place] + (0 if worker is None else _counts_of(worker)[place])
+        return self._work.counts[3]
 
     # ---- lifecycle
 
@@ -187,36 +166,38 @@ class GroupWorker(Runnable):
             raise BadArgument("the worker was started already")
         self._note_begun()
         self._home = here()
-        self._watch = watch = await self._opened()
-        async with AsyncOnFailure(watch.close):
-            await self._begin(watch)
+        config = await self._watch.open()
+        async with AsyncOnFailure(self._watch.close):
+            await self._begin(config)
         self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
-        self._tasks.append(spawn(self._follow, "twinstream-group-watch"))
+        self._spawn(self._watch.follow, "twinstream-group-watch")
         if self._names.kind == "elastic":
-            self._tasks.append(spawn(self._check_source, "twinstream-group-source"))
+            counts = self._work
+            check = SourceCheck(
+                self._api, self._names, self._report, lambda: counts.counts[0], self._ended
+            )
+            self._spawn(check.run, "twinstream-group-source")
 
-    async def _opened(self) -> Watch[bytes]:
-        try:
-            return await self._store.bucket.watch(self._names.key)
-        except BucketNotFound as error:
-            raise self._store.missing() from error
+    def _spawn(self, work: Work, name: str) -> None:
+        """Run `work` in the background. If it fails, the member's work ends with its error."""
 
-    async def _begin(self, watch: Watch[bytes]) -> None:
-        """Read the first configuration, and create the consumer if the member has partitions."""
-        config = self._judge(await watch.next(self._api.timeout))
-        if config is None:
-            raise self._store.missing()
-        if isinstance(config, BadGroupConfig):
-            raise config
+        async def run() -> None:
+            try:
+                await work()
+            except Exception as error:
+                self._failure = error
+                self._woken.set()
+
+        self._tasks.append(spawn(run, name))
+
+    async def _begin(self, config: GroupConfig) -> None:
+        """Create the consumer if the member has partitions."""
         self._membership = Membership(self._names, self._member, config)
         step = self._membership.due(monotonic())
         if isinstance(step, Join):
             await self._join(self._membership, step, is_first=True)
         elif self._names.kind == "static":
             raise BadArgument(f"{self._names} has no partitions for member {self._member!r}")
-
-    def _judge(self, entry: Entry[bytes] | None) -> Found:
-        return self._store.judge(entry)
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Wait for the running handlers, return other messages to the server, and end the work.
@@ -241,10 +222,7 @@ class GroupWorker(Runnable):
 
     def _is_within(self) -> bool:
         """Return whether the caller is a handler or a callback of this worker."""
-        worker = self._worker
-        if worker is not None and worker.is_handler():
-            return True
-        return any(task.is_current() for task in self._tasks)
+        return self._work.is_handler() or any(task.is_current() for task in self._tasks)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Wait until the work has ended: by `stop`, by an error, or because the group was deleted.
@@ -268,44 +246,6 @@ class GroupWorker(Runnable):
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    # ---- the stored configuration
-
-    async def _follow(self) -> None:
-        watch = self._watch
-        if watch is None:
-            return
-        # `start` has read the first entry, so the group exists.
-        generation, is_there = watch.generation, True
-        try:
-            async for entry in watch:
-                if watch.generation != generation:
-                    # The bucket was re-created. If the watch delivers no entry before the end of
-                    # the initial values, the group does not exist any more.
-                    generation, is_there = watch.generation, False
-                if entry is not None:
-                    is_there = True
-                    self._note_change(self._judge(entry))
-                elif not is_there:
-                    self._note_change(None)
-        except Exception as error:
-            self._watch_error = error
-            self._woken.set()
-
-    async def _check_source(self) -> None:
-        check = SourceCheck(self._api, self._names, self._report, lambda: self.handled, self._ended)
-        try:
-            await check.run()
-        except Exception as error:
-            # An error of the callback, which ends the work.
-            self._watch_error = error
-            self._woken.set()
-
-    def _note_change(self, found: Found) -> None:
-        self._changes.append(found)
-        self._woken.set()
-        if HOOKS:
-            reached("group: change noted", self)
 
     # ---- the membership
 
@@ -340,15 +280,15 @@ class GroupWorker(Runnable):
             await self._close(membership)
 
     async def _next_step(self, membership: Membership) -> Step:
-        if self._watch_error is not None:
-            raise self._watch_error
+        if self._failure is not None:
+            raise self._failure
         # The caller has cleared the signal of everything below. So do not wait before all of it was
         # checked: several changes may have arrived, and the worker may have ended.
-        while self._changes:
-            step = membership.heard(self._changes.popleft(), monotonic())
+        while self._watch.has_changes:
+            step = membership.heard(self._watch.next_change(), monotonic())
             if not isinstance(step, Wait):
                 return step
-        worker = self._worker
+        worker = self._work.worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone
             await self._leave(membership, "the consumer was deleted", hands_over=False)
@@ -370,33 +310,15 @@ class GroupWorker(Runnable):
 
     async def _join(self, membership: Membership, join: Join, *, is_first: bool = False) -> None:
         try:
-            consumer = await create_member_consumer(
-                self._api,
-                self._names,
-                self._member,
-                join.filters,
-                self._template,
-                looks_first=self._was_in_use,
-            )
+            consumer = await self._work.create_consumer(join.filters)
         except FAILED_REQUEST as error:
             if is_first and not self._may_pass(error):
                 raise
-            self._was_in_use = isinstance(error, ConsumerExists)
             self._delay(membership, error)
             return
-        self._was_in_use = False
-        self._created = consumer.cached_info.created if consumer.cached_info else None
         names = self._names
-        floors = None
-        if names.kind == "elastic":
-            floors = Floors(self._api, names, self._store, self._member, self._report, self._floors)
-            self._floors = floors
-        worker = MemberWorker(
-            self._api, consumer, self._handler, self._settings, self._woken, floors
-        )
         self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))
-        await worker.start()
-        self._worker = worker
+        await self._work.start(consumer)
         membership.joined(join)
 
     def _may_pass(self, error: Exception) -> bool:
@@ -432,7 +354,7 @@ class GroupWorker(Runnable):
         With `hands_over`, this instance deletes the consumer of an elastic group if it is
         responsible for the consumer. Returns the ended worker, or None if there was no worker.
         """
-        worker, partitions, names = self._worker, membership.partitions, self._names
+        worker, partitions, names = self._work.worker, membership.partitions, self._names
         if worker is None:
             return None
 
@@ -442,10 +364,8 @@ class GroupWorker(Runnable):
 
         try:
             async with AsyncOnError(explain):
-                await worker.stop(_FOREVER)
+                await self._work.stop()
         finally:
-            self._counts = (self.handled, self.retried, self.rejected, self.skipped)
-            self._worker = None
             membership.left(monotonic())
             self._report(
                 PartitionsRevoked(names.stream, names.group, self._member, partitions, reason)
@@ -463,9 +383,7 @@ class GroupWorker(Runnable):
         if self._names.kind == "static" and not isinstance(end.error, _KEEPS_CONSUMER):
             # The consumer has filters of a configuration that is no longer valid.
             with suppress(*FAILED_REQUEST):
-                await delete_member_consumer(
-                    self._api, self._names, self._member, created=self._created
-                )
+                await self._work.delete_consumer()
         if end.error is not None:
             raise end.error
 
@@ -475,9 +393,4 @@ class GroupWorker(Runnable):
             if worker is not None:
                 await release_pin(worker)
         finally:
-            if self._watch is not None:
-                await self._watch.close()
-
-
-def _counts_of(worker: MemberWorker) -> tuple[int, int, int, int]:
-    return worker.handled, worker.retried, worker.rejected, worker.skipped
+            await self._watch.close()

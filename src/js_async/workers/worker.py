@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from js_async.api.api import Api
 from js_async.client.closing import failure_of
 from js_async.consume.buffer import MessageBuffer
-from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consume.messages import buffer_of
 from js_async.consumer import Consumer
 from js_async.runtime.concurrency import (
     Handler,
-    Lock,
-    Signal,
     Task,
     call,
     check_handler,
@@ -25,16 +21,16 @@ from js_async.runtime.concurrency import (
 )
 from js_async.workers.dead_letters import DeadLetters
 from js_async.workers.job_outcome import Outcomes
-from js_async.workers.jobs import Job, JobsHere, is_repeated
+from js_async.workers.job_queue import JobQueue
+from js_async.workers.jobs import Job
+from js_async.workers.redeliveries import Redeliveries
 from js_async.workers.runnable import Runnable
 from js_async.workers.settings import WorkSettings
 from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
 from twinstream.core.wire.subjects import check_name
-from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.errors import (
-    AlreadyAcknowledged,
     BadArgument,
     PermissionDenied,
     RequestTimeout,
@@ -55,8 +51,6 @@ class Take(Protocol):
 
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
-# The consumer's settings are requested after a redelivery, but at most once in this time (seconds).
-_REFRESH_INTERVAL: Final = 5.0
 
 
 class Worker(Runnable):
@@ -93,19 +87,13 @@ class Worker(Runnable):
         self._settings: Final = settings
         self._on_end = settings.on_report
         self._outcomes = Outcomes(settings, ConsumerConfig())
-        self._queue: Final[WorkQueue[Job]] = WorkQueue()
-        self._lock: Final = Lock()
-        self._filled: Final = Signal()
-        self._emptied: Final = Signal()
+        self._jobs: Final = JobQueue(settings.room, settings.key)
         self._tasks: list[Task] = []
         self._consumer: Consumer | None = None
         self._buffer: MessageBuffer | None = None
+        self._redeliveries: Redeliveries | None = None
         self._letters: DeadLetters | None = None
-        self._stopping = False
         self._end_is_logged = False
-        self._numbers = 0
-        self._here: Final = JobsHere(settings.room)
-        self._next_refresh = Deadline.after(0)
 
     def __repr__(self) -> str:
         counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
@@ -129,12 +117,12 @@ class Worker(Runnable):
     @property
     def in_hand(self) -> int:
         """Number of messages that are being handled."""
-        return self._queue.in_hand
+        return self._jobs.in_hand
 
     @property
     def waiting(self) -> int:
         """Number of queued messages that wait for their handler, or for a retry by the worker."""
-        return self._queue.waiting
+        return self._jobs.waiting
 
     # ---- lifecycle
 
@@ -164,6 +152,7 @@ class Worker(Runnable):
             self._letters = self._settings.dead_letters
         self._home = here()
         self._buffer = buffer
+        self._redeliveries = Redeliveries(consumer, buffer, self._jobs, self._outcomes)
         self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
         for number in range(self._settings.concurrency):
             self._tasks.append(spawn(self._work, f"twinstream-worker-{number}"))
@@ -235,10 +224,8 @@ class Worker(Runnable):
             return
 
     def _stop_taking(self) -> None:
-        self._stopping = True
+        self._jobs.close()
         self._ended.set()
-        self._filled.set()
-        self._emptied.set()
 
     async def _give_back(self, deadline: Deadline) -> None:
         if self._buffer is not None:
@@ -246,8 +233,7 @@ class Worker(Runnable):
         for dispatcher in self._tasks[:1]:
             # The dispatching task or thread may have a message that is not queued yet.
             await dispatcher.join(deadline)
-        async with self._lock:
-            jobs = self._queue.clear()
+        jobs = await self._jobs.clear()
         if jobs and self._settings.is_ordered:
             # Request the consumer info, so that the server drops the pull requests of the closed
             # inbox. Otherwise the server could use one of these requests for a returned message,
@@ -264,79 +250,27 @@ class Worker(Runnable):
     # ---- from the consumer to the queue
 
     async def _dispatch(self) -> None:
-        buffer = self._buffer
-        if buffer is None:
+        buffer, known = self._buffer, self._redeliveries
+        if buffer is None or known is None:
             return
         adapt, take = self._settings.adapt, self._taking(buffer)
         try:
-            while await self._has_room():
+            while await self._jobs.has_room():
                 message = await take(NEVER)
                 if message is None:
                     return
-                if await self._is_known(buffer, message):
+                if await known.is_known(message):
                     continue
                 if adapt is not None:
                     message = adapt(message)
                 buffer.progress.hold(message)
-                self._numbers += 1
-                key = self._settings.key(message, self._numbers)
-                async with self._lock:
-                    self._queue.put(key, self._here.add(message))
-                self._filled.set()
+                await self._jobs.add(message)
         except Exception as error:
             self._fail(error)
 
     def _taking(self, buffer: MessageBuffer) -> Take:
         """Return the function that takes the next message."""
         return buffer.take
-
-    async def _is_known(self, buffer: MessageBuffer, message: Message) -> bool:
-        """Return whether an earlier delivery of the message is queued, being handled or done.
-
-        If this is so, the caller must skip the message, because the outcome of the earlier delivery
-        counts for both deliveries. The server delivers such a message again after a long
-        disconnect, or if the consumer's `ack_wait` was shortened.
-        """
-        if not is_repeated(message):
-            return False
-        await self._refresh_settings(buffer)
-        async with self._lock:
-            earlier = self._here.waiting(message)
-            is_over = self._here.is_over(message)
-        with suppress(AlreadyAcknowledged, *_UNCONFIRMED):
-            if is_over:
-                await message.ack()
-            elif earlier is not None:
-                # The server now waits for another `ack_wait` before it redelivers the message.
-                await earlier.in_progress()
-        return is_over or earlier is not None
-
-    async def _refresh_settings(self, buffer: MessageBuffer) -> None:
-        """Request the consumer's settings, which may have been changed, at most every 5 seconds."""
-        if self._consumer is None or not self._next_refresh.expired():
-            return
-        self._next_refresh = Deadline.after(_REFRESH_INTERVAL)
-        try:
-            info = await self._consumer.info()
-        except PermissionDenied:
-            self._next_refresh = NEVER
-            return
-        except _UNCONFIRMED:
-            return
-        ack_wait = ack_wait_of(info)
-        if info.config is not None and ack_wait is not None:
-            self._outcomes.config = info.config
-            buffer.change_ack_wait(ack_wait)
-
-    async def _has_room(self) -> bool:
-        """Wait until the queue has space for a message; return False if the worker stops."""
-        while not self._stopping:
-            self._emptied.clear()
-            if len(self._queue) < self._settings.room:
-                return True
-            if not self._stopping:
-                await self._emptied.sleep(NEVER)
-        return False
 
     def _fail(self, error: BaseException) -> None:
         """Stop the worker. The error is kept if it is the first one."""
@@ -351,27 +285,8 @@ class Worker(Runnable):
             self._fail(error)
 
     async def _handle_all(self) -> None:
-        while (taken := await self._next()) is not None:
+        while (taken := await self._jobs.take()) is not None:
             await self._handle(*taken)
-
-    async def _next(self) -> tuple[Hashable, Job] | None:
-        """Return a message that may be handled now, with its key, or None at the end."""
-        while True:
-            # The signal is cleared before the queue is checked, so that no new message is missed.
-            self._filled.clear()
-            if self._stopping:
-                self._filled.set()
-                return None
-            async with self._lock:
-                taken = self._queue.take(monotonic())
-                wake_at = self._queue.wake_at
-                more = self._queue.has_free
-            if more:
-                # Wake up another handler task or thread, because this one has cleared the signal.
-                self._filled.set()
-            if taken is not None:
-                return taken
-            await self._filled.sleep(NEVER.earlier(wake_at))
 
     async def _handle(self, key: Hashable, job: Job) -> None:
         again: float | None = None
@@ -380,15 +295,9 @@ class Worker(Runnable):
         finally:
             if again is None:
                 self._release(job)
-            async with self._lock:
-                if again is None:
-                    self._here.done(job)
-                    self._queue.done(key)
-                else:
-                    job.tries += 1
-                    self._queue.again(key, job, monotonic() + again)
-            self._filled.set()
-            self._emptied.set()
+                await self._jobs.done(key, job)
+            else:
+                await self._jobs.again(key, job, again)
 
     async def _attempt(self, job: Job) -> float | None:
         """Call the handler once. Return the seconds until this worker retries, or None."""

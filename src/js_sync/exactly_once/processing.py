@@ -14,13 +14,12 @@ from js_sync.consume.message import Message
 from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
 from js_sync.exactly_once.conditional_writes import SubjectWrites
-from js_sync.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
-from js_sync.exactly_once.stored_results import KnownResults
+from js_sync.exactly_once.idempotent_writer import By
+from js_sync.exactly_once.result_store import ResultStore
 from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
-from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import (
     InputStream,
     ProcessReport,
@@ -39,7 +38,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import NO_RESPONSE
 from twinstream.models import ConsumerConfig
-from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from twinstream.core.consume.pull_request import Priority
@@ -83,8 +81,7 @@ class Processing(Owned, BlockHint):
         self._into: Final = into
         self._name: Final = name or consumer.name
         self._timeout: Final = seconds(timeout)
-        self._writer: Final[IdempotentWriter] = once_writer(api, writes, into, by, self._timeout)
-        self._looks_up: Final = by == "id"
+        self._results: Final = ResultStore(api, writes, into, by, self._timeout)
         self._delays: Final = delays(retry)
         self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
             on_report, stream=consumer.stream, consumer=consumer.name
@@ -99,18 +96,23 @@ class Processing(Owned, BlockHint):
         )
         self._consuming._on_end = on_report
         self._input: InputStream | None = None
-        self._known: KnownResults | None = None
         self._counting: Final = Lock()
         self.done = 0
         """The number of messages with stored results and a confirmed acknowledgement."""
-        self.stored = 0
-        """The number of results that this object stored."""
-        self.repeated = 0
-        """The number of results that the stream already contained."""
 
     def __repr__(self) -> str:
         counts = f"{self.done} done{self._consuming._ended_by}"
         return f"<Processing {self._consumer.stream}/{self._consumer.name}: {counts}>"
+
+    @property
+    def stored(self) -> int:
+        """The number of results that this object stored."""
+        return self._results.stored
+
+    @property
+    def repeated(self) -> int:
+        """The number of results that the stream already contained."""
+        return self._results.repeated
 
     # ---- lifecycle
 
@@ -136,11 +138,7 @@ class Processing(Owned, BlockHint):
         stream = self._api.stream_info(self._consumer.stream)
         self._input = InputStream(self._name, self._consumer.stream, stream.created)
         self._input.check()
-        if self._looks_up:
-            self._known = KnownResults(
-                self._api, self._writer, self._input, stream.ts, self._timeout
-            )
-        self._writer.check()
+        self._results.open(self._input, stream.ts)
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
             # `Consumer.consume` used the cached ack_wait, which may be outdated or None.
@@ -209,7 +207,7 @@ class Processing(Owned, BlockHint):
                     " stored"
                 )
             results = results_of(returned, self._input, seq, self._into)
-            unknown = self._store(message, results)
+            unknown = self._results.store(message, results)
         except Reject as reason:
             self._reject(message, reason)
         except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
@@ -250,27 +248,6 @@ class Processing(Owned, BlockHint):
         else:
             with self._counting:
                 self.done += 1
-
-    def _store(self, message: Message, results: list[PublishRequest]) -> OutcomeUnknown | None:
-        """Store the results that the stream does not contain yet.
-
-        Return the error of a result with an unknown outcome, or None if there is none. Raises the
-        error of a result that was not stored.
-        """
-        known = () if self._known is None else self._known.of(message, results)
-        missing = [result for result in results if result.msg_id not in known]
-        outcomes = self._writer.write(missing) if missing else []
-        failed = [outcome for outcome in outcomes if not isinstance(outcome, Stored)]
-        fresh = sum(isinstance(each, Stored) and not each.repeated for each in outcomes)
-        with self._counting:
-            self.stored += fresh
-            self.repeated += len(results) - fresh - len(failed)
-        unknown = None
-        for error in failed:
-            if not isinstance(error, OutcomeUnknown):
-                raise error
-            unknown = error
-        return unknown
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

@@ -65,7 +65,7 @@ class MemberWorker(Worker):
     @property
     def has_ended(self) -> bool:
         """Whether the work has ended or is ending."""
-        return self._stopping
+        return self._jobs.is_closed
 
     @property
     def pin(self) -> str | None:
