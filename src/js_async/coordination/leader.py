@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from js_async.client.closing import WorksBeside, failure_of
-from js_async.client.owned import Owned
+from js_async.background.work import BackgroundWork
 from js_async.coordination.campaign import Campaign
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, Slots
-from js_async.runtime.concurrency import Handler, Task, check_handler, spawn
+from js_async.runtime.concurrency import Handler, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Deadline, Seconds, seconds
-from twinstream.errors import BadArgument, RequestTimeout
+from twinstream.core.deadline import Seconds, seconds
 
 __all__ = ["Leader"]
 
 
-class Leader(Owned, WorksBeside):
+class Leader(BackgroundWork):
     """A candidate of an election, created by `Coordination.leader`.
 
     It campaigns in a `with` block, or between `start` and `stop`. If the stream is deleted, the
@@ -46,7 +44,6 @@ class Leader(Owned, WorksBeside):
         self._place: Final = place
         self._name: Final = name
         self._campaign: Final = Campaign(place, name, terms, note, on_elected, on_lost)
-        self._task: Task | None = None
 
     # ---- state
 
@@ -70,9 +67,9 @@ class Leader(Owned, WorksBeside):
         """Whether this candidate is certainly the only leader now, by the clock of this machine."""
         return self.lease is not None
 
-    def __repr__(self) -> str:
-        state = "leads" if self.is_leader else "does not lead"
-        return f"<Leader {self._place.stream} {self._name}: {state}{self._ended_by}>"
+    @property
+    def _label(self) -> str:
+        return f"{self._name} of {self._place.stream}"
 
     async def leader(self) -> SlotRecord | None:
         """Return the record of the current leader, or None if there is no leader."""
@@ -80,12 +77,17 @@ class Leader(Owned, WorksBeside):
 
     # ---- lifecycle
 
-    async def start(self) -> None:
-        """Start the campaign. Raises `BadArgument` if the campaign was started already."""
-        if self._task is not None:
-            raise BadArgument(f"leader {self._name}: the campaign was started already")
-        self._note_begun()
-        self._task = spawn(self._run, f"twinstream-leader-{self._name}")
+    async def _begin(self) -> None:
+        pass
+
+    async def _work(self) -> None:
+        await self._campaign.run()
+
+    async def _request_stop(self) -> None:
+        await self._campaign.stop()
+
+    def _is_within(self) -> bool:
+        return super()._is_within() or self._campaign.is_handler()
 
     async def step_down(self, pause: Seconds = 0.0) -> bool:
         """Give up the current term. Return whether the server confirmed the release of the lease.
@@ -97,53 +99,6 @@ class Leader(Owned, WorksBeside):
         """
         return await self._campaign.step_down(seconds(pause, "pause"))
 
-    async def stop(self, timeout: Seconds = 30.0) -> None:
-        """End the term and the campaign, and wait until the handlers have ended.
-
-        A handler may call `stop`. Then the call does not wait: the campaign ends after the handler.
-
-        Args:
-            timeout: The longest wait in seconds.
-
-        Raises:
-            RequestTimeout: A handler has not ended in time.
-            NotStarted: The campaign was not started.
-            Exception: The error that ended the campaign, if there was one.
-        """
-        if self._is_parents:
-            return
-        self._require_begun(f"the campaign for leader {self._name}")
-        await self._campaign.stop()
-        await self.wait(timeout)
-
-    async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the campaign has ended, by `stop` or by an error.
-
-        Args:
-            timeout: The longest wait in seconds; None waits without limit.
-
-        Raises:
-            RequestTimeout: The campaign has not ended in time. It continues.
-            NotStarted: The campaign was not started.
-            Exception: The error that ended the campaign.
-        """
-        self._require_begun(f"the campaign for leader {self._name}")
-        task = self._task
-        if task is None or task.is_current() or self._campaign.is_handler():
-            return
-        if not await task.join(Deadline.after(timeout)):
-            raise RequestTimeout(f"leader {self._name}: the campaign or a handler is still running")
-        self._raise_kept()
-
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self._is_parents:
-            await self.stop()
-
-    async def _run(self) -> None:
-        error = await failure_of(self._campaign.run)
-        if error is not None:
-            self._keep_error(error, f"the campaign for leader {self._name}")

@@ -130,7 +130,7 @@ class MemberWork:
         if self.worker is None:
             return
         try:
-            await self.worker.stop(_FOREVER)
+            await self.worker.stop(timeout=_FOREVER)
         finally:
             self._counts, self.worker = self.counts, None
 

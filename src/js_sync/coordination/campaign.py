@@ -79,12 +79,12 @@ class Campaign:
         return lease.release()
 
     def stop(self) -> None:
-        """End the term, and let `run` return after the handlers have ended."""
+        """End the term, and let `run` return after the handlers have ended. This does not wait."""
         self._stopping.set()
         if self._asking is not None:
             self._asking.give_up()
         if self._lease is not None:
-            self._lease.release()
+            self._lease.release(0.0)
 
     def run(self) -> None:
         """Campaign until `stop`. Raises an error of a handler, or one that waiting cannot solve."""

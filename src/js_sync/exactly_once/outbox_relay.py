@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_sync.api.api import Api
-from js_sync.client.closing import WorksBeside
-from js_sync.client.owned import Owned
+from js_sync.background.work import BackgroundWork
 from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By, once_writer
 from js_sync.exactly_once.outbox_sender import OutboxSender
 from js_sync.exactly_once.outbox_store import OutboxStore
 from js_sync.exactly_once.outbox_store_calls import StoreCalls
-from js_sync.runtime.concurrency import Signal, Task, spawn
+from js_sync.runtime.concurrency import Signal
 from twinstream.core.deadline import NEVER, Backoff, Deadline, Failures, Seconds, seconds
 from twinstream.core.exactly_once.outbox import OutboxReport
 from twinstream.core.hooks import HOOKS, reached
@@ -26,7 +25,7 @@ __all__ = ["OutboxRelay"]
 _LONGEST_PAUSE: Final = 5.0
 
 
-class OutboxRelay(Owned, WorksBeside):
+class OutboxRelay(BackgroundWork):
     """A relay, which stores the events of an outbox in a stream. `JetStream.outbox` creates it.
 
     In a `with` block, it works in the background until the end of the block. `drain` instead works
@@ -56,23 +55,22 @@ class OutboxRelay(Owned, WorksBeside):
         limit = seconds(timeout)
         self._poll: Final = max(seconds(poll, "poll"), 0.001)
         self._failures: Final = Failures(Backoff(self._poll, max(self._poll, _LONGEST_PAUSE)))
-        self._stop: Final = Signal()
         self._awake: Final = Signal()
-        self._task: Task | None = None
+        self._is_draining = False
         self._sender: Final = OutboxSender(
             api,
             StoreCalls(store),
             once_writer(api, writes, stream, by, limit),
             stream,
-            self._stop,
+            self._stopping,
             self._failures,
             limit,
             on_report,
         )
 
-    def __repr__(self) -> str:
-        counts = f"{self.stored} stored, {self.refused} refused"
-        return f"<OutboxRelay to {self._stream}: {counts}{self._ended_by}>"
+    @property
+    def _label(self) -> str:
+        return f"to {self._stream}"
 
     @property
     def stored(self) -> int:
@@ -92,19 +90,18 @@ class OutboxRelay(Owned, WorksBeside):
         Raises:
             NotPromised: The settings of the stream allow duplicates.
             StreamNotFound: The stream does not exist.
-            BadArgument: The relay was started already.
+            BadArgument: The relay was started before.
         """
-        if self._task is not None:
-            raise BadArgument("the relay was started already")
-        self._note_begun()
-        self._sender.check_stream()
-        self._task = spawn(self._run, "twinstream-outbox")
+        super().start()
 
-    def stop(self, timeout: Seconds = 30.0) -> None:
+    def _begin(self) -> None:
+        self._sender.check_stream()
+
+    def stop(self, *, timeout: Seconds = 30.0) -> None:
         """Stop the relay. Pending events stay in the outbox.
 
-        A `drain` that runs in another task or thread ends, too. It raises `TwinstreamError` if
-        events are still pending.
+        Does nothing if the relay was never started or has ended. A `drain` that runs in another
+        task or thread ends, too. It raises `TwinstreamError` if events are still pending.
 
         Args:
             timeout: How long to wait for the end of the relay, in seconds.
@@ -112,20 +109,22 @@ class OutboxRelay(Owned, WorksBeside):
         Raises:
             RequestTimeout: The relay has not ended in time.
             PublishFailures: Events were refused, and there is no `on_report`.
-            Exception: The error that ended the work, if there was one.
+            Exception: The error that ended the work, if no call has raised it before.
         """
         if self._is_parents:
             return
-        self._stop.set()
+        if self._is_draining:
+            self._request_stop()
+        super().stop(timeout=timeout)
+        self._sender.raise_refused()
+
+    def _request_stop(self) -> None:
+        self._stopping.set()
         self._awake.set()
         if HOOKS:
             reached("relay: stopping", self)
-        self._join(timeout)
-        if self._task is not None:
-            # Without `_task`, `drain` may be running. It releases the outbox when it ends.
-            self._sender.release()
 
-    def wait(self, timeout: Seconds | None = None) -> None:
+    def wait(self, *, timeout: Seconds | None = None) -> None:
         """Wait until the relay has ended, by `stop` or by an error.
 
         Args:
@@ -133,17 +132,11 @@ class OutboxRelay(Owned, WorksBeside):
 
         Raises:
             RequestTimeout: The relay has not ended in time. It continues.
-            NotStarted: The relay was not started.
+            BadArgument: The relay was never started.
             PublishFailures: Events were refused, and there is no `on_report`.
             Exception: The error that ended the relay.
         """
-        self._require_begun(f"the relay of an outbox to {self._stream}")
-        self._join(timeout)
-
-    def _join(self, timeout: Seconds | None) -> None:
-        if self._task is not None and not self._task.join(Deadline.after(timeout)):
-            raise RequestTimeout("the relay is still working")
-        self._raise_kept()
+        super().wait(timeout=timeout)
         self._sender.raise_refused()
 
     def __enter__(self) -> Self:
@@ -180,8 +173,9 @@ class OutboxRelay(Owned, WorksBeside):
             TwinstreamError: `stop` was called while events were pending.
             BadArgument: The relay was started, and works in the background.
         """
-        if self._task is not None:
+        if self._is_started:
             raise BadArgument("the relay was started and works in the background")
+        self._is_draining = True
         deadline = Deadline.after(timeout)
         before = self.stored
         try:
@@ -190,37 +184,38 @@ class OutboxRelay(Owned, WorksBeside):
                 if trouble is None:
                     self._sender.raise_refused()
                     return self.stored - before
-                if self._stop.is_set():
+                if self._stopping.is_set():
                     raise TwinstreamError(f"events are still pending; {trouble}") from trouble
                 if deadline.remaining() < self._failures.next_pause:
                     raise RequestTimeout(f"events are still pending; {trouble}") from trouble
                 self._pause()
         finally:
+            self._is_draining = False
             self._sender.release()
 
     # ---- work
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
-            while not self._stop.is_set():
+            while not self._stopping.is_set():
                 if HOOKS:
                     reached("relay: before clear", self)
                 self._awake.clear()
-                if self._stop.is_set():
+                if self._stopping.is_set():
                     # `stop` may have set `_awake` just before it was cleared.
                     break
                 trouble = self._sender.round(NEVER)
                 if trouble is None:
                     self._failures.clear()
                     self._awake.sleep(Deadline.after(self._poll))
-                elif not self._stop.is_set():
+                elif not self._stopping.is_set():
                     self._pause()
         except Exception as error:
-            self._keep_error(error, f"the relay of an outbox to {self._stream}")
             self._sender.report_end(error)
+            raise
         finally:
             self._sender.release()
 
     def _pause(self) -> None:
         """Pause after a failure. The pauses grow until a round succeeds."""
-        self._stop.sleep(Deadline.after(self._failures.add()))
+        self._stopping.sleep(Deadline.after(self._failures.add()))

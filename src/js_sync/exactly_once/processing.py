@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.api.api import Api
-from js_sync.client.owned import Owned
+from js_sync.background.work import BackgroundWork
 from js_sync.consume.consume import Consuming, Order
 from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
@@ -16,7 +16,7 @@ from js_sync.consumer import Consumer
 from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By
 from js_sync.exactly_once.result_store import ResultStore
-from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
+from js_sync.runtime.concurrency import Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
@@ -45,13 +45,32 @@ if TYPE_CHECKING:
 __all__ = ["Processing"]
 
 
-class Processing(Owned, BlockHint):
+class _Consumption(Consuming):
+    """The consumption of a processing. It reports the error that ends both."""
+
+    @property
+    def _title(self) -> str:
+        return f"Processing {self._label}"
+
+    def end_soon(self) -> None:
+        """Stop, without waiting for the handlers."""
+        self._end_soon()
+
+    def is_handler(self) -> bool:
+        """Return whether the caller is a handler."""
+        return self._is_within()
+
+
+class Processing(BackgroundWork):
     """A processing of a consumer's messages in the background. `JetStream.process` creates it.
 
     It calls a handler for each message, stores the results that the handler returns, and then
-    acknowledges the message. Use it in a `with` block, or call `start`, and finally `stop` or
-    `drain`.
+    acknowledges the message. Use it in a `with` block, or call `run`, or call `start`, and finally
+    `stop` or `drain`.
     """
+
+    # The consumption reports it.
+    _reports_end = False
 
     def __init__(
         self,
@@ -86,23 +105,23 @@ class Processing(Owned, BlockHint):
         self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
             on_report, stream=consumer.stream, consumer=consumer.name
         )
-        self._consuming: Final = consumer.consume(
+        self._consuming: Final = _Consumption(
+            f"{consumer.name} of {consumer.stream}",
+            consumer.messages(priority=priority, stop_after=stop_after),
             self._handle,
-            concurrency=concurrency,
-            order=order,
+            concurrency,
+            order,
             progress=True,
-            priority=priority,
-            stop_after=stop_after,
+            on_end=on_report,
         )
-        self._consuming._on_end = on_report
         self._input: InputStream | None = None
         self._counting: Final = Lock()
         self.done = 0
         """The number of messages with stored results and a confirmed acknowledgement."""
 
-    def __repr__(self) -> str:
-        counts = f"{self.done} done{self._consuming._ended_by}"
-        return f"<Processing {self._consumer.stream}/{self._consumer.name}: {counts}>"
+    @property
+    def _label(self) -> str:
+        return f"{self._consumer.name} of {self._consumer.stream}"
 
     @property
     def stored(self) -> int:
@@ -128,8 +147,11 @@ class Processing(Owned, BlockHint):
             NotPromised: The settings allow duplicates or losses.
             StreamNotFound: A stream does not exist.
             ConsumerNotFound: The consumer does not exist.
+            BadArgument: The processing was started before.
         """
-        self._consuming._note_begun()
+        super().start()
+
+    def _begin(self) -> None:
         info = self._consumer.info()
         holes = processing_holes(info.config or ConsumerConfig())
         if holes:
@@ -145,53 +167,38 @@ class Processing(Owned, BlockHint):
             buffer_of(self._consuming.messages).set_ack_wait(ack_wait)
         self._consuming.start()
 
-    def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop taking messages, and wait for running handlers.
+    def _work(self) -> None:
+        self._consuming.wait()
+
+    def _request_stop(self) -> None:
+        self._consuming.end_soon()
+
+    def _is_within(self) -> bool:
+        return super()._is_within() or self._consuming.is_handler()
+
+    def drain(self, *, timeout: Seconds = 30.0) -> None:
+        """Stop pulling, and wait until the buffered messages are processed.
+
+        Does nothing if the processing was never started or has ended. If a handler calls `drain`,
+        the call does not wait.
 
         Args:
             timeout: The longest wait in seconds.
 
         Raises:
             RequestTimeout: A handler is still running after `timeout` seconds.
-            NotStarted: The processing was not started.
-            Exception: The error that ended the processing, if there was one.
+            Exception: The error that ended the processing, if no call has raised it before.
         """
         if self._is_parents:
             return
-        self._consuming.stop(timeout)
-
-    def drain(self, timeout: Seconds = 30.0) -> None:
-        """Stop pulling, and wait until the buffered messages are processed.
-
-        Raises `RequestTimeout`, `NotStarted` or another error as `stop` does.
-
-        Args:
-            timeout: The longest wait in seconds.
-        """
-        if self._is_parents:
+        if not self._is_started:
             return
-        self._consuming.drain(timeout)
-
-    def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the processing has ended: by `stop`, `drain`, `stop_after` or an error.
-
-        Args:
-            timeout: The longest wait in seconds; None waits without limit.
-
-        Raises:
-            RequestTimeout: The processing has not ended in time. It continues.
-            NotStarted: The processing was not started.
-            Exception: The error that ended the processing.
-        """
-        self._consuming.wait(timeout)
+        buffer_of(self._consuming.messages).drain()
+        self._await_end(timeout)
 
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.stop()
 
     # ---- work
 

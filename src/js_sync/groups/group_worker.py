@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_sync.api.api import Api
-from js_sync.client.closing import failure_of
+from js_sync.background.work import BackgroundWork
 from js_sync.consume.message import Message
 from js_sync.groups.config_watch import ConfigWatch
 from js_sync.groups.member_join import hand_over, release_pin
@@ -20,14 +19,10 @@ from js_sync.groups.source_check import SourceCheck
 from js_sync.runtime.concurrency import (
     Handler,
     Signal,
-    Task,
     Work,
     check_handler,
-    here,
-    spawn,
 )
-from js_sync.workers.runnable import Runnable
-from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.deadline import NEVER, monotonic
 from twinstream.core.groups.membership import End, Join, Leave, Membership, Step, Wait
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, filters_of
@@ -46,7 +41,6 @@ from twinstream.errors import (
     ConsumerExists,
     JetStreamError,
     NoResponders,
-    RequestTimeout,
 )
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models.error_codes import WORKQUEUE_CONSUMER_NOT_UNIQUE
@@ -64,7 +58,7 @@ _KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
-class GroupWorker(Runnable):
+class GroupWorker(BackgroundWork):
     """A worker for a member of a consumer group. Created by the group's method `worker`.
 
     Call `run`, which works until the program receives a signal or the group is deleted. Or use it
@@ -73,8 +67,9 @@ class GroupWorker(Runnable):
     its member's new partitions.
 
     Each process that works as the same member is an instance of the member. One instance is active,
-    the others stand by. If the work ended with an error that no call has raised, a `RuntimeWarning`
-    is issued when the object is garbage-collected.
+    the others stand by.
+
+    After `stop`, the server pins another instance of the member at once.
     """
 
     _area = "groups"
@@ -90,31 +85,28 @@ class GroupWorker(Runnable):
         template: ConsumerConfig,
         on_report: Callable[[GroupReport], None] | None,
     ) -> None:
-        super().__init__()
+        super().__init__(on_report)
         check_handler(handler)
         names.consumer(member)
         self._api: Final = api
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
-        self._on_end = on_report
         self._report: Final[Reporter[GroupReport]] = Reporter(
             on_report, area="groups", stream=names.stream
         )
         self._woken: Final = Signal()
         self._watch: Final = ConfigWatch(api, names, store, self._woken)
         work = MemberSettings(names, member, cast("Handler[Message]", handler), settings, template)
-        self._work: Final = MemberWork(api, work, store, self._report, self._woken)
+        self._member_work: Final = MemberWork(api, work, store, self._report, self._woken)
         self._membership: Membership | None = None
         # The error of the watch, or of a callback, which ends the work.
         self._failure: Exception | None = None
         self._gone: ConsumerDeleted | NoResponders | None = None
-        self._tasks: list[Task] = []
-        self._stopping = False
 
-    def __repr__(self) -> str:
-        counts = f"{self.handled} handled{self._ended_by}"
-        return f"<GroupWorker {self._member} of {self._names}: {counts}>"
+    @property
+    def _label(self) -> str:
+        return f"{self._member} of {self._names}"
 
     @property
     def member(self) -> str:
@@ -129,17 +121,17 @@ class GroupWorker(Runnable):
     @property
     def handled(self) -> int:
         """Number of messages whose handler has returned."""
-        return self._work.counts[0]
+        return self._member_work.counts[0]
 
     @property
     def retried(self) -> int:
         """Number of handler failures after which the message was, or will be, retried."""
-        return self._work.counts[1]
+        return self._member_work.counts[1]
 
     @property
     def rejected(self) -> int:
         """Number of messages that were rejected and will not be retried."""
-        return self._work.counts[2]
+        return self._member_work.counts[2]
 
     @property
     def skipped(self) -> int:
@@ -147,7 +139,7 @@ class GroupWorker(Runnable):
 
         They were acknowledged, because the group had processed their first copies.
         """
-        return self._work.counts[3]
+        return self._member_work.counts[3]
 
     # ---- lifecycle
 
@@ -163,23 +155,47 @@ class GroupWorker(Runnable):
                 settings.
             JetStreamError: The server refused the consumer.
         """
-        if self._tasks:
-            raise BadArgument("the worker was started already")
-        self._note_begun()
-        self._home = here()
+        super().start()
+
+    def _begin(self) -> None:
         config = self._watch.open()
         with OnFailure(self._watch.close):
-            self._begin(config)
-        self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
-        self._spawn(self._watch.follow, "twinstream-group-watch")
-        if self._names.kind == "elastic":
-            counts = self._work
-            check = SourceCheck(
-                self._api, self._names, self._report, lambda: counts.counts[0], self._ended
-            )
-            self._spawn(check.run, "twinstream-group-source")
+            self._begin_as(config)
 
-    def _spawn(self, work: Work, name: str) -> None:
+    def _begin_as(self, config: GroupConfig) -> None:
+        """Create the consumer if the member has partitions."""
+        self._membership = Membership(self._names, self._member, config)
+        step = self._membership.due(monotonic())
+        if isinstance(step, Join):
+            self._join(self._membership, step, is_first=True)
+        elif self._names.kind == "static":
+            raise BadArgument(f"{self._names} has no partitions for member {self._member!r}")
+
+    def _request_stop(self) -> None:
+        self._woken.set()
+
+    def _is_within(self) -> bool:
+        return super()._is_within() or self._member_work.is_handler()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    # ---- the membership
+
+    def _work(self) -> None:
+        self._spawn_beside(self._watch.follow, "twinstream-group-watch")
+        if self._names.kind == "elastic":
+            work = self._member_work
+            check = SourceCheck(
+                self._api, self._names, self._report, lambda: work.counts[0], self._ended
+            )
+            self._spawn_beside(check.run, "twinstream-group-source")
+        membership = self._membership
+        if membership is not None:
+            self._stay_member(membership)
+
+    def _spawn_beside(self, work: Work, name: str) -> None:
         """Run `work` in the background. If it fails, the member's work ends with its error."""
 
         def run() -> None:
@@ -189,83 +205,13 @@ class GroupWorker(Runnable):
                 self._failure = error
                 self._woken.set()
 
-        self._tasks.append(spawn(run, name))
-
-    def _begin(self, config: GroupConfig) -> None:
-        """Create the consumer if the member has partitions."""
-        self._membership = Membership(self._names, self._member, config)
-        step = self._membership.due(monotonic())
-        if isinstance(step, Join):
-            self._join(self._membership, step, is_first=True)
-        elif self._names.kind == "static":
-            raise BadArgument(f"{self._names} has no partitions for member {self._member!r}")
-
-    def stop(self, timeout: Seconds = 30.0) -> None:
-        """Wait for the running handlers, return other messages to the server, and end the work.
-
-        The server pins another instance of the member at once. If a handler or `on_report` calls
-        `stop`, the call returns immediately and the work ends later.
-
-        Raises:
-            RequestTimeout: A handler takes longer than `timeout` seconds. The work ends after the
-                handler.
-            NotStarted: The worker was not started.
-            Exception: The error that ended the work, if there was one.
-        """
-        if self._is_parents:
-            return
-        self._require_begun(self._what_it_is)
-        self._stopping = True
-        self._ended.set()
-        self._woken.set()
-        if not self._is_within():
-            self.wait(timeout)
-
-    def _is_within(self) -> bool:
-        """Return whether the caller is a handler or a callback of this worker."""
-        return self._work.is_handler() or any(task.is_current() for task in self._tasks)
-
-    def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the work has ended: by `stop`, by an error, or because the group was deleted.
-
-        Raises:
-            RequestTimeout: The work has not ended after `timeout` seconds. It continues.
-            NotStarted: The worker was not started.
-            Exception: The error that ended the work.
-        """
-        self._require_begun(self._what_it_is)
-        deadline = Deadline.after(timeout)
-        for task in self._tasks:
-            if not task.is_current() and not task.join(deadline):
-                raise RequestTimeout(f"{self._what_it_is} has not ended")
-        self._raise_kept()
-
-    @property
-    def _what_it_is(self) -> str:
-        return f"member {self._member} of {self._names}"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    # ---- the membership
-
-    def _run(self) -> None:
-        membership = self._membership
-        if membership is None:
-            return
-        try:
-            error = failure_of(partial(self._stay_member, membership))
-            if error is not None:
-                self._keep_error(error, self._what_it_is)
-        finally:
-            self._ended.set()
+        self._spawn(run, name)
 
     def _stay_member(self, membership: Membership) -> None:
         try:
             while True:
                 self._woken.clear()
-                if self._stopping:
+                if self._stopping.is_set():
                     return
                 match self._next_step(membership):
                     case Join() as join:
@@ -289,7 +235,7 @@ class GroupWorker(Runnable):
             step = membership.heard(self._watch.next_change(), monotonic())
             if not isinstance(step, Wait):
                 return step
-        worker = self._work.worker
+        worker = self._member_work.worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone
             self._leave(membership, "the consumer was deleted", hands_over=False)
@@ -311,7 +257,7 @@ class GroupWorker(Runnable):
 
     def _join(self, membership: Membership, join: Join, *, is_first: bool = False) -> None:
         try:
-            consumer = self._work.create_consumer(join.filters)
+            consumer = self._member_work.create_consumer(join.filters)
         except FAILED_REQUEST as error:
             if is_first and not self._may_pass(error):
                 raise
@@ -319,7 +265,7 @@ class GroupWorker(Runnable):
             return
         names = self._names
         self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))
-        self._work.start(consumer)
+        self._member_work.start(consumer)
         membership.joined(join)
 
     def _may_pass(self, error: Exception) -> bool:
@@ -355,7 +301,7 @@ class GroupWorker(Runnable):
         With `hands_over`, this instance deletes the consumer of an elastic group if it is
         responsible for the consumer. Returns the ended worker, or None if there was no worker.
         """
-        worker, partitions, names = self._work.worker, membership.partitions, self._names
+        worker, partitions, names = self._member_work.worker, membership.partitions, self._names
         if worker is None:
             return None
 
@@ -365,7 +311,7 @@ class GroupWorker(Runnable):
 
         try:
             with OnError(explain):
-                self._work.stop()
+                self._member_work.stop()
         finally:
             membership.left(monotonic())
             self._report(
@@ -384,7 +330,7 @@ class GroupWorker(Runnable):
         if self._names.kind == "static" and not isinstance(end.error, _KEEPS_CONSUMER):
             # The consumer has filters of a configuration that is no longer valid.
             with suppress(*FAILED_REQUEST):
-                self._work.delete_consumer()
+                self._member_work.delete_consumer()
         if end.error is not None:
             raise end.error
 

@@ -131,7 +131,7 @@ class MemberWork:
         if self.worker is None:
             return
         try:
-            self.worker.stop(_FOREVER)
+            self.worker.stop(timeout=_FOREVER)
         finally:
             self._counts, self.worker = self.counts, None
 
