@@ -75,5 +75,5 @@ def answers_of(replies: Any) -> Any:
 
 
 def writer_of(work: Any) -> Any:
-    """Return the writer of an outbox relay or of exactly-once processing."""
-    return work._writer
+    """Return the writer of exactly-once processing."""
+    return work._results.writer

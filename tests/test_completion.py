@@ -35,11 +35,11 @@ OBJECTS: dict[str, tuple[str, str]] = {
     "consuming": (
         "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
         "async with consumer.consume(print) as consuming:",
-        "drain handled messages start stop wait",
+        "drain error handled is_running messages run start stop wait",
     ),
     "worker": (
         "async with nc.jetstream().worker('S', 'c', print) as worker:",
-        "ask_to_stop handled in_hand rejected retried run start stop waiting",
+        "error handled in_hand is_running rejected retried run start stop wait waiting",
     ),
     "ordered_message": (
         "stream = await nc.jetstream().get_stream('S')\n"
@@ -90,7 +90,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "relay": (
         "async with nc.jetstream().outbox(None, 'S') as relay:",
-        "drain refused start stop stored wait wake",
+        "drain error is_running refused run start stop stored wait wake",
     ),
     "bucket": (
         "bucket = await nc.jetstream().get_key_value('B')\nif bucket:",

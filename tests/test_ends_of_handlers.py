@@ -42,11 +42,11 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
                     return consuming.messages.buffered == 7
 
                 with consuming:
-                    consuming.wait(30)
+                    consuming.wait(timeout=30)
             else:
                 place = jet.coordination(f"{name}-P", create=True)
                 with place.leader("x", on_elected=leave) as leader:
-                    leader.wait(30)
+                    leader.wait(timeout=30)
 
         with pytest.raises(SystemExit, match="3"):
             run()
@@ -62,7 +62,7 @@ def test_what_a_handler_awaited_and_was_cancelled_is_a_failure(server: NatsServe
             other = asyncio.ensure_future(asyncio.sleep(60))
             other.cancel()
             await other
-        worker.ask_to_stop()
+        await worker.stop()
 
     async def work() -> None:
         nonlocal worker

@@ -65,6 +65,7 @@ FLOORS: dict[str, list[set[str]]] = {
     "js_async": [
         {"runtime"},
         {"client"},
+        {"background"},
         {"api"},
         {"read", "consume", "coordination"},
         {"publish"},

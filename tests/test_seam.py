@@ -533,6 +533,7 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     config = ConsumerConfig(durable_name="w", filter_subject="{name}.w")
     outbox = js.SqliteOutbox(tempfile.mkdtemp() + "/outbox.db")
     stopped = [
+        letters,
         jet.worker("{name}", config, handler),
         consumer.consume(handler),
         jet.outbox(outbox, stream="{name}", by="id"),
@@ -541,10 +542,9 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     ]
     for each in stopped:
         await each.start()
-    await letters.start()
     lease, batch = await locks.lock("a").acquire(), jet.atomic_batch()
     closed = [
-        letters, lease, batch, await store.get("o"), await store.watch(), stream.read(),
+        lease, batch, await store.get("o"), await store.watch(), stream.read(),
         jet.publisher(), consumer.messages(), stream.ordered(), await nc.subscribe("{name}.*"),
     ]
     child = os.fork()

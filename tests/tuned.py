@@ -35,7 +35,7 @@ CONSTANTS: Final = {
     "learned names": "twinstream.spark.decode.decode._MOST_LEARNED",
     "least page": "twin.read.page_sources.LEAST",
     "outbox busy": "twin.exactly_once.sqlite_outbox._BUSY",
-    "outbox page": "twin.exactly_once.outbox_relay._PAGE",
+    "outbox page": "twin.exactly_once.outbox_sender._PAGE",
     "overlap chunk": "twinstream.models.names.overlaps._CHUNK",
     "page bytes": "twinstream.core.read.bulk_page._MAX_BYTES",
     "pipeline patience": "twinstream.spark.pipeline.runner._PATIENCE",

@@ -126,7 +126,6 @@ MODULES: Final[dict[str, str]] = {
     "NotAcknowledgeable": "twinstream.errors",
     "NotAnObjectStore": "twinstream.errors",
     "NotPromised": "twinstream.errors",
-    "NotStarted": "twinstream.errors",
     "ObjectChanged": "twinstream.errors",
     "ObjectDeleted": "twinstream.errors",
     "ObjectExists": "twinstream.errors",

@@ -317,8 +317,8 @@ class Consumer(FetchCalls):
             on_refused=on_refused,
             on_report=on_report,
         )
-        where = f"{self._stream}/{self._name}"
-        return Consuming(where, messages, handler, concurrency, order, progress, on_report)
+        label = f"{self._name} of {self._stream}"
+        return Consuming(label, messages, handler, concurrency, order, progress, on_report)
 
     def _check_group(self, priority: Priority | None) -> None:
         """Raise `BadArgument` unless `priority` names a group of the consumer.

@@ -161,7 +161,7 @@ async def worker(jet, stage):
         await jet.bind_stream(group.source).delete_consumer(consumer)
         if stage.stream.startswith("static"):
             with pytest.raises(js.ConsumerDeleted):
-                await one.wait(patience)
+                await one.wait(timeout=patience)
         else:
             await eventually(joined_again, patience=stage.short)
     finally:

@@ -238,7 +238,7 @@ class Member:
         self._is_over = True
         await self.connection.close()
         with pytest.raises(js.TwinstreamError):
-            await self.worker.wait(20)
+            await self.worker.wait(timeout=20)
 
     async def stop(self):
         """End the member, if it was not ended before."""

@@ -334,7 +334,7 @@ async def process(jet, stage):
     into = f"{stage.stream}_OUT"
     work = jet.process(consumer, handle, into=into, by="id", stop_after=3, timeout=stage.short)
     await work.start()
-    await work.wait(stage.short)
+    await work.wait(timeout=stage.short)
     assert work.done == 3
 
 
@@ -343,7 +343,7 @@ async def dead_letters(jet, stage):
     # It returns when nothing has arrived for so long.
     assert await letters.collect(timeout=min(stage.short, 1)) == 1
     assert (letters.stored, letters.skipped) == (1, 0)
-    await letters.close()
+    await letters.stop()
 
 
 async def prepare_dead_letters(jet, stage):

@@ -150,7 +150,7 @@ async def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, na
         old.let_go()
         # It sees the deletion of the key or that of its consumer first.
         with suppress(js.ConsumerDeleted):
-            await first.worker.wait(30)
+            await first.worker.wait(timeout=30)
         await first.connection.close()
         await publish(jet, name, 1, 5)
         await consumed(new, 5)
@@ -218,7 +218,7 @@ async def test_the_workers_end_with_their_group(opened, name, kind):
         await publish(jet, name, 0, 5)
         await consumed(seen, 5)
         await group.delete()
-        await worker.wait(20)
+        await worker.wait(timeout=20)
         assert (worker.partitions, worker.handled) == ((), 5)
         assert isinstance(reports[-1], js.PartitionsRevoked)
         assert "deleted" in reports[-1].reason
@@ -322,7 +322,7 @@ async def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, ma
             else:
                 entry = await bucket.get(f"{name}.g")
                 await bucket.put(f"{name}.g", entry.value, ttl=1)
-            await worker.wait(30)
+            await worker.wait(timeout=30)
             await worker.stop()
 
 
@@ -338,7 +338,7 @@ async def test_settings_that_members_cannot_follow_end_them(opened, name, kind, 
         await bucket.put(f"{name}.g", value)
         error = js.BadGroupConfig if broken else js.GroupChanged
         with pytest.raises(error, match=name):
-            await worker.wait(20)
+            await worker.wait(timeout=20)
         await worker.stop()
         if kind == "static":
             names = [each async for each in (await jet.get_stream(name)).consumer_names()]
@@ -431,7 +431,7 @@ async def test_a_static_member_ends_without_its_consumer(opened, name):
         await worker.start()
         await (await jet.get_stream(name)).delete_consumer("g-m1")
         with pytest.raises(js.ConsumerDeleted):
-            await worker.wait(20)
+            await worker.wait(timeout=20)
 
 
 # ---- members
@@ -469,7 +469,7 @@ async def test_changes_that_come_while_a_handler_runs_are_all_followed(server, n
         return begun
 
     async def all_noted():
-        return noted.count(worker) == 3
+        return len(noted) == 3
 
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
@@ -798,8 +798,7 @@ async def test_what_a_worker_refuses(opened, name):
         with pytest.raises(js.BadArgument, match="handler"):
             group.worker("m1", 7)
         worker = group.worker("m1", handler)
-        with pytest.raises(js.NotStarted):
-            await worker.stop()
+        await worker.stop()
         async with worker:
             with pytest.raises(js.BadArgument, match="started already"):
                 await worker.start()
@@ -835,7 +834,7 @@ async def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, 
         if way == "closed":
             await connection.close()
         with pytest.raises(js.ConnectionClosed if way == "closed" else SystemExit):
-            await worker.wait(20)
+            await worker.wait(timeout=20)
     # The end is reported unless the program has closed the connection.
     ends = [reports.pop()] if way == "exit" else []
     assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
@@ -857,7 +856,7 @@ async def test_an_error_of_a_handler_that_ends_programs_ends_the_work(opened, na
         await worker.start()
         await publish(jet, name, 0, 1)
         with pytest.raises(SystemExit):
-            await worker.wait(20)
+            await worker.wait(timeout=20)
 
 
 async def test_a_handler_may_end_the_work(opened, name):
@@ -865,9 +864,7 @@ async def test_a_handler_may_end_the_work(opened, name):
         group = await elastic(jet, name, "m1")
 
         async def handler(message):
-            if message.data == b"2":
-                worker.ask_to_stop()
-            if message.data == b"3":
+            if message.data in {b"2", b"3"}:
                 await worker.stop()
 
         worker = group.worker("m1", handler, config=QUICK)
@@ -943,4 +940,4 @@ async def test_a_callback_of_the_source_check_may_end_the_work(opened, name, tun
         await worker.start()
         await jet.delete_stream(name)
         with pytest.raises(LookupError, match=f"cannot copy from stream {name}"):
-            await worker.wait(60)
+            await worker.wait(timeout=60)

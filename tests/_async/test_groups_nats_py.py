@@ -131,7 +131,7 @@ async def test_a_group_that_another_client_wrote_is_used(server, name):
             assert stored == value | {"members": ["m1", "m2", "m3"]}
             # nats-py deletes as orbit does.
             await kv.delete(f"{name}.g")
-            await worker.wait(20)
+            await worker.wait(timeout=20)
 
 
 async def test_our_members_and_others_share_the_partitions(server, name):

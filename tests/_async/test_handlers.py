@@ -103,7 +103,7 @@ async def test_a_subject_need_not_be_utf_8(server, name):
 
         options = {"order": "subject", "concurrency": 2, "stop_after": 1}
         async with consumer.consume(handler, **options) as consuming:
-            await consuming.wait(30)
+            await consuming.wait(timeout=30)
         assert seen == [f"{name}.\udcff"]
 
 
@@ -115,8 +115,8 @@ async def test_waiting_too_long_for_an_end_raises(opened, name):
             await message.ack()
 
         async with consumer.consume(handler) as consuming:
-            with pytest.raises(js.RequestTimeout, match="it continues"):
-                await consuming.wait(0.01)
+            with pytest.raises(js.RequestTimeout, match="it is still running"):
+                await consuming.wait(timeout=0.01)
 
 
 async def test_an_end_may_be_waited_for_without_bound(opened, name):
@@ -127,7 +127,7 @@ async def test_an_end_may_be_waited_for_without_bound(opened, name):
             await message.ack()
 
         async with consumer.consume(handler, stop_after=1) as consuming:
-            await consuming.wait(float("inf"))
+            await consuming.wait(timeout=float("inf"))
             assert consuming.handled == 1
 
 
@@ -145,7 +145,7 @@ async def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
         consuming = consumer.consume(handler)
         await consuming.start()
         with pytest.raises(LookupError, match="the fourth"):
-            await consuming.wait(10)
+            await consuming.wait(timeout=10)
         assert consuming.handled == 3
         # The rest went back to the server, except the one whose handler failed.
         rest = await consumer.fetch(6, timeout=5)
@@ -249,7 +249,7 @@ async def test_it_ends_after_as_many_as_were_wanted(opened, name):
             await message.ack()
 
         async with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
-            await consuming.wait(10)
+            await consuming.wait(timeout=10)
         assert sorted(handled) == list(range(51, 61))
         # No further message was requested.
         await eventually(settled, consumer, 60)
@@ -268,7 +268,7 @@ async def test_consumption_pulls_according_to_its_options(opened, name):
 
         options = {"expires": 2, "heartbeat": 0.5, "max_bytes": 300, "threshold_bytes": 100}
         async with consumer.consume(handler, stop_after=20, **options) as consuming:
-            await consuming.wait(30)
+            await consuming.wait(timeout=30)
         assert seen == list(range(1, 21))
 
 

@@ -121,8 +121,8 @@ async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name,
         with starts() as tasks:
             await leaders[0].start()
         assert await eventually(stepped_down, leaders[0])
-        assert await tasks["twinstream-leader-b"].join(Deadline.after(30))
-        with pytest.warns(RuntimeWarning, match="campaign for leader b ended with .*cannot lose"):
+        assert await tasks["twinstream-leader"].join(Deadline.after(30))
+        with pytest.warns(RuntimeWarning, match=f"Leader b of {name} ended with .*cannot lose"):
             let_go(leaders)
 
 

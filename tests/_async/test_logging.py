@@ -285,7 +285,7 @@ async def test_work_that_an_error_ended_is_logged_at_once(opened, name, caplog):
         [text] = await eventually(is_logged)
         with pytest.raises(LookupError):
             await consuming.stop()
-    assert text.endswith("the consumption was ended by an error: LookupError('not my day')")
+    assert text.endswith("was ended by an error: LookupError('not my day')")
 
 
 async def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, name, caplog):

@@ -239,7 +239,7 @@ async def test_a_client_may_drain_while_something_is_consumed(server, name):
     await asyncio.wait_for(handled.wait(), 30)
     await connected.drain()
     with pytest.raises(js.ConnectionClosed, match=r"closed|draining"):
-        await consuming.wait(10)
+        await consuming.wait(timeout=10)
 
 
 async def test_only_a_connected_nats_py_client_is_accepted(server):

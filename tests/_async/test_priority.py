@@ -211,7 +211,7 @@ async def test_workers_and_processing_use_the_priority_group_of_their_client(ope
 
         options = {"into": f"{name}-out", "by": "subject", "stop_after": 4, "priority": group}
         async with jet.process(consumer, result, **options) as work:
-            await work.wait(30)
+            await work.wait(timeout=30)
         assert work.done == 4
 
 

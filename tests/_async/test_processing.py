@@ -49,7 +49,7 @@ async def test_each_message_is_processed_once(opened, name, by):
         )
         repeat = jet.process(again, doubled, into=results.name, by=by, name="w", stop_after=40)
         await repeat.start()
-        await repeat.wait(30)
+        await repeat.wait(timeout=30)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
         assert (await results.info()).state.messages == 80
 
@@ -155,7 +155,7 @@ async def test_a_handler_leaves_acknowledging_alone(opened, name):
             consumer, handle, into=f"{name}-OUT", by="id", on_report=reports.append, stop_after=1
         )
         await work.start()
-        await work.wait(60)
+        await work.wait(timeout=60)
         assert "the handler acknowledged" in str(reports[0])
 
 
@@ -248,7 +248,7 @@ async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         work = jet.process(consumer, doubled, into=results.name, by="id")
         await work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 3"):
-            await work.wait(60)
+            await work.wait(timeout=60)
 
 
 async def test_results_removed_by_limits_are_not_stored_again(opened, name):
@@ -269,7 +269,7 @@ async def test_results_removed_by_limits_are_not_stored_again(opened, name):
         work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
         await work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 2"):
-            await work.wait(60)
+            await work.wait(timeout=60)
         assert work.stored == 0
 
 

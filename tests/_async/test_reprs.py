@@ -40,10 +40,10 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
             assert repr(events).startswith(f"<Events $JS.EVENT.*.STREAM.*.{name}, ")
         consuming = consumer.consume(acked, stop_after=2)
         async with consuming:
-            await consuming.wait(30)
-        assert repr(consuming) == f"<Consuming {name}/c: 2 handled>"
+            await consuming.wait(timeout=30)
+        assert repr(consuming) == f"<Consuming c of {name}: stopped>"
         worker = jet.worker(name, "c", acked)
-        assert repr(worker) == f"<Worker {name}: 0 handled, 0 in progress, 0 waiting>"
+        assert repr(worker) == f"<Worker c of {name}: not started>"
         async with jet.publisher() as publisher:
             assert repr(publisher) == "<Publisher: 0 in flight>"
         assert repr(publisher) == "<Publisher: 0 in flight, closed>"
@@ -71,7 +71,7 @@ async def test_what_an_error_ended_shows_the_error(opened, name):
             await each.start()
 
             async def has_ended(each=each):
-                return repr(each).endswith(", ended by WrongHandler('it fails')>")
+                return repr(each).endswith(": ended by WrongHandler>")
 
             await eventually(has_ended)
             with pytest.raises(js.WrongHandler):

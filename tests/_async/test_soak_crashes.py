@@ -152,6 +152,6 @@ async def one_worker(connection, consumer, results, by, handler, fate):
         own = await jet.get_consumer(consumer.stream, consumer.name)
         work = jet.process(own, handler, into=results.name, by=by, stop_after=2, timeout=0.5)
         await work.start()
-        await work.wait(60)
+        await work.wait(timeout=60)
     except Crashed:
         assert fate.dead

@@ -14,7 +14,7 @@ from js_async.consume.message import Message
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere
 from js_async.workers.settings import WorkSettings
-from tests._async.flow import eventually, pause
+from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, settled
 from tests.dropping import let_go
 from tests.hooked import starts
@@ -274,6 +274,9 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
             # The end is reported late, in the middle of the messages.
             await eventually(may_end)
 
+        async def end():
+            over.append(True)
+
         ends, over = 0, []
         while len(seen) < 200:
             over.clear()
@@ -281,8 +284,7 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
             settings = {"concurrency": 3, "order": order}
             async with jet.worker(name, PATIENT, handler, **settings) as worker:
                 await eventually(count_is, seen, target, patience=30)
-                worker.ask_to_stop()
-                over.append(True)
+                await together(worker.stop, end)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
         assert ends > 2
@@ -297,7 +299,7 @@ async def test_a_handler_can_end_the_work(opened, name):
         async def handler(message):
             seen.append(message.metadata.stream_seq)
             if len(seen) == 10:
-                worker.ask_to_stop()
+                await worker.stop()
 
         worker = jet.worker(name, PATIENT, handler)
         await worker.run(signals=False)
@@ -472,7 +474,6 @@ async def test_two_workers_share_dead_letters(opened, name):
                     return letters.stored == count
 
                 await eventually(stored)
-            await letters.wait(timeout=30)
 
 
 async def test_total_order_prefetches_few_messages(opened, name):
@@ -572,7 +573,8 @@ async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged)
         works = [jet.worker(name, PATIENT, leave)]
         with starts() as tasks:
             await works[0].start()
-        assert await tasks["twinstream-worker-0"].join(Deadline.after(30))
-    assert await tasks["twinstream-dispatch"].join(Deadline.after(30))
-    with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
+        assert await tasks["twinstream-worker"].join(Deadline.after(30))
+    with pytest.warns(
+        RuntimeWarning, match=rf"Worker {PATIENT.durable_name} of {name} .*SystemExit\(3\)"
+    ):
         let_go(works)

@@ -162,7 +162,7 @@ def worker(jet, stage):
         jet.bind_stream(group.source).delete_consumer(consumer)
         if stage.stream.startswith("static"):
             with pytest.raises(js.ConsumerDeleted):
-                one.wait(patience)
+                one.wait(timeout=patience)
         else:
             eventually(joined_again, patience=stage.short)
     finally:

@@ -239,7 +239,7 @@ class Member:
         self._is_over = True
         self.connection.close()
         with pytest.raises(js.TwinstreamError):
-            self.worker.wait(20)
+            self.worker.wait(timeout=20)
 
     def stop(self):
         """End the member, if it was not ended before."""

@@ -335,7 +335,7 @@ def process(jet, stage):
     into = f"{stage.stream}_OUT"
     work = jet.process(consumer, handle, into=into, by="id", stop_after=3, timeout=stage.short)
     work.start()
-    work.wait(stage.short)
+    work.wait(timeout=stage.short)
     assert work.done == 3
 
 
@@ -344,7 +344,7 @@ def dead_letters(jet, stage):
     # It returns when nothing has arrived for so long.
     assert letters.collect(timeout=min(stage.short, 1)) == 1
     assert (letters.stored, letters.skipped) == (1, 0)
-    letters.close()
+    letters.stop()
 
 
 def prepare_dead_letters(jet, stage):

@@ -124,10 +124,9 @@ def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name):
 
     def interrupted(started):
         label, task = started
-        if label.startswith(("twinstream-dispatch", "twinstream-worker")):
+        if label == "twinstream-consuming":
             tasks.append(task)
-            if len(tasks) == 2:
-                raise KeyboardInterrupt
+            raise KeyboardInterrupt
 
     def handle(message):
         message.ack()
@@ -143,12 +142,12 @@ def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name):
 
 def drained(consuming):
     consuming.start()
-    consuming.drain(20)
+    consuming.drain(timeout=20)
 
 
 def done(consuming):
     consuming.start()
-    consuming.wait(20)
+    consuming.wait(timeout=20)
 
 
 @pytest.mark.parametrize("end", [drained, done])
@@ -178,8 +177,7 @@ def begun(works):
 
 def all_ended(tasks):
     """Return after all tasks or threads of a consumption have ended."""
-    for name in ("twinstream-dispatch", "twinstream-worker-0"):
-        assert tasks[name].join(Deadline.after(30))
+    assert tasks["twinstream-consuming"].join(Deadline.after(30))
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -190,10 +188,14 @@ def test_unseen_error_of_a_handler_causes_a_warning(opened, name, closed, unlogg
         works = [consumer.consume(broken)]
         begun(works)
         if not closed:
-            with pytest.warns(RuntimeWarning, match=f"{name}/c: .*ValueError..out of order"):
+            with pytest.warns(
+                RuntimeWarning, match=f"Consuming c of {name} .*ValueError..out of order"
+            ):
                 let_go(works)
     if closed:
-        with pytest.warns(RuntimeWarning, match=f"{name}/c: .*ValueError..out of order"):
+        with pytest.warns(
+            RuntimeWarning, match=f"Consuming c of {name} .*ValueError..out of order"
+        ):
             let_go(works)
 
 

@@ -104,7 +104,7 @@ def test_a_subject_need_not_be_utf_8(server, name):
 
         options = {"order": "subject", "concurrency": 2, "stop_after": 1}
         with consumer.consume(handler, **options) as consuming:
-            consuming.wait(30)
+            consuming.wait(timeout=30)
         assert seen == [f"{name}.\udcff"]
 
 
@@ -116,8 +116,8 @@ def test_waiting_too_long_for_an_end_raises(opened, name):
             message.ack()
 
         with consumer.consume(handler) as consuming:
-            with pytest.raises(js.RequestTimeout, match="it continues"):
-                consuming.wait(0.01)
+            with pytest.raises(js.RequestTimeout, match="it is still running"):
+                consuming.wait(timeout=0.01)
 
 
 def test_an_end_may_be_waited_for_without_bound(opened, name):
@@ -128,7 +128,7 @@ def test_an_end_may_be_waited_for_without_bound(opened, name):
             message.ack()
 
         with consumer.consume(handler, stop_after=1) as consuming:
-            consuming.wait(float("inf"))
+            consuming.wait(timeout=float("inf"))
             assert consuming.handled == 1
 
 
@@ -146,7 +146,7 @@ def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
         consuming = consumer.consume(handler)
         consuming.start()
         with pytest.raises(LookupError, match="the fourth"):
-            consuming.wait(10)
+            consuming.wait(timeout=10)
         assert consuming.handled == 3
         # The rest went back to the server, except the one whose handler failed.
         rest = consumer.fetch(6, timeout=5)
@@ -250,7 +250,7 @@ def test_it_ends_after_as_many_as_were_wanted(opened, name):
             message.ack()
 
         with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
-            consuming.wait(10)
+            consuming.wait(timeout=10)
         assert sorted(handled) == list(range(51, 61))
         # No further message was requested.
         eventually(settled, consumer, 60)
@@ -269,7 +269,7 @@ def test_consumption_pulls_according_to_its_options(opened, name):
 
         options = {"expires": 2, "heartbeat": 0.5, "max_bytes": 300, "threshold_bytes": 100}
         with consumer.consume(handler, stop_after=20, **options) as consuming:
-            consuming.wait(30)
+            consuming.wait(timeout=30)
         assert seen == list(range(1, 21))
 
 

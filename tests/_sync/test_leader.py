@@ -122,8 +122,8 @@ def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlog
         with starts() as tasks:
             leaders[0].start()
         assert eventually(stepped_down, leaders[0])
-        assert tasks["twinstream-leader-b"].join(Deadline.after(30))
-        with pytest.warns(RuntimeWarning, match="campaign for leader b ended with .*cannot lose"):
+        assert tasks["twinstream-leader"].join(Deadline.after(30))
+        with pytest.warns(RuntimeWarning, match=f"Leader b of {name} ended with .*cannot lose"):
             let_go(leaders)
 
 

@@ -284,7 +284,7 @@ def test_work_that_an_error_ended_is_logged_at_once(opened, name, caplog):
         [text] = eventually(is_logged)
         with pytest.raises(LookupError):
             consuming.stop()
-    assert text.endswith("the consumption was ended by an error: LookupError('not my day')")
+    assert text.endswith("was ended by an error: LookupError('not my day')")
 
 
 def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, name, caplog):

@@ -212,7 +212,7 @@ def test_workers_and_processing_use_the_priority_group_of_their_client(opened, n
 
         options = {"into": f"{name}-out", "by": "subject", "stop_after": 4, "priority": group}
         with jet.process(consumer, result, **options) as work:
-            work.wait(30)
+            work.wait(timeout=30)
         assert work.done == 4
 
 

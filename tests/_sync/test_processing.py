@@ -48,7 +48,7 @@ def test_each_message_is_processed_once(opened, name, by):
         again = stream.create_consumer(ConsumerConfig(durable_name="w2", ack_policy="explicit"))
         repeat = jet.process(again, doubled, into=results.name, by=by, name="w", stop_after=40)
         repeat.start()
-        repeat.wait(30)
+        repeat.wait(timeout=30)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
         assert (results.info()).state.messages == 80
 
@@ -154,7 +154,7 @@ def test_a_handler_leaves_acknowledging_alone(opened, name):
             consumer, handle, into=f"{name}-OUT", by="id", on_report=reports.append, stop_after=1
         )
         work.start()
-        work.wait(60)
+        work.wait(timeout=60)
         assert "the handler acknowledged" in str(reports[0])
 
 
@@ -247,7 +247,7 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         work = jet.process(consumer, doubled, into=results.name, by="id")
         work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 3"):
-            work.wait(60)
+            work.wait(timeout=60)
 
 
 def test_results_removed_by_limits_are_not_stored_again(opened, name):
@@ -268,7 +268,7 @@ def test_results_removed_by_limits_are_not_stored_again(opened, name):
         work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
         work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 2"):
-            work.wait(60)
+            work.wait(timeout=60)
         assert work.stored == 0
 
 

@@ -153,6 +153,6 @@ def one_worker(connection, consumer, results, by, handler, fate):
         own = jet.get_consumer(consumer.stream, consumer.name)
         work = jet.process(own, handler, into=results.name, by=by, stop_after=2, timeout=0.5)
         work.start()
-        work.wait(60)
+        work.wait(timeout=60)
     except Crashed:
         assert fate.dead

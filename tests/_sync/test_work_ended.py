@@ -131,6 +131,6 @@ def test_a_callback_that_ends_the_work_receives_its_end(opened, name):
         warning, report = reports
         assert isinstance(warning, js.PullWarning)
         assert isinstance(report, js.WorkEnded)
-        assert report.what == f"{name}: the creation of dead letters"
+        assert report.what == f"DeadLetters of {name}"
         with pytest.raises(LookupError):
-            letters.close()
+            letters.stop()

@@ -15,7 +15,7 @@ from js_sync.consume.message import Message
 from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere
 from js_sync.workers.settings import WorkSettings
-from tests._sync.flow import eventually, pause
+from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, settled
 from tests.dropping import let_go
 from tests.hooked import starts
@@ -275,6 +275,9 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
             # The end is reported late, in the middle of the messages.
             eventually(may_end)
 
+        def end():
+            over.append(True)
+
         ends, over = 0, []
         while len(seen) < 200:
             over.clear()
@@ -282,8 +285,7 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
             settings = {"concurrency": 3, "order": order}
             with jet.worker(name, PATIENT, handler, **settings) as worker:
                 eventually(count_is, seen, target, patience=30)
-                worker.ask_to_stop()
-                over.append(True)
+                together(worker.stop, end)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
         assert ends > 2
@@ -298,7 +300,7 @@ def test_a_handler_can_end_the_work(opened, name):
         def handler(message):
             seen.append(message.metadata.stream_seq)
             if len(seen) == 10:
-                worker.ask_to_stop()
+                worker.stop()
 
         worker = jet.worker(name, PATIENT, handler)
         worker.run(signals=False)
@@ -473,7 +475,6 @@ def test_two_workers_share_dead_letters(opened, name):
                     return letters.stored == count
 
                 eventually(stored)
-            letters.wait(timeout=30)
 
 
 def test_total_order_prefetches_few_messages(opened, name):
@@ -573,7 +574,8 @@ def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
         works = [jet.worker(name, PATIENT, leave)]
         with starts() as tasks:
             works[0].start()
-        assert tasks["twinstream-worker-0"].join(Deadline.after(30))
-    assert tasks["twinstream-dispatch"].join(Deadline.after(30))
-    with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
+        assert tasks["twinstream-worker"].join(Deadline.after(30))
+    with pytest.warns(
+        RuntimeWarning, match=rf"Worker {PATIENT.durable_name} of {name} .*SystemExit\(3\)"
+    ):
         let_go(works)

@@ -1,31 +1,27 @@
-"""Base classes of publishers with messages in flight, and of objects that work in the background.
+"""Base classes of publishers with messages in flight.
 
-The base classes report what the program did not read: failed messages, unsent messages, and the
-error that ended the background work.
+The base classes report what the program did not read: failed messages and unsent messages.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from js_async.client.owned import Owned
 from js_async.runtime.concurrency import BlockHint, Forks, LoopHint, Work
-from twinstream.errors import ConnectionClosed, NotStarted, PublishFailures
+from twinstream.errors import PublishFailures
 from twinstream.errors.publish_failures import UnreadFailures
 
 __all__ = [
     "Leaving",
     "SentWhileRead",
-    "WorksBeside",
     "failure_of",
     "warn_of_failures",
     "warn_of_unseen",
 ]
 
-_NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 # Python prints these errors with their notes if no code catches them.
 _SHOWN: Final = (Exception, KeyboardInterrupt)
 
@@ -133,71 +129,6 @@ class SentWhileRead(Leaving, LoopHint):
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
-class WorksBeside(BlockHint):
-    """The base class of objects that work in the background.
-
-    They keep the error that ended the work.
-    """
-
-    _begun = False
-    _error: BaseException | None = None
-    _what = ""
-    _ended_by = ""
-    """The end of the `repr` of the object: the error that ended the work, if there was one."""
-    _forks = 0
-    # The area of the log in which the error is reported.
-    _area = "consumer"
-    _on_end: Callable[[Any], object] | None = None
-    """The program's `on_report`, which receives a `WorkEnded`."""
-
-    def _note_begun(self) -> None:
-        """Record that the program started the work, even if the start failed."""
-        self._begun = True
-
-    def _require_begun(self, what: str) -> None:
-        """Raise `NotStarted` if the program never started the work.
-
-        Without this check, work that never ran would look like work that ended well.
-        """
-        if not self._begun:
-            raise NotStarted(
-                f"{what} was never started: use it in a `with` block, or call start() first"
-            )
-
-    def _keep_error(self, error: BaseException, what: str) -> None:
-        """Keep, log and report the error that ended the work, unless an earlier error is kept.
-
-        The call that waits for the end of the work raises the kept error. `what` describes the work
-        in the log and in a warning.
-        """
-        if self._error is None:
-            self._what = what
-            self._forks = Forks.count
-            self._error = error
-            self._ended_by = f", ended by {error!r:.200}"
-            if _is_news(error):
-                from twinstream.core.consume.reports import WorkEnded
-                from twinstream.core.log.reporter import GuardedReporter
-
-                # Guarded: the callback may also have raised this error.
-                report = GuardedReporter[WorkEnded](self._on_end, "on_report", self._area)
-                report(WorkEnded(what, error))
-
-    def _raise_kept(self) -> None:
-        """Raise the kept error, if there is one, and forget it."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
-    def __del__(self) -> None:
-        error = self._error
-        # In a forked child, do not warn: the parent process reports the error.
-        if error is None or self._forks != Forks.count or not _is_news(error):
-            return
-        text = f"{self._what} ended with an error that no call raised: {error!r}"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
-
-
 async def failure_of(work: Work) -> BaseException | None:
     """Run background work to its end. Return the exception that ended it, or None."""
     try:
@@ -206,17 +137,6 @@ async def failure_of(work: Work) -> BaseException | None:
         # Also `SystemExit` of a handler: the call that waits for the end of the work raises it.
         return error
     return None
-
-
-def _is_news(error: BaseException) -> bool:
-    """Return whether an error that ended the work should be reported to the user.
-
-    Return False for a cancellation, and for `ConnectionClosed` after the user closed the
-    connection.
-    """
-    if isinstance(error, ConnectionClosed) and error.__cause__ is None:
-        return False
-    return isinstance(error, _NEWS)
 
 
 def _note(error: BaseException, what: str, failures: PublishFailures) -> None:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, Self
 from zlib import crc32
 
-from js_async.client.closing import WorksBeside
-from js_async.client.owned import Owned
+from js_async.background.work import BackgroundWork
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages, buffer_of
-from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
+from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
-from twinstream.core.deadline import NEVER, Deadline, Seconds
-from twinstream.core.on_failure import AsyncOnFailure
-from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
+from twinstream.core.deadline import NEVER, Seconds
+from twinstream.errors import BadArgument
 
 __all__ = ["Consuming", "Order"]
 
@@ -71,17 +69,16 @@ class _Lane:
         self.emptied.set()
 
 
-class Consuming(Owned, WorksBeside):
+class Consuming(BackgroundWork):
     """A consumption that runs in the background. `Consumer.consume` creates it.
 
-    Use it in a `with` block, or call `start`, and finally `stop` or `drain`. If an error ended the
-    consumption and no call raised it, a `RuntimeWarning` is issued when the object is
-    garbage-collected.
+    Use it in a `with` block, or call `run`, or call `start`, and finally `stop` or `drain`. `stop`
+    returns the buffered messages to the server, `drain` handles them.
     """
 
     def __init__(
         self,
-        consumer: str,
+        label: str,
         messages: Messages,
         handler: Handler[Message],
         concurrency: int,
@@ -89,15 +86,14 @@ class Consuming(Owned, WorksBeside):
         progress: bool,
         on_end: Callable[[Any], object] | None = None,
     ) -> None:
-        super().__init__()
-        self._on_end = on_end
+        super().__init__(on_end)
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):
             raise BadArgument(f"order must be 'none', 'subject' or 'total', got {order!r}")
         if order == "total" and concurrency > 1:
             raise BadArgument("order='total' works on one message at a time: concurrency=1")
-        self._consumer: Final = consumer
+        self._consumer: Final = label
         self._messages: Final = messages
         self._buffer: Final = buffer_of(messages)
         self._handler: Final = handler
@@ -106,121 +102,78 @@ class Consuming(Owned, WorksBeside):
         # Report the progress of buffered messages meanwhile: otherwise the server redelivers them.
         self._buffer.progress.keep_all |= progress
         self._workers: Final = concurrency
-        self._left = 0
         lanes = concurrency if order == "subject" else 1
         self._lanes: Final = [_Lane() for _ in range(lanes)]
-        self._tasks: list[Task] = []
-        self._stopping = False
         self._counting: Final = Lock()
         self.handled = 0
         """The number of messages whose handler has returned."""
 
-    def __repr__(self) -> str:
-        return f"<Consuming {self._consumer}: {self.handled} handled{self._ended_by}>"
+    @property
+    def _label(self) -> str:
+        return self._consumer
 
     @property
     def messages(self) -> Messages:
         """The underlying iterator, with its `buffered` and `outstanding` counts."""
         return self._messages
 
-    @property
-    def _what_it_is(self) -> str:
-        return f"{self._consumer}: the consumption"
-
-    async def start(self) -> None:
-        """Start the workers. Raises `BadArgument` if the consumption was started already."""
-        if self._tasks:
-            raise BadArgument("the consumption was started already")
-        self._note_begun()
-        async with AsyncOnFailure(self._end_started):
-            self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
-            for number in range(self._workers):
-                lane = self._lanes[number % len(self._lanes)]
-                self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
-
-    async def _end_started(self) -> None:
-        # The start was interrupted, so the caller cannot stop the started workers.
-        self._stopping = True
-        await self._buffer.close()
-
-    async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop taking messages, return the buffered ones to the server and wait for the handlers.
-
-        Args:
-            timeout: The longest wait for running handlers, in seconds.
-
-        Raises:
-            RequestTimeout: A handler is still running after `timeout` seconds.
-            NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption, if there was one.
-        """
-        if self._is_parents:
-            return
-        self._require_begun(self._what_it_is)
-        self._stopping = True
-        await self._buffer.close()
-        await self._join(Deadline.after(timeout))
-
-    async def drain(self, timeout: Seconds = 30.0) -> None:
+    async def drain(self, *, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are handled.
+
+        Does nothing if the consumption was never started or has ended. If a handler calls `drain`,
+        the call does not wait.
 
         Args:
             timeout: The longest wait in seconds.
 
         Raises:
             RequestTimeout: A handler is still running after `timeout` seconds.
-            NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption, if there was one.
+            Exception: The error that ended the consumption, if no call has raised it before.
         """
         if self._is_parents:
             return
-        self._require_begun(self._what_it_is)
+        if not self._is_started:
+            return
         await self._buffer.drain()
-        await self._join(Deadline.after(timeout))
-
-    async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the consumption has ended by `stop`, `drain`, `stop_after` or an error.
-
-        Args:
-            timeout: The longest wait in seconds; None waits without limit.
-
-        Raises:
-            RequestTimeout: The consumption has not ended in time. It continues.
-            NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption, if there was one.
-        """
-        self._require_begun(self._what_it_is)
-        await self._join(Deadline.after(timeout), "the consumption has not ended: it continues")
-
-    async def _join(self, deadline: Deadline, still: str = "a handler is still running") -> None:
-        for task in self._tasks:
-            if not task.is_current() and not await task.join(deadline):
-                raise RequestTimeout(still)
-        self._raise_kept()
+        await self._await_end(timeout)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if not self._is_parents:
-            await self.stop()
-
     # ---- the work
 
-    async def _dispatch(self) -> None:
+    async def _begin(self) -> None:
+        pass
+
+    async def _work(self) -> None:
+        workers: list[Task] = []
         try:
-            while True:
-                message = await self._buffer.take(NEVER)
-                if message is None:
-                    break
-                self._buffer.progress.queue(message)
-                await self._lane(message).put(message)
+            for number in range(self._workers):
+                worker = _Worker(self, self._lanes[number % len(self._lanes)])
+                workers.append(self._spawn(worker.run, f"twinstream-worker-{number}"))
+            await self._dispatch()
         except Exception as error:
-            self._fail(error)
+            # Report it before the handlers have ended.
+            self._keep_error(error)
+            self._stopping.set()
         finally:
             for lane in self._lanes:
                 lane.end()
+            for task in workers:
+                await task.join(NEVER)
+            await self._buffer.close()
+
+    async def _request_stop(self) -> None:
+        await self._buffer.close()
+
+    async def _dispatch(self) -> None:
+        while True:
+            message = await self._buffer.take(NEVER)
+            if message is None:
+                return
+            self._buffer.progress.queue(message)
+            await self._lane(message).put(message)
 
     def _lane(self, message: Message) -> _Lane:
         if len(self._lanes) == 1:
@@ -239,7 +192,7 @@ class Consuming(Owned, WorksBeside):
         if message.is_late:
             self._buffer.ready.note_late()
             return
-        if self._stopping:
+        if self._stopping.is_set():
             await message.nak()
             return
         if self._progress:
@@ -251,25 +204,11 @@ class Consuming(Owned, WorksBeside):
         finally:
             self._buffer.progress.release(message)
 
-    def _fail(self, error: BaseException) -> None:
-        """Keep the error unless an earlier one is kept, and let the workers stop."""
-        self._keep_error(error, self._what_it_is)
-        self._stopping = True
-
-    async def _end(self) -> None:
-        """Close the iterator after an error. Workers call this."""
+    async def _fail(self, error: BaseException) -> None:
+        """Keep the error of a handler unless an earlier one is kept, and let the workers stop."""
+        self._keep_error(error)
+        self._stopping.set()
         await self._buffer.close()
-
-    async def _leave(self) -> None:
-        """Count a worker that has ended. Close the iterator after the last one."""
-        async with self._counting:
-            self._left += 1
-            is_last = self._left == self._workers
-        if is_last:
-            try:
-                await self._buffer.close()
-            except TwinstreamError as error:
-                self._fail(error)
 
 
 class _Worker:
@@ -283,12 +222,10 @@ class _Worker:
         while True:
             message = await self._lane.take()
             if message is None:
-                await self._consuming._leave()
                 return
             try:
                 await self._consuming._handle(message)
             except BaseException as error:
                 # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. From now on
                 # `_handle` returns the messages that are still in the queues to the server.
-                self._consuming._fail(error)
-                await self._consuming._end()
+                await self._consuming._fail(error)

@@ -2,77 +2,62 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_async.api.api import Api
-from js_async.client.closing import failure_of
+from js_async.background.work import BackgroundWork
 from js_async.consume.message import Message
-from js_async.groups.floors import Floors
-from js_async.groups.member_join import (
-    create_member_consumer,
-    delete_member_consumer,
-    hand_over,
-    release_pin,
-)
+from js_async.groups.config_watch import ConfigWatch
+from js_async.groups.member_join import hand_over, release_pin
+from js_async.groups.member_work import MemberSettings, MemberWork
 from js_async.groups.member_worker import MemberWorker
 from js_async.groups.message import GroupMessage
 from js_async.groups.source_check import SourceCheck
 from js_async.runtime.concurrency import (
     Handler,
     Signal,
-    Task,
+    Work,
     check_handler,
-    here,
-    spawn,
 )
-from js_async.workers.runnable import Runnable
-from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
-from twinstream.core.groups.membership import End, Found, Join, Leave, Membership, Step, Wait
+from twinstream.core.deadline import NEVER, monotonic
+from twinstream.core.groups.membership import End, Join, Leave, Membership, Step, Wait
 from twinstream.core.groups.names import GroupNames
-from twinstream.core.groups.partitions import filters_of
+from twinstream.core.groups.partitions import GroupConfig, filters_of
 from twinstream.core.groups.reports import (
     GroupReport,
     JoinDelayed,
     PartitionsAssigned,
     PartitionsRevoked,
 )
-from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.on_failure import AsyncOnError, AsyncOnFailure
 from twinstream.errors import (
     BadArgument,
     BadGroupConfig,
-    BucketNotFound,
     ConsumerDeleted,
     ConsumerExists,
     JetStreamError,
     NoResponders,
-    RequestTimeout,
 )
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models.error_codes import WORKQUEUE_CONSUMER_NOT_UNIQUE
-from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
     from js_async.groups.store import GroupStore
-    from js_async.kv.watch import Watch
     from js_async.workers.settings import WorkSettings
-    from twinstream.models import ConsumerConfig, Timestamp
+    from twinstream.models import ConsumerConfig
 
 __all__ = ["GroupWorker"]
 
 # Errors after which `_end` keeps the consumer: it does not exist, or its positions are needed when
 # the configuration has been repaired.
 _KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
-_FOREVER: Final = float("inf")
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
-class GroupWorker(Runnable):
+class GroupWorker(BackgroundWork):
     """A worker for a member of a consumer group. Created by the group's method `worker`.
 
     Call `run`, which works until the program receives a signal or the group is deleted. Or use it
@@ -81,8 +66,9 @@ class GroupWorker(Runnable):
     its member's new partitions.
 
     Each process that works as the same member is an instance of the member. One instance is active,
-    the others stand by. If the work ended with an error that no call has raised, a `RuntimeWarning`
-    is issued when the object is garbage-collected.
+    the others stand by.
+
+    After `stop`, the server pins another instance of the member at once.
     """
 
     _area = "groups"
@@ -98,39 +84,28 @@ class GroupWorker(Runnable):
         template: ConsumerConfig,
         on_report: Callable[[GroupReport], None] | None,
     ) -> None:
-        super().__init__()
+        super().__init__(on_report)
         check_handler(handler)
         names.consumer(member)
         self._api: Final = api
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
-        # `settings.adapt` converts each message to a `GroupMessage` before the handler is called.
-        self._handler: Final = cast("Handler[Message]", handler)
-        self._settings: Final = settings
-        self._template: Final = template
-        self._on_end = on_report
         self._report: Final[Reporter[GroupReport]] = Reporter(
             on_report, area="groups", stream=names.stream
         )
-        self._membership: Membership | None = None
-        self._worker: MemberWorker | None = None
-        self._created: Timestamp | None = None
-        # The counts of `_counts_of` of all earlier `MemberWorker`s.
-        self._counts = (0, 0, 0, 0)
-        self._floors: Floors | None = None
-        self._changes: Final[deque[Found]] = deque()
-        self._watch: Watch[bytes] | None = None
-        self._watch_error: Exception | None = None
-        self._was_in_use = False
-        self._gone: ConsumerDeleted | NoResponders | None = None
         self._woken: Final = Signal()
-        self._tasks: list[Task] = []
-        self._stopping = False
+        self._watch: Final = ConfigWatch(api, names, store, self._woken)
+        work = MemberSettings(names, member, cast("Handler[Message]", handler), settings, template)
+        self._member_work: Final = MemberWork(api, work, store, self._report, self._woken)
+        self._membership: Membership | None = None
+        # The error of the watch, or of a callback, which ends the work.
+        self._failure: Exception | None = None
+        self._gone: ConsumerDeleted | NoResponders | None = None
 
-    def __repr__(self) -> str:
-        counts = f"{self.handled} handled{self._ended_by}"
-        return f"<GroupWorker {self._member} of {self._names}: {counts}>"
+    @property
+    def _label(self) -> str:
+        return f"{self._member} of {self._names}"
 
     @property
     def member(self) -> str:
@@ -145,17 +120,17 @@ class GroupWorker(Runnable):
     @property
     def handled(self) -> int:
         """Number of messages whose handler has returned."""
-        return self._count(0)
+        return self._member_work.counts[0]
 
     @property
     def retried(self) -> int:
         """Number of handler failures after which the message was, or will be, retried."""
-        return self._count(1)
+        return self._member_work.counts[1]
 
     @property
     def rejected(self) -> int:
         """Number of messages that were rejected and will not be retried."""
-        return self._count(2)
+        return self._member_work.counts[2]
 
     @property
     def skipped(self) -> int:
@@ -163,11 +138,7 @@ class GroupWorker(Runnable):
 
         They were acknowledged, because the group had processed their first copies.
         """
-        return self._count(3)
-
-    def _count(self, place: int) -> int:
-        worker, counts = self._worker, self._counts
-        return counts[place] + (0 if worker is None else _counts_of(worker)[place])
+        return self._member_work.counts[3]
 
     # ---- lifecycle
 
@@ -183,31 +154,15 @@ class GroupWorker(Runnable):
                 settings.
             JetStreamError: The server refused the consumer.
         """
-        if self._tasks:
-            raise BadArgument("the worker was started already")
-        self._note_begun()
-        self._home = here()
-        self._watch = watch = await self._opened()
-        async with AsyncOnFailure(watch.close):
-            await self._begin(watch)
-        self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
-        self._tasks.append(spawn(self._follow, "twinstream-group-watch"))
-        if self._names.kind == "elastic":
-            self._tasks.append(spawn(self._check_source, "twinstream-group-source"))
+        await super().start()
 
-    async def _opened(self) -> Watch[bytes]:
-        try:
-            return await self._store.bucket.watch(self._names.key)
-        except BucketNotFound as error:
-            raise self._store.missing() from error
+    async def _begin(self) -> None:
+        config = await self._watch.open()
+        async with AsyncOnFailure(self._watch.close):
+            await self._begin_as(config)
 
-    async def _begin(self, watch: Watch[bytes]) -> None:
-        """Read the first configuration, and create the consumer if the member has partitions."""
-        config = self._judge(await watch.next(self._api.timeout))
-        if config is None:
-            raise self._store.missing()
-        if isinstance(config, BadGroupConfig):
-            raise config
+    async def _begin_as(self, config: GroupConfig) -> None:
+        """Create the consumer if the member has partitions."""
         self._membership = Membership(self._names, self._member, config)
         step = self._membership.due(monotonic())
         if isinstance(step, Join):
@@ -215,116 +170,47 @@ class GroupWorker(Runnable):
         elif self._names.kind == "static":
             raise BadArgument(f"{self._names} has no partitions for member {self._member!r}")
 
-    def _judge(self, entry: Entry[bytes] | None) -> Found:
-        return self._store.judge(entry)
-
-    async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Wait for the running handlers, return other messages to the server, and end the work.
-
-        The server pins another instance of the member at once. If a handler or `on_report` calls
-        `stop`, the call returns immediately and the work ends later.
-
-        Raises:
-            RequestTimeout: A handler takes longer than `timeout` seconds. The work ends after the
-                handler.
-            NotStarted: The worker was not started.
-            Exception: The error that ended the work, if there was one.
-        """
-        if self._is_parents:
-            return
-        self._require_begun(self._what_it_is)
-        self._stopping = True
-        self._ended.set()
+    async def _request_stop(self) -> None:
         self._woken.set()
-        if not self._is_within():
-            await self.wait(timeout)
 
     def _is_within(self) -> bool:
-        """Return whether the caller is a handler or a callback of this worker."""
-        worker = self._worker
-        if worker is not None and worker.is_handler():
-            return True
-        return any(task.is_current() for task in self._tasks)
-
-    async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the work has ended: by `stop`, by an error, or because the group was deleted.
-
-        Raises:
-            RequestTimeout: The work has not ended after `timeout` seconds. It continues.
-            NotStarted: The worker was not started.
-            Exception: The error that ended the work.
-        """
-        self._require_begun(self._what_it_is)
-        deadline = Deadline.after(timeout)
-        for task in self._tasks:
-            if not task.is_current() and not await task.join(deadline):
-                raise RequestTimeout(f"{self._what_it_is} has not ended")
-        self._raise_kept()
-
-    @property
-    def _what_it_is(self) -> str:
-        return f"member {self._member} of {self._names}"
+        return super()._is_within() or self._member_work.is_handler()
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    # ---- the stored configuration
-
-    async def _follow(self) -> None:
-        watch = self._watch
-        if watch is None:
-            return
-        # `start` has read the first entry, so the group exists.
-        generation, is_there = watch.generation, True
-        try:
-            async for entry in watch:
-                if watch.generation != generation:
-                    # The bucket was re-created. If the watch delivers no entry before the end of
-                    # the initial values, the group does not exist any more.
-                    generation, is_there = watch.generation, False
-                if entry is not None:
-                    is_there = True
-                    self._note_change(self._judge(entry))
-                elif not is_there:
-                    self._note_change(None)
-        except Exception as error:
-            self._watch_error = error
-            self._woken.set()
-
-    async def _check_source(self) -> None:
-        check = SourceCheck(self._api, self._names, self._report, lambda: self.handled, self._ended)
-        try:
-            await check.run()
-        except Exception as error:
-            # An error of the callback, which ends the work.
-            self._watch_error = error
-            self._woken.set()
-
-    def _note_change(self, found: Found) -> None:
-        self._changes.append(found)
-        self._woken.set()
-        if HOOKS:
-            reached("group: change noted", self)
-
     # ---- the membership
 
-    async def _run(self) -> None:
+    async def _work(self) -> None:
+        self._spawn_beside(self._watch.follow, "twinstream-group-watch")
+        if self._names.kind == "elastic":
+            work = self._member_work
+            check = SourceCheck(
+                self._api, self._names, self._report, lambda: work.counts[0], self._ended
+            )
+            self._spawn_beside(check.run, "twinstream-group-source")
         membership = self._membership
-        if membership is None:
-            return
-        try:
-            error = await failure_of(partial(self._stay_member, membership))
-            if error is not None:
-                self._keep_error(error, self._what_it_is)
-        finally:
-            self._ended.set()
+        if membership is not None:
+            await self._stay_member(membership)
+
+    def _spawn_beside(self, work: Work, name: str) -> None:
+        """Run `work` in the background. If it fails, the member's work ends with its error."""
+
+        async def run() -> None:
+            try:
+                await work()
+            except Exception as error:
+                self._failure = error
+                self._woken.set()
+
+        self._spawn(run, name)
 
     async def _stay_member(self, membership: Membership) -> None:
         try:
             while True:
                 self._woken.clear()
-                if self._stopping:
+                if self._stopping.is_set():
                     return
                 match await self._next_step(membership):
                     case Join() as join:
@@ -340,15 +226,15 @@ class GroupWorker(Runnable):
             await self._close(membership)
 
     async def _next_step(self, membership: Membership) -> Step:
-        if self._watch_error is not None:
-            raise self._watch_error
+        if self._failure is not None:
+            raise self._failure
         # The caller has cleared the signal of everything below. So do not wait before all of it was
         # checked: several changes may have arrived, and the worker may have ended.
-        while self._changes:
-            step = membership.heard(self._changes.popleft(), monotonic())
+        while self._watch.has_changes:
+            step = membership.heard(self._watch.next_change(), monotonic())
             if not isinstance(step, Wait):
                 return step
-        worker = self._worker
+        worker = self._member_work.worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone
             await self._leave(membership, "the consumer was deleted", hands_over=False)
@@ -370,33 +256,15 @@ class GroupWorker(Runnable):
 
     async def _join(self, membership: Membership, join: Join, *, is_first: bool = False) -> None:
         try:
-            consumer = await create_member_consumer(
-                self._api,
-                self._names,
-                self._member,
-                join.filters,
-                self._template,
-                looks_first=self._was_in_use,
-            )
+            consumer = await self._member_work.create_consumer(join.filters)
         except FAILED_REQUEST as error:
             if is_first and not self._may_pass(error):
                 raise
-            self._was_in_use = isinstance(error, ConsumerExists)
             self._delay(membership, error)
             return
-        self._was_in_use = False
-        self._created = consumer.cached_info.created if consumer.cached_info else None
         names = self._names
-        floors = None
-        if names.kind == "elastic":
-            floors = Floors(self._api, names, self._store, self._member, self._report, self._floors)
-            self._floors = floors
-        worker = MemberWorker(
-            self._api, consumer, self._handler, self._settings, self._woken, floors
-        )
         self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))
-        await worker.start()
-        self._worker = worker
+        await self._member_work.start(consumer)
         membership.joined(join)
 
     def _may_pass(self, error: Exception) -> bool:
@@ -432,7 +300,7 @@ class GroupWorker(Runnable):
         With `hands_over`, this instance deletes the consumer of an elastic group if it is
         responsible for the consumer. Returns the ended worker, or None if there was no worker.
         """
-        worker, partitions, names = self._worker, membership.partitions, self._names
+        worker, partitions, names = self._member_work.worker, membership.partitions, self._names
         if worker is None:
             return None
 
@@ -442,10 +310,8 @@ class GroupWorker(Runnable):
 
         try:
             async with AsyncOnError(explain):
-                await worker.stop(_FOREVER)
+                await self._member_work.stop()
         finally:
-            self._counts = (self.handled, self.retried, self.rejected, self.skipped)
-            self._worker = None
             membership.left(monotonic())
             self._report(
                 PartitionsRevoked(names.stream, names.group, self._member, partitions, reason)
@@ -463,9 +329,7 @@ class GroupWorker(Runnable):
         if self._names.kind == "static" and not isinstance(end.error, _KEEPS_CONSUMER):
             # The consumer has filters of a configuration that is no longer valid.
             with suppress(*FAILED_REQUEST):
-                await delete_member_consumer(
-                    self._api, self._names, self._member, created=self._created
-                )
+                await self._member_work.delete_consumer()
         if end.error is not None:
             raise end.error
 
@@ -475,9 +339,4 @@ class GroupWorker(Runnable):
             if worker is not None:
                 await release_pin(worker)
         finally:
-            if self._watch is not None:
-                await self._watch.close()
-
-
-def _counts_of(worker: MemberWorker) -> tuple[int, int, int, int]:
-    return worker.handled, worker.retried, worker.rejected, worker.skipped
+            await self._watch.close()

@@ -16,7 +16,6 @@ from js_async.runtime.concurrency import Handler, Signal
 from js_async.workers.jobs import Job
 from js_async.workers.settings import WorkSettings
 from js_async.workers.worker import Take, Worker
-from twinstream.core.deadline import Seconds
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP
 from twinstream.errors import ConsumerDeleted, NoResponders
 
@@ -33,6 +32,9 @@ class MemberWorker(Worker):
     the worker ends without an error, and `gone` is set.
     """
 
+    # The `GroupWorker` reports the error: it is the work that the program has started.
+    _reports_end = False
+
     def __init__(
         self,
         api: Api,
@@ -46,8 +48,6 @@ class MemberWorker(Worker):
             settings = evolve(settings, adapt=floors.adapt)
             floors.bind(consumer, self._fail)
         super().__init__(api, consumer.stream_name, consumer, handler, settings)
-        # The `GroupWorker` reports the error: it is the work that the program has started.
-        self._on_end = None
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None
@@ -64,7 +64,7 @@ class MemberWorker(Worker):
     @property
     def has_ended(self) -> bool:
         """Whether the work has ended or is ending."""
-        return self._stopping
+        return self._jobs.is_closed
 
     @property
     def pin(self) -> str | None:
@@ -73,9 +73,7 @@ class MemberWorker(Worker):
 
     def is_handler(self) -> bool:
         """Return whether the caller is a handler of this worker."""
-        if self.floors is not None and self.floors.is_keeper():
-            return True
-        return any(task.is_current() for task in self._tasks)
+        return self._is_within() or (self.floors is not None and self.floors.is_keeper())
 
     async def _skips(self, job: Job) -> bool:
         return self.floors is not None and await self.floors.skips(
@@ -92,12 +90,10 @@ class MemberWorker(Worker):
         """Number of messages that the server copied again, and that were not handled again."""
         return 0 if self.floors is None else self.floors.skipped
 
-    async def stop(self, timeout: Seconds = 30.0) -> None:
-        """End the work like a `Worker`. Afterwards another instance may take over."""
-        if self._is_parents:
-            return
+    async def _work(self) -> None:
+        """Work like a `Worker`. At the end, another instance may take over."""
         try:
-            await super().stop(timeout)
+            await super()._work()
         finally:
             if self.floors is not None:
                 await self.floors.close()

@@ -17,18 +17,18 @@ from typing import Final, Self
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_stream
-from js_async.client.closing import WorksBeside
-from js_async.client.owned import Owned
+from js_async.background.work import BackgroundWork
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer, made_consumer
 from js_async.publish.publish import publish
-from js_async.runtime.concurrency import Items, Lock, Task, spawn
+from js_async.runtime.concurrency import Items, Lock
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
+from js_async.workers.letter_collection import LetterCollection
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.deadline import NEVER, Seconds
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.publish.retry import retry_policy
@@ -63,7 +63,6 @@ from twinstream.errors import (
     JetStreamError,
     MessageExists,
     MessageNotFound,
-    RequestTimeout,
     StreamNotFound,
     SubjectOverlap,
 )
@@ -71,21 +70,22 @@ from twinstream.errors.transient import FAILED_REQUEST, LOST_RESPONSE
 from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo, Timestamp
 from twinstream.records.publish_request import PublishRequest
 
-__all__ = ["DeadLetters"]
+__all__ = ["DeadLetters", "collection_of"]
 
 # Seconds until an advisory that could not be processed is redelivered.
 _AGAIN: Final = 1.0
 _BATCH: Final = 50
 
 
-class DeadLetters(Owned, WorksBeside):
+class DeadLetters(BackgroundWork):
     """The dead letters of a stream or of one consumer. Created by `JetStream.dead_letters`.
 
     Use it in a `with` block to create dead letters in the background, or call `prepare` and
     `collect`. Several processes may do so at the same time.
     """
 
-    _area = "dead_letters"
+    # `LetterCollection` reports it.
+    _reports_end = False
 
     def __init__(
         self,
@@ -95,17 +95,15 @@ class DeadLetters(Owned, WorksBeside):
     ) -> None:
         super().__init__()
         self._api: Final = api
-        self._names: Final = names
         self._on_report: Final = on_report
-        self._on_end = on_report
+        self._names: Final = names
         self._report: Final[Reporter[PullReport]] = Reporter(
             on_report, area="dead_letters", stream=names.stream
         )
         self._kept: Consumer | None = None
-        self._messages: Messages | None = None
-        self._task: Task | None = None
-        self._users = 0
-        self._turns: Final = Lock()
+        self._collection: Final = LetterCollection(
+            names.stream, self._advisories, self._process, on_report
+        )
         self._counting: Final = Lock()
         self.stored = 0
         """Number of dead letters that this object has stored."""
@@ -369,76 +367,39 @@ class DeadLetters(Owned, WorksBeside):
 
     # ---- in the background
 
+    @property
+    def _label(self) -> str:
+        return f"of {self._names.stream}"
+
     async def start(self) -> None:
         """Create missing streams, and start to create dead letters in the background.
 
-        Several callers may start the same object, for example two workers. The work continues until
-        each of them has called `close`.
+        Workers with these dead letters do the same while they run.
+
+        Raises:
+            BadArgument: The work was started before, or an existing stream is unsuitable.
         """
-        self._note_begun()
-        async with self._turns:
-            if not self._users:
-                await self._begin()
-            self._users += 1
+        await super().start()
 
     async def _begin(self) -> None:
+        await self._collection.join(self._stopping)
+
+    async def _work(self) -> None:
+        await self._stopping.sleep(NEVER)
+        await self._collection.leave(self._stopping)
+
+    def _is_within(self) -> bool:
+        return super()._is_within() or self._collection.is_handler()
+
+    async def _advisories(self) -> Messages:
+        """Create missing streams; return the iterator of captured advisories."""
         await self.prepare()
         keeper = await self._keeper()
-        self._messages = keeper.messages(
-            max_messages=_BATCH, on_deleted="wait", on_report=self._on_report
-        )
-        self._task = spawn(self._run, "twinstream-dead-letters")
-
-    async def _run(self) -> None:
-        messages = self._messages
-        if messages is None:
-            return
-        try:
-            async for advisory in messages:
-                await self._process(advisory)
-        except Exception as error:
-            self._keep_error(error, f"{self._names.stream}: the creation of dead letters")
-
-    async def close(self, timeout: Seconds = 30.0) -> None:
-        """Stop creating dead letters, unless another caller has also started the work.
-
-        Raises:
-            RequestTimeout: The work has not ended after `timeout` seconds.
-            Exception: The error that ended the work, if there was one.
-        """
-        if self._is_parents:
-            return
-        async with self._turns:
-            self._users = max(0, self._users - 1)
-            if self._users:
-                return
-            if self._messages is not None:
-                await self._messages.close()
-        await self._join(timeout)
-
-    async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the work has ended, by `close` or by an error.
-
-        Raises:
-            RequestTimeout: The work has not ended after `timeout` seconds. It continues.
-            NotStarted: The work was not started.
-            Exception: The error that ended the work.
-        """
-        self._require_begun(f"{self._names.stream}: the creation of dead letters")
-        await self._join(timeout)
-
-    async def _join(self, timeout: Seconds | None) -> None:
-        if self._task is not None and not await self._task.join(Deadline.after(timeout)):
-            raise RequestTimeout("dead letters are still being created")
-        self._raise_kept()
+        return keeper.messages(max_messages=_BATCH, on_deleted="wait", on_report=self._on_report)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self._is_parents:
-            await self.close()
 
     # ---- reading, replaying and discarding
 
@@ -617,6 +578,11 @@ class DeadLetters(Owned, WorksBeside):
         for letter in present:
             await self.discard(letter)
         return first
+
+
+def collection_of(letters: DeadLetters) -> LetterCollection:
+    """Return what creates the dead letters in the background. Workers share it."""
+    return letters._collection
 
 
 @contextmanager

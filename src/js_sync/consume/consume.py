@@ -8,15 +8,13 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, Self
 from zlib import crc32
 
-from js_sync.client.closing import WorksBeside
-from js_sync.client.owned import Owned
+from js_sync.background.work import BackgroundWork
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages, buffer_of
-from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler, spawn
+from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
-from twinstream.core.deadline import NEVER, Deadline, Seconds
-from twinstream.core.on_failure import OnFailure
-from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
+from twinstream.core.deadline import NEVER, Seconds
+from twinstream.errors import BadArgument
 
 __all__ = ["Consuming", "Order"]
 
@@ -72,17 +70,16 @@ class _Lane:
         self.emptied.set()
 
 
-class Consuming(Owned, WorksBeside):
+class Consuming(BackgroundWork):
     """A consumption that runs in the background. `Consumer.consume` creates it.
 
-    Use it in a `with` block, or call `start`, and finally `stop` or `drain`. If an error ended the
-    consumption and no call raised it, a `RuntimeWarning` is issued when the object is
-    garbage-collected.
+    Use it in a `with` block, or call `run`, or call `start`, and finally `stop` or `drain`. `stop`
+    returns the buffered messages to the server, `drain` handles them.
     """
 
     def __init__(
         self,
-        consumer: str,
+        label: str,
         messages: Messages,
         handler: Handler[Message],
         concurrency: int,
@@ -90,15 +87,14 @@ class Consuming(Owned, WorksBeside):
         progress: bool,
         on_end: Callable[[Any], object] | None = None,
     ) -> None:
-        super().__init__()
-        self._on_end = on_end
+        super().__init__(on_end)
         check_handler(handler)
         check_whole(concurrency, "concurrency")
         if order not in ("none", "subject", "total"):
             raise BadArgument(f"order must be 'none', 'subject' or 'total', got {order!r}")
         if order == "total" and concurrency > 1:
             raise BadArgument("order='total' works on one message at a time: concurrency=1")
-        self._consumer: Final = consumer
+        self._consumer: Final = label
         self._messages: Final = messages
         self._buffer: Final = buffer_of(messages)
         self._handler: Final = handler
@@ -107,121 +103,78 @@ class Consuming(Owned, WorksBeside):
         # Report the progress of buffered messages meanwhile: otherwise the server redelivers them.
         self._buffer.progress.keep_all |= progress
         self._workers: Final = concurrency
-        self._left = 0
         lanes = concurrency if order == "subject" else 1
         self._lanes: Final = [_Lane() for _ in range(lanes)]
-        self._tasks: list[Task] = []
-        self._stopping = False
         self._counting: Final = Lock()
         self.handled = 0
         """The number of messages whose handler has returned."""
 
-    def __repr__(self) -> str:
-        return f"<Consuming {self._consumer}: {self.handled} handled{self._ended_by}>"
+    @property
+    def _label(self) -> str:
+        return self._consumer
 
     @property
     def messages(self) -> Messages:
         """The underlying iterator, with its `buffered` and `outstanding` counts."""
         return self._messages
 
-    @property
-    def _what_it_is(self) -> str:
-        return f"{self._consumer}: the consumption"
-
-    def start(self) -> None:
-        """Start the workers. Raises `BadArgument` if the consumption was started already."""
-        if self._tasks:
-            raise BadArgument("the consumption was started already")
-        self._note_begun()
-        with OnFailure(self._end_started):
-            self._tasks.append(spawn(self._dispatch, "twinstream-dispatch"))
-            for number in range(self._workers):
-                lane = self._lanes[number % len(self._lanes)]
-                self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
-
-    def _end_started(self) -> None:
-        # The start was interrupted, so the caller cannot stop the started workers.
-        self._stopping = True
-        self._buffer.close()
-
-    def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop taking messages, return the buffered ones to the server and wait for the handlers.
-
-        Args:
-            timeout: The longest wait for running handlers, in seconds.
-
-        Raises:
-            RequestTimeout: A handler is still running after `timeout` seconds.
-            NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption, if there was one.
-        """
-        if self._is_parents:
-            return
-        self._require_begun(self._what_it_is)
-        self._stopping = True
-        self._buffer.close()
-        self._join(Deadline.after(timeout))
-
-    def drain(self, timeout: Seconds = 30.0) -> None:
+    def drain(self, *, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are handled.
+
+        Does nothing if the consumption was never started or has ended. If a handler calls `drain`,
+        the call does not wait.
 
         Args:
             timeout: The longest wait in seconds.
 
         Raises:
             RequestTimeout: A handler is still running after `timeout` seconds.
-            NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption, if there was one.
+            Exception: The error that ended the consumption, if no call has raised it before.
         """
         if self._is_parents:
             return
-        self._require_begun(self._what_it_is)
+        if not self._is_started:
+            return
         self._buffer.drain()
-        self._join(Deadline.after(timeout))
-
-    def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the consumption has ended by `stop`, `drain`, `stop_after` or an error.
-
-        Args:
-            timeout: The longest wait in seconds; None waits without limit.
-
-        Raises:
-            RequestTimeout: The consumption has not ended in time. It continues.
-            NotStarted: The consumption was not started.
-            Exception: The error that ended the consumption, if there was one.
-        """
-        self._require_begun(self._what_it_is)
-        self._join(Deadline.after(timeout), "the consumption has not ended: it continues")
-
-    def _join(self, deadline: Deadline, still: str = "a handler is still running") -> None:
-        for task in self._tasks:
-            if not task.is_current() and not task.join(deadline):
-                raise RequestTimeout(still)
-        self._raise_kept()
+        self._await_end(timeout)
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.stop()
-
     # ---- the work
 
-    def _dispatch(self) -> None:
+    def _begin(self) -> None:
+        pass
+
+    def _work(self) -> None:
+        workers: list[Task] = []
         try:
-            while True:
-                message = self._buffer.take(NEVER)
-                if message is None:
-                    break
-                self._buffer.progress.queue(message)
-                self._lane(message).put(message)
+            for number in range(self._workers):
+                worker = _Worker(self, self._lanes[number % len(self._lanes)])
+                workers.append(self._spawn(worker.run, f"twinstream-worker-{number}"))
+            self._dispatch()
         except Exception as error:
-            self._fail(error)
+            # Report it before the handlers have ended.
+            self._keep_error(error)
+            self._stopping.set()
         finally:
             for lane in self._lanes:
                 lane.end()
+            for task in workers:
+                task.join(NEVER)
+            self._buffer.close()
+
+    def _request_stop(self) -> None:
+        self._buffer.close()
+
+    def _dispatch(self) -> None:
+        while True:
+            message = self._buffer.take(NEVER)
+            if message is None:
+                return
+            self._buffer.progress.queue(message)
+            self._lane(message).put(message)
 
     def _lane(self, message: Message) -> _Lane:
         if len(self._lanes) == 1:
@@ -240,7 +193,7 @@ class Consuming(Owned, WorksBeside):
         if message.is_late:
             self._buffer.ready.note_late()
             return
-        if self._stopping:
+        if self._stopping.is_set():
             message.nak()
             return
         if self._progress:
@@ -253,24 +206,10 @@ class Consuming(Owned, WorksBeside):
             self._buffer.progress.release(message)
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the error unless an earlier one is kept, and let the workers stop."""
-        self._keep_error(error, self._what_it_is)
-        self._stopping = True
-
-    def _end(self) -> None:
-        """Close the iterator after an error. Workers call this."""
+        """Keep the error of a handler unless an earlier one is kept, and let the workers stop."""
+        self._keep_error(error)
+        self._stopping.set()
         self._buffer.close()
-
-    def _leave(self) -> None:
-        """Count a worker that has ended. Close the iterator after the last one."""
-        with self._counting:
-            self._left += 1
-            is_last = self._left == self._workers
-        if is_last:
-            try:
-                self._buffer.close()
-            except TwinstreamError as error:
-                self._fail(error)
 
 
 class _Worker:
@@ -284,7 +223,6 @@ class _Worker:
         while True:
             message = self._lane.take()
             if message is None:
-                self._consuming._leave()
                 return
             try:
                 self._consuming._handle(message)
@@ -292,4 +230,3 @@ class _Worker:
                 # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. From now on
                 # `_handle` returns the messages that are still in the queues to the server.
                 self._consuming._fail(error)
-                self._consuming._end()

@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.api.api import Api
-from js_sync.client.owned import Owned
+from js_sync.background.work import BackgroundWork
 from js_sync.consume.consume import Consuming, Order
 from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
 from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
 from js_sync.exactly_once.conditional_writes import SubjectWrites
-from js_sync.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
-from js_sync.exactly_once.stored_results import KnownResults
-from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
+from js_sync.exactly_once.idempotent_writer import By
+from js_sync.exactly_once.result_store import ResultStore
+from js_sync.runtime.concurrency import Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
-from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import (
     InputStream,
     ProcessReport,
@@ -39,7 +38,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import NO_RESPONSE
 from twinstream.models import ConsumerConfig
-from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
     from twinstream.core.consume.pull_request import Priority
@@ -47,13 +45,32 @@ if TYPE_CHECKING:
 __all__ = ["Processing"]
 
 
-class Processing(Owned, BlockHint):
+class _Consumption(Consuming):
+    """The consumption of a processing. It reports the error that ends both."""
+
+    @property
+    def _title(self) -> str:
+        return f"Processing {self._label}"
+
+    def end_soon(self) -> None:
+        """Stop, without waiting for the handlers."""
+        self._end_soon()
+
+    def is_handler(self) -> bool:
+        """Return whether the caller is a handler."""
+        return self._is_within()
+
+
+class Processing(BackgroundWork):
     """A processing of a consumer's messages in the background. `JetStream.process` creates it.
 
     It calls a handler for each message, stores the results that the handler returns, and then
-    acknowledges the message. Use it in a `with` block, or call `start`, and finally `stop` or
-    `drain`.
+    acknowledges the message. Use it in a `with` block, or call `run`, or call `start`, and finally
+    `stop` or `drain`.
     """
+
+    # The consumption reports it.
+    _reports_end = False
 
     def __init__(
         self,
@@ -83,34 +100,38 @@ class Processing(Owned, BlockHint):
         self._into: Final = into
         self._name: Final = name or consumer.name
         self._timeout: Final = seconds(timeout)
-        self._writer: Final[IdempotentWriter] = once_writer(api, writes, into, by, self._timeout)
-        self._looks_up: Final = by == "id"
+        self._results: Final = ResultStore(api, writes, into, by, self._timeout)
         self._delays: Final = delays(retry)
         self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
             on_report, stream=consumer.stream_name, consumer=consumer.name
         )
-        self._consuming: Final = consumer.consume(
+        self._consuming: Final = _Consumption(
+            f"{consumer.name} of {consumer.stream_name}",
+            consumer.messages(priority=priority, stop_after=stop_after),
             self._handle,
-            concurrency=concurrency,
-            order=order,
+            concurrency,
+            order,
             progress=True,
-            priority=priority,
-            stop_after=stop_after,
+            on_end=on_report,
         )
-        self._consuming._on_end = on_report
         self._input: InputStream | None = None
-        self._known: KnownResults | None = None
         self._counting: Final = Lock()
         self.done = 0
         """The number of messages with stored results and a confirmed acknowledgement."""
-        self.stored = 0
-        """The number of results that this object stored."""
-        self.repeated = 0
-        """The number of results that the stream already contained."""
 
-    def __repr__(self) -> str:
-        counts = f"{self.done} done{self._consuming._ended_by}"
-        return f"<Processing {self._consumer.stream_name}/{self._consumer.name}: {counts}>"
+    @property
+    def _label(self) -> str:
+        return f"{self._consumer.name} of {self._consumer.stream_name}"
+
+    @property
+    def stored(self) -> int:
+        """The number of results that this object stored."""
+        return self._results.stored
+
+    @property
+    def repeated(self) -> int:
+        """The number of results that the stream already contained."""
+        return self._results.repeated
 
     # ---- lifecycle
 
@@ -126,8 +147,11 @@ class Processing(Owned, BlockHint):
             NotPromised: The settings allow duplicates or losses.
             StreamNotFound: A stream does not exist.
             ConsumerNotFound: The consumer does not exist.
+            BadArgument: The processing was started before.
         """
-        self._consuming._note_begun()
+        super().start()
+
+    def _begin(self) -> None:
         info = self._consumer.info()
         holes = processing_holes(info.config or ConsumerConfig())
         if holes:
@@ -136,64 +160,45 @@ class Processing(Owned, BlockHint):
         stream = self._api.stream_info(self._consumer.stream_name)
         self._input = InputStream(self._name, self._consumer.stream_name, stream.created)
         self._input.check()
-        if self._looks_up:
-            self._known = KnownResults(
-                self._api, self._writer, self._input, stream.ts, self._timeout
-            )
-        self._writer.check()
+        self._results.open(self._input, stream.ts)
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
             # `Consumer.consume` used the cached ack_wait, which may be outdated or None.
             buffer_of(self._consuming.messages).set_ack_wait(ack_wait)
         self._consuming.start()
 
-    def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop taking messages, and wait for running handlers.
+    def _work(self) -> None:
+        self._consuming.wait()
+
+    def _request_stop(self) -> None:
+        self._consuming.end_soon()
+
+    def _is_within(self) -> bool:
+        return super()._is_within() or self._consuming.is_handler()
+
+    def drain(self, *, timeout: Seconds = 30.0) -> None:
+        """Stop pulling, and wait until the buffered messages are processed.
+
+        Does nothing if the processing was never started or has ended. If a handler calls `drain`,
+        the call does not wait.
 
         Args:
             timeout: The longest wait in seconds.
 
         Raises:
             RequestTimeout: A handler is still running after `timeout` seconds.
-            NotStarted: The processing was not started.
-            Exception: The error that ended the processing, if there was one.
+            Exception: The error that ended the processing, if no call has raised it before.
         """
         if self._is_parents:
             return
-        self._consuming.stop(timeout)
-
-    def drain(self, timeout: Seconds = 30.0) -> None:
-        """Stop pulling, and wait until the buffered messages are processed.
-
-        Raises `RequestTimeout`, `NotStarted` or another error as `stop` does.
-
-        Args:
-            timeout: The longest wait in seconds.
-        """
-        if self._is_parents:
+        if not self._is_started:
             return
-        self._consuming.drain(timeout)
-
-    def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the processing has ended: by `stop`, `drain`, `stop_after` or an error.
-
-        Args:
-            timeout: The longest wait in seconds; None waits without limit.
-
-        Raises:
-            RequestTimeout: The processing has not ended in time. It continues.
-            NotStarted: The processing was not started.
-            Exception: The error that ended the processing.
-        """
-        self._consuming.wait(timeout)
+        buffer_of(self._consuming.messages).drain()
+        self._await_end(timeout)
 
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.stop()
 
     # ---- work
 
@@ -209,7 +214,7 @@ class Processing(Owned, BlockHint):
                     " stored"
                 )
             results = results_of(returned, self._input, seq, self._into)
-            unknown = self._store(message, results)
+            unknown = self._results.store(message, results)
         except Reject as reason:
             self._reject(message, reason)
         except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
@@ -250,27 +255,6 @@ class Processing(Owned, BlockHint):
         else:
             with self._counting:
                 self.done += 1
-
-    def _store(self, message: Message, results: list[PublishRequest]) -> OutcomeUnknown | None:
-        """Store the results that the stream does not contain yet.
-
-        Return the error of a result with an unknown outcome, or None if there is none. Raises the
-        error of a result that was not stored.
-        """
-        known = () if self._known is None else self._known.of(message, results)
-        missing = [result for result in results if result.msg_id not in known]
-        outcomes = self._writer.write(missing) if missing else []
-        failed = [outcome for outcome in outcomes if not isinstance(outcome, Stored)]
-        fresh = sum(isinstance(each, Stored) and not each.repeated for each in outcomes)
-        with self._counting:
-            self.stored += fresh
-            self.repeated += len(results) - fresh - len(failed)
-        unknown = None
-        for error in failed:
-            if not isinstance(error, OutcomeUnknown):
-                raise error
-            unknown = error
-        return unknown
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

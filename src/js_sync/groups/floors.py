@@ -7,21 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from js_sync.consume.message import frame_of
+from js_sync.groups.floor_records import FloorRecords
 from js_sync.groups.message import copy_of, group_message, note_copy, partition_of
 from js_sync.runtime.concurrency import Lock, Signal, Task, spawn
-from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.core.groups.floors import (
-    BadFloors,
-    Floor,
-    Origins,
-    Place,
-    checked,
-    digest,
-    floor_bytes,
-    floor_key,
-    read_floors,
-)
+from twinstream.core.groups.floors import Origins, Place
 from twinstream.core.groups.reports import CopiesSkipped
 from twinstream.errors import NotAcknowledgeable, PermissionDenied, TwinstreamError
 from twinstream.errors.transient import FAILED_REQUEST
@@ -63,33 +53,26 @@ class Floors:
         report: Reporter[GroupReport],
         before: Floors | None,
     ) -> None:
-        self._api: Final = api
-        self._names: Final = names
-        self._store: Final = store
-        self._member: Final = member
-        self._report: Final = report
         self._origins: Final = Origins(names.stream)
+        self._records: Final = FloorRecords(api, names, store, report)
         # What this instance knew before it created its consumer again. The earlier object is not
         # kept.
-        self._earlier_places: Final = before._places if before is not None else {}
-        self._earlier_created: Final = before._created if before is not None else None
+        self._earlier: Final = None if before is None else (before._records.created, before._places)
         self._consumer: Consumer | None = None
         self._fail: Callable[[BaseException], None] | None = None
         self._places: dict[tuple[bytes, bytes], Place] = {}
-        # The records of the partitions as they were read: floors by the digests of their sources.
-        self._records: dict[bytes, dict[str, Floor]] = {}
-        self._created: str | None = None
-        # A sequence that the source has reached.
-        self._last = 0
-        # Whether permissions are missing to store floors, and to see what is acknowledged.
-        self._is_denied = self._is_blind = False
+        # Whether permissions are missing to see what is acknowledged.
+        self._is_blind = False
         self._lock: Final = Lock()
         self._opening: Final = Lock()
         self._keeper: Task | None = None
         self._ended: Final = Signal()
-        self.skipped = 0
+        self._copies: Final = _SkippedCopies(names, member, report)
+
+    @property
+    def skipped(self) -> int:
         """Number of second copies that were acknowledged without handling."""
-        self._reported = 0
+        return self._copies.count
 
     def bind(self, consumer: Consumer, fail: Callable[[BaseException], None]) -> None:
         """Use the consumer of the member. `fail` is called with an error of the background work."""
@@ -138,7 +121,7 @@ class Floors:
                 self._open(place)
         if not place.has_processed(origin, message.metadata.stream_seq):
             return False
-        self.skipped += 1
+        self._copies.count += 1
         with suppress(*FAILED_REQUEST):
             message.ack()
         return True
@@ -154,51 +137,16 @@ class Floors:
         """Return whether the caller is the background work of this object."""
         return self._keeper is not None and self._keeper.is_current()
 
-    # ---- what is stored
+    # ---- the stored floors
 
     def _open(self, place: Place) -> None:
-        stored = self._stored(place.partition, place.source)
+        stored = self._records.read(place.partition, place.source)
         earlier = None
-        if self._created and self._created == self._earlier_created:
-            earlier = self._earlier_places.get((place.partition, place.source))
+        if self._earlier is not None:
+            created, places = self._earlier
+            if created and created == self._records.created:
+                earlier = places.get((place.partition, place.source))
         place.begin(stored, earlier)
-
-    def _stored(self, partition: bytes, source: bytes) -> Floor:
-        """Return the stored floor. Without a valid one, all messages are handled."""
-        if self._is_denied:
-            return (0, 0)
-        key = floor_key(self._names, partition.decode("ascii", "replace"))
-        try:
-            if partition not in self._records:
-                self._records[partition] = self._read(key)
-            floor = self._records[partition].get(digest(source))
-            if floor is not None:
-                if floor[0] > self._last:
-                    # Requested after the floor, so a true floor is not above it.
-                    stream = self._api.stream_info(self._names.stream)
-                    self._last = stream.state.last_seq or 0
-                return checked(floor, self._last)
-        except BadFloors as error:
-            self._warn(f"the stored floor {key} is ignored: {error}")
-        except PermissionDenied as error:
-            self._deny(error)
-        except TwinstreamError as error:
-            self._warn(f"the stored floor {key} could not be read: {error}")
-        return (0, 0)
-
-    def _read(self, key: str) -> dict[str, Floor]:
-        created = self._incarnation()
-        entry = self._store.bucket.entry(key)
-        if entry is None or not entry.is_value:
-            return {}
-        return read_floors(entry.raw_value, created)
-
-    def _incarnation(self) -> str:
-        """Return the creation time of the group's stream."""
-        if self._created is None:
-            info = self._api.stream_info(self._names.source)
-            self._created = str(info.created)
-        return self._created
 
     def _keep(self) -> None:
         """Write the floors at intervals, until `close`."""
@@ -206,7 +154,7 @@ class Floors:
             while not self._ended.sleep(Deadline.after(_INTERVAL)):
                 with suppress(TwinstreamError):
                     self._write(None)
-                self._report_skipped()
+                self._copies.report()
         except Exception as error:
             if self._fail is not None:
                 self._fail(error)
@@ -218,7 +166,7 @@ class Floors:
             self._keeper.join(Deadline.after(_LAST))
         with suppress(TwinstreamError):
             self._write(_LAST)
-        self._report_skipped()
+        self._copies.report()
 
     def _write(self, timeout: Seconds | None) -> None:
         places = list(self._places.values())
@@ -230,30 +178,8 @@ class Floors:
             self._is_blind = True
             for place in places:
                 place.open.clear()
-            self._deny(error)
-        if self._is_denied:
-            for place in places:
-                place.stored = place.floor
-            return
-        places = list(self._places.values())
-        changed = {place.partition for place in places if place.floor != place.stored}
-        for partition in sorted(changed):
-            mine = [place for place in places if place.partition == partition and place.is_opened]
-            self._write_one(partition, mine, timeout)
-
-    def _write_one(self, partition: bytes, places: list[Place], timeout: Seconds | None) -> None:
-        floors = {place: place.floor for place in places if place.floor[0]}
-        record = self._records.setdefault(partition, {})
-        record.update({digest(place.source): floor for place, floor in floors.items()})
-        key = floor_key(self._names, partition.decode("ascii", "replace"))
-        try:
-            value = floor_bytes(self._incarnation(), record)
-            self._store.bucket.put(key, value, timeout=timeout)
-        except PermissionDenied as error:
-            self._deny(error)
-            return
-        for place, floor in floors.items():
-            place.stored = floor
+            self._records.deny(error)
+        self._records.write(list(self._places.values()), timeout)
 
     def _advance(self, timeout: Seconds | None = None) -> None:
         """Raise the floors up to what the server reports as acknowledged."""
@@ -266,19 +192,20 @@ class Floors:
             for place in list(self._places.values()):
                 place.advance(acknowledged)
 
-    # ---- reports
 
-    def _deny(self, error: PermissionDenied) -> None:
-        """Stop reading and writing floors."""
-        if not self._is_denied:
-            self._is_denied = True
-            self._warn(f"floors are not stored, see the permissions of the worker: {error}")
+class _SkippedCopies:
+    """The number of second copies that were skipped, of which each is reported once."""
 
-    def _warn(self, text: str) -> None:
-        self._report(PullWarning(text), kind=text)
+    def __init__(self, names: GroupNames, member: str, report: Reporter[GroupReport]) -> None:
+        self._names: Final = names
+        self._member: Final = member
+        self._report: Final = report
+        self._reported = 0
+        self.count = 0
 
-    def _report_skipped(self) -> None:
-        count = self.skipped - self._reported
+    def report(self) -> None:
+        """Report the copies that were skipped since the last call."""
+        count = self.count - self._reported
         if count:
             self._reported += count
             names = self._names

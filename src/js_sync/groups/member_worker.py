@@ -17,7 +17,6 @@ from js_sync.runtime.concurrency import Handler, Signal
 from js_sync.workers.jobs import Job
 from js_sync.workers.settings import WorkSettings
 from js_sync.workers.worker import Take, Worker
-from twinstream.core.deadline import Seconds
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP
 from twinstream.errors import ConsumerDeleted, NoResponders
 
@@ -34,6 +33,9 @@ class MemberWorker(Worker):
     the worker ends without an error, and `gone` is set.
     """
 
+    # The `GroupWorker` reports the error: it is the work that the program has started.
+    _reports_end = False
+
     def __init__(
         self,
         api: Api,
@@ -47,8 +49,6 @@ class MemberWorker(Worker):
             settings = evolve(settings, adapt=floors.adapt)
             floors.bind(consumer, self._fail)
         super().__init__(api, consumer.stream_name, consumer, handler, settings)
-        # The `GroupWorker` reports the error: it is the work that the program has started.
-        self._on_end = None
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None
@@ -65,7 +65,7 @@ class MemberWorker(Worker):
     @property
     def has_ended(self) -> bool:
         """Whether the work has ended or is ending."""
-        return self._stopping
+        return self._jobs.is_closed
 
     @property
     def pin(self) -> str | None:
@@ -74,9 +74,7 @@ class MemberWorker(Worker):
 
     def is_handler(self) -> bool:
         """Return whether the caller is a handler of this worker."""
-        if self.floors is not None and self.floors.is_keeper():
-            return True
-        return any(task.is_current() for task in self._tasks)
+        return self._is_within() or (self.floors is not None and self.floors.is_keeper())
 
     def _skips(self, job: Job) -> bool:
         return self.floors is not None and self.floors.skips(cast("GroupMessage", job.message))
@@ -91,12 +89,10 @@ class MemberWorker(Worker):
         """Number of messages that the server copied again, and that were not handled again."""
         return 0 if self.floors is None else self.floors.skipped
 
-    def stop(self, timeout: Seconds = 30.0) -> None:
-        """End the work like a `Worker`. Afterwards another instance may take over."""
-        if self._is_parents:
-            return
+    def _work(self) -> None:
+        """Work like a `Worker`. At the end, another instance may take over."""
         try:
-            super().stop(timeout)
+            super()._work()
         finally:
             if self.floors is not None:
                 self.floors.close()

@@ -21,6 +21,7 @@ __all__ = [
     "NEVER",
     "Backoff",
     "Deadline",
+    "Failures",
     "Seconds",
     "finite_seconds",
     "is_cut_short",
@@ -175,3 +176,27 @@ class Backoff:
     def __iter__(self) -> Iterator[float]:
         """Iterate over the pauses after the first failed attempt, the second and so on."""
         return map(self.pause, count(1))
+
+
+class Failures:
+    """The number of failures in a row, which decides how long to pause before the next attempt."""
+
+    __slots__ = ("_backoff", "count")
+
+    def __init__(self, backoff: Backoff) -> None:
+        self._backoff: Final = backoff
+        self.count = 0
+
+    @property
+    def next_pause(self) -> float:
+        """The seconds to wait if the next attempt fails, too."""
+        return self._backoff.pause(self.count + 1)
+
+    def add(self) -> float:
+        """Count a failure; return the seconds to wait before the next attempt."""
+        self.count += 1
+        return self._backoff.pause(self.count)
+
+    def clear(self) -> None:
+        """Begin to count again, after a success."""
+        self.count = 0

@@ -7,7 +7,6 @@
     │   └── WrongHandler                 a coroutine function instead of a plain one, or the reverse
     ├── BadPayload (ValueError)          a payload is not UTF-8, or not JSON
     ├── IterationEnded                   `next` after the end of an iteration
-    ├── NotStarted                       `stop` of an object that was never started
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
     │   └── AuthenticationFailed         the server refused the credentials
@@ -120,7 +119,6 @@ from twinstream.errors.usage import (
     BadArgument,
     BadPayload,
     IterationEnded,
-    NotStarted,
     Unsupported,
     WrongHandler,
 )
@@ -203,7 +201,6 @@ __all__ = [
     "NotAcknowledgeable",
     "NotAnObjectStore",
     "NotPromised",
-    "NotStarted",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectExists",

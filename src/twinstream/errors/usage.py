@@ -8,7 +8,6 @@ __all__ = [
     "BadArgument",
     "BadPayload",
     "IterationEnded",
-    "NotStarted",
     "Unsupported",
     "WrongHandler",
 ]
@@ -27,10 +26,6 @@ class IterationEnded(TwinstreamError):
 
 class BadPayload(TwinstreamError, ValueError):
     """A payload cannot be decoded as the caller requested: as UTF-8 text or as JSON."""
-
-
-class NotStarted(TwinstreamError):
-    """The caller stopped an object that was never started."""
 
 
 class WrongHandler(BadArgument):

@@ -36,7 +36,7 @@ from enum import Enum, auto
 from typing import Final
 
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Backoff, Seconds, finite_seconds
+from twinstream.core.deadline import Backoff, Failures, Seconds, finite_seconds
 from twinstream.errors import BadArgument
 from twinstream.models.codec.records import frozen
 
@@ -151,6 +151,35 @@ class Drop:
 Action = Put | Look | Drop
 
 
+class _SentRecords:
+    """The attempts to store a record, counted from 1, and when each of them was sent."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        # Without the attempts up to the last one that is known to be stored.
+        self._sent_at: dict[int, float] = {}
+
+    def add(self, now: float) -> int:
+        """Note an attempt that is sent now; return its number."""
+        self.count += 1
+        self._sent_at[self.count] = now
+        return self.count
+
+    def is_pending(self, attempt: int) -> bool:
+        """Return whether an attempt was sent, and neither it nor a later one is confirmed."""
+        return attempt in self._sent_at
+
+    def confirm(self, attempt: int) -> float:
+        """Note that the record of an attempt is stored; return when it was sent."""
+        sent_at = self._sent_at[attempt]
+        self._sent_at = {each: at for each, at in self._sent_at.items() if each > attempt}
+        return sent_at
+
+    def expire_at(self, ttl: float) -> float:
+        """Return when all unconfirmed records have expired; minus infinity if there is none."""
+        return max((at + ttl for at in self._sent_at.values()), default=-math.inf)
+
+
 class LeaseEngine:
     """The state machine of one slot and one tenure. The module docstring explains its rules."""
 
@@ -168,14 +197,11 @@ class LeaseEngine:
         """The reason why the lease was lost, or the last problem."""
         self.seq = 0
         """The sequence of the engine's last record if the slot is known to have it, else 0."""
-        self._attempt = 0
-        self._sent: dict[int, float] = {}
+        self._sent: Final = _SentRecords()
         self._look = False
         self._empty_looks = 0
-        self._pauses = 0
-        self._backoff: Final = Backoff(
-            _FIRST_PAUSE, min(_LONGEST_PAUSE, max(terms.interval, _FIRST_PAUSE))
-        )
+        longest = min(_LONGEST_PAUSE, max(terms.interval, _FIRST_PAUSE))
+        self._failures: Final = Failures(Backoff(_FIRST_PAUSE, longest))
         self._again_at = now
         self._final = False
         self._expired_at = math.inf
@@ -194,7 +220,7 @@ class LeaseEngine:
     @property
     def may_be_stored(self) -> bool:
         """Whether the server may have a record of this tenure while the slot is not acquired."""
-        return self.phase is Phase.ASKING and self._attempt > 0
+        return self.phase is Phase.ASKING and self._sent.count > 0
 
     def wake_at(self) -> float:
         """Return the time at which to poll again; infinity if no poll is needed."""
@@ -217,9 +243,7 @@ class LeaseEngine:
             return Look()
         if self.phase is Phase.LEAVING and not self._final:
             return Drop(self.seq)
-        self._attempt += 1
-        self._sent[self._attempt] = now
-        return Put(self._attempt, self.seq, self.token, self._final)
+        return Put(self._sent.add(now), self.seq, self.token, self._final)
 
     # ---- events
 
@@ -283,13 +307,13 @@ class LeaseEngine:
         self._lapse(now)
         if self.is_over:
             return
-        if self.phase is Phase.ASKING and not self._attempt:
+        if self.phase is Phase.ASKING and not self._sent.count:
             self.phase = Phase.LEFT
             return
         # Without a confirmed record, the server may have an unconfirmed one.
         self._look = self._look or not self.seq
         confirmed = self.until + self.terms.margin
-        self._expired_at = max([confirmed, *(at + self.terms.ttl for at in self._sent.values())])
+        self._expired_at = max(confirmed, self._sent.expire_at(self.terms.ttl))
         self.phase, self._final, self._again_at = Phase.LEAVING, final, now
 
     def fail(self, reason: str) -> None:
@@ -317,24 +341,22 @@ class LeaseEngine:
     def _wait(self, now: float) -> None:
         if self.phase is Phase.LEAVING and now >= self._expired_at:
             self._end(f"its record expired ({self.reason})")
-        self._pauses += 1
-        self._again_at = now + self._backoff.pause(self._pauses)
+        self._again_at = now + self._failures.add()
 
     def _recognise(self, record: SlotRecord, now: float) -> None:
         """Process a record of this tenure that a look-up found. The response to it may be lost."""
-        if record.seq > self.seq and record.attempt in self._sent:
+        if record.seq > self.seq and self._sent.is_pending(record.attempt):
             self._own(record.attempt, record.seq, record.token, now)
         else:
             self._wait(now)  # The look-up is outdated, or an attempt is still in flight.
 
     def _own(self, attempt: int, seq: int, token: int, now: float) -> None:
         """Record that the last record of the slot is that of `attempt`, at `seq`."""
-        sent = self._sent[attempt]
+        sent = self._sent.confirm(attempt)
         self.seq, self.token = seq, token
-        self._sent = {each: at for each, at in self._sent.items() if each > attempt}
-        self._pauses = 0
+        self._failures.clear()
         if self.phase is Phase.LEAVING:
-            if self._final and attempt == self._attempt:
+            if self._final and attempt == self._sent.count:
                 self.phase = Phase.LEFT
             self._again_at = now
         elif self.phase in {Phase.ASKING, Phase.HELD}:

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from twinstream.core.deadline import Backoff
+from twinstream.core.deadline import Backoff, Failures
 from twinstream.core.groups.config import differences
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, filters_of, partitions_of
@@ -104,8 +104,7 @@ class Membership:
     def __init__(self, names: GroupNames, member: str, config: GroupConfig) -> None:
         self._names: Final = names
         self._member: Final = member
-        self._backoff: Final = Backoff(_FIRST_RETRY, _LONGEST_RETRY)
-        self._refusals = 0
+        self._refusals: Final = Failures(Backoff(_FIRST_RETRY, _LONGEST_RETRY))
         self._join_at = 0.0
         self.config = config
         """The last reported configuration."""
@@ -144,7 +143,7 @@ class Membership:
     def joined(self, join: Join) -> None:
         """Record that the consumer was created, and that the instance consumes it."""
         self.filters, self.partitions = join.filters, join.partitions
-        self._refusals = 0
+        self._refusals.clear()
         self._join_at = 0.0
 
     def left(self, now: float, pause: float = 0.0) -> None:
@@ -157,8 +156,7 @@ class Membership:
 
     def refused(self, now: float) -> float:
         """Record that the consumer could not be created; return the seconds until the retry."""
-        self._refusals += 1
-        pause = self._backoff.pause(self._refusals)
+        pause = self._refusals.add()
         self._join_at = now + pause
         return pause
 

@@ -14,6 +14,7 @@ from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.pipeline_events import Happening
 from twinstream.spark.pipeline.query import SourceQuery
 from twinstream.spark.pipeline.query_errors import spark_is_gone
+from twinstream.spark.pipeline.run_options import RunOptions
 from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.running import refuse_connect
@@ -84,20 +85,14 @@ def run(
     register(spark)
     events: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):
-        sources = [
-            SourceQuery(
-                spark,
-                config,
-                each,
-                events.put,
-                once=once,
-                recover=recover,
-                accept_stream=accept_stream,
-                accept_subjects=accept_subjects,
-                is_to_end=asked.is_set,
-            )
-            for each in config.sources
-        ]
+        options = RunOptions(
+            once=once,
+            recover=recover,
+            accept_stream=accept_stream,
+            accept_subjects=accept_subjects,
+            is_to_end=asked.is_set,
+        )
+        sources = [SourceQuery(spark, config, each, events.put, options) for each in config.sources]
         try:
             _supervise(sources, events, report, asked)
         except Exception as error:

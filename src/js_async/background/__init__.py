@@ -1,0 +1,1 @@
+"""Objects that work in the background: their life cycle."""

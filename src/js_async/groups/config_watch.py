@@ -1,0 +1,92 @@
+"""The stored configuration of a group: the current one, then each change."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from js_async.api.api import Api
+from js_async.runtime.concurrency import Signal
+from twinstream.core.groups.membership import Found
+from twinstream.core.groups.names import GroupNames
+from twinstream.core.groups.partitions import GroupConfig
+from twinstream.core.hooks import HOOKS, reached
+from twinstream.core.on_failure import AsyncOnFailure
+from twinstream.errors import BadGroupConfig, BucketNotFound
+from twinstream.records.entry import Entry
+
+if TYPE_CHECKING:
+    from js_async.groups.store import GroupStore
+    from js_async.kv.watch import Watch
+
+__all__ = ["ConfigWatch"]
+
+
+class ConfigWatch:
+    """A watch of the configuration of a group. It sets `woken` after each change."""
+
+    def __init__(self, api: Api, names: GroupNames, store: GroupStore[Any], woken: Signal) -> None:
+        self._api: Final = api
+        self._names: Final = names
+        self._store: Final[GroupStore[Any]] = store
+        self._woken: Final = woken
+        self._watch: Watch[bytes] | None = None
+        self._changes: Final[deque[Found]] = deque()
+
+    async def open(self) -> GroupConfig:
+        """Open the watch and return the current configuration.
+
+        Raises `GroupNotFound`, or `BadGroupConfig` if the configuration is invalid.
+        """
+        try:
+            self._watch = watch = await self._store.bucket.watch(self._names.key)
+        except BucketNotFound as error:
+            raise self._store.missing() from error
+        async with AsyncOnFailure(watch.close):
+            config = self._judge(await watch.next(self._api.timeout))
+            if config is None:
+                raise self._store.missing()
+            if isinstance(config, BadGroupConfig):
+                raise config
+            return config
+
+    async def close(self) -> None:
+        """End the watch, and `follow`."""
+        if self._watch is not None:
+            await self._watch.close()
+
+    async def follow(self) -> None:
+        """Note the changes until the watch is closed. Raises the error that ends the watch."""
+        watch = self._watch
+        if watch is None:
+            return
+        # `open` has read the first entry, so the group exists.
+        generation, is_there = watch.generation, True
+        async for entry in watch:
+            if watch.generation != generation:
+                # The bucket was re-created. If the watch delivers no entry before the end of the
+                # initial values, the group does not exist any more.
+                generation, is_there = watch.generation, False
+            if entry is not None:
+                is_there = True
+                self._note(self._judge(entry))
+            elif not is_there:
+                self._note(None)
+
+    def _judge(self, entry: Entry[bytes] | None) -> Found:
+        return self._store.judge(entry)
+
+    def _note(self, found: Found) -> None:
+        self._changes.append(found)
+        self._woken.set()
+        if HOOKS:
+            reached("group: change noted", self)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there are changes that `next_change` has not returned."""
+        return bool(self._changes)
+
+    def next_change(self) -> Found:
+        """Return the first change that was not returned yet."""
+        return self._changes.popleft()
