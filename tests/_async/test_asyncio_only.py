@@ -1279,7 +1279,7 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
             sock.shutdown(socket.SHUT_WR)
         # Without a pause: the loop could tell of the end in between.
         for _ in range(40):
-            session.try_send(b"lost", b"", b"", bytes(size))
+            session.write(b"lost", b"", b"", bytes(size))
 
         async def is_mended():
             return connection.is_connected and connection.epoch == 2

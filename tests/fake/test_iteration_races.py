@@ -384,8 +384,8 @@ def test_refusal_before_the_write_returns_belongs_to_the_message():
         def __getattr__(self, name):
             return getattr(session, name)
 
-        def try_send(self, subject, *args, **options):
-            sent = session.try_send(subject, *args, **options)
+        def write(self, subject, *args, **options):
+            sent = session.write(subject, *args, **options)
             if subject == b"a":
                 session.wait(Signal(), Deadline.after(0.01))
                 eventually(lambda: refusals)

@@ -32,7 +32,9 @@ async def double_ack(
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(await replies.send(message._reply_bytes, b"", ACK, signal))
+            answers.append(
+                await replies.send(message._reply_bytes, b"", ACK, deadline, signal=signal)
+            )
         await _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:

@@ -179,8 +179,8 @@ class Link:
         """The error with which the last socket ended, or None if the peer closed it."""
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
-        # Whether the send buffer is full. Callers should await `drain` then.
         self.is_full = False
+        """Whether the send buffer is full. Callers should await `drain` then."""
         self._out: deque[bytes] = deque()
         self._out_size = 0
         self._flushing = False
@@ -240,7 +240,7 @@ class Link:
     async def noticed(self) -> None:
         """Wait until the event loop has noticed the end of the socket, for `_NOTICE_TIME` at most.
 
-        Called after `write` or `offer` returned False.
+        Called after `write` returned False.
         """
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
@@ -375,36 +375,20 @@ class Link:
         self._out_size = 0
         self._on_end(error)
 
-    def write(self, data: bytes) -> bool:
-        """Buffer data, even if the send buffer is full; return False if the socket has ended.
+    def write(self, data: bytes, now: bool = False) -> bool:
+        """Take data to send, even if the send buffer is full; return False if the socket has ended.
 
         The data is sent together with other data: before a wait, in the next iteration of the loop,
-        or when the buffered data exceeds `_TOGETHER`.
-        """
-        if not self._out and self._has_left():
-            return False
-        self._out.append(data)
-        self._out_size += len(data)
-        if self._out_size > _TOGETHER:
-            self.flush()
-        elif not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self.flush)
-        return True
-
-    def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write data; return False without writing if the buffer is full or the socket has ended.
-
-        With `now` the data is sent at once, because the caller will wait for a response. But if
-        several tasks resume together, up to `_SHARED` of their requests share a write.
+        or when the buffered data exceeds `_TOGETHER`. With `now` it is sent at once, because the
+        caller will wait for a response. But if several tasks resume together, up to `_SHARED` of
+        their requests share a write.
         """
         transport = self._transport
-        if self.is_full or transport is None:
+        if transport is None:
             return False
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if not self._out:
-            # `_has_left` and, below, `flush` are inlined, because this code runs for every request.
             at = monotonic()
             if at - self._wrote_at > _PAUSE and self.is_at_end():
                 return False
@@ -413,52 +397,40 @@ class Link:
                 if not transport.is_closing():
                     transport.write(data)
                 return True
-        # `write` is inlined, because this code runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
-        if self._out_size > _TOGETHER or (now and self._is_due()):
+        is_due = now and (not self._turn.are_many or len(self._out) >= _SHARED)
+        if is_due or self._out_size > _TOGETHER:
             self.flush()
         elif not self._flushing:
+            self._flush_soon()
+        return True
+
+    def writelines(self, pieces: tuple[bytes, ...]) -> bool:
+        """Take the pieces of a long message, and send them at once without joining them.
+
+        Return False if the socket has ended.
+        """
+        first, *others = pieces
+        if not self.write(first):
+            return False
+        self.flush()
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            for piece in others:
+                transport.write(piece)
+        return True
+
+    def write_soon(self, data: bytes) -> None:
+        """Buffer data without any check. It is sent soon, even if the program does nothing more."""
+        self._out.append(data)
+        self._out_size += len(data)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
-        return True
-
-    def _is_due(self) -> bool:
-        """Return whether to send a request now, without waiting for the data of other tasks."""
-        return not self._turn.are_many or len(self._out) >= _SHARED
-
-    def _has_left(self) -> bool:
-        """Return whether the socket has ended. Checks this only after a pause between writes."""
-        now = monotonic()
-        if now - self._wrote_at > _PAUSE and self.is_at_end():
-            return True
-        self._wrote_at = now
-        return False
-
-    def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Send the pieces of a long message at once, without joining them.
-
-        Return False without writing if the buffer is full or the socket has ended.
-        """
-        if self.is_full or self._transport is None:
-            return False
-        self.check_owner()
-        if self._has_left():
-            return False
-        self.flush()
-        if not self._transport.is_closing():
-            for piece in pieces:
-                self._transport.write(piece)
-        return True
-
-    def post(self, data: bytes) -> None:
-        """Send data at once, without waiting for the peer."""
-        self._out.append(data)
-        self.flush()
-
-    def leave(self, data: bytes) -> None:
-        """Buffer data without waiting. It is sent soon, even if the program does nothing more."""
-        self.write(data)
 
     def flush(self) -> None:
         """Pass the buffered data to the transport, which sends it."""

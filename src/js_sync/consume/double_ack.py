@@ -33,7 +33,7 @@ def double_ack(
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(replies.send(message._reply_bytes, b"", ACK, signal))
+            answers.append(replies.send(message._reply_bytes, b"", ACK, deadline, signal=signal))
         _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:
