@@ -51,7 +51,7 @@ class Mortal:
     def write(self, *_):
         return False
 
-    def try_write(self, _):
+    def write_command(self, _):
         return False
 
     async def send(self, *args):

@@ -52,7 +52,7 @@ class Mortal:
     def write(self, *_):
         return False
 
-    def try_write(self, _):
+    def write_command(self, _):
         return False
 
     def send(self, *args):

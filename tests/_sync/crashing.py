@@ -64,7 +64,7 @@ class Crashing:
     def write(self, *_):
         return False
 
-    def try_write(self, _):
+    def write_command(self, _):
         return False
 
     def send(self, *parts):

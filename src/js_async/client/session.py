@@ -300,10 +300,13 @@ class Session:
 
         Return the number of bytes that the last, incomplete message needs; 0 if unknown.
         """
-        events, needed = self._subscriptions.feed(data)
+        parser = self._subscriptions.parser
+        touched, events = parser.feed(data)
+        if touched:
+            self._subscriptions.arrived(touched)
         if events:
             self._handle_all(events)
-        return needed
+        return parser.needed
 
     def _handle_all(self, events: list[Event]) -> None:
         pings = 0
@@ -422,8 +425,8 @@ class Session:
         parts = (b"PUB ", subject, b" ", reply, line_end(size), payload, b"\r\n")
         return link.write(b"".join(parts), now)
 
-    def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; see `Channel.try_write`."""
+    def write_command(self, command: bytes) -> bool:
+        """Send a short, complete command without waiting; see `Channel.write_command`."""
         lines, size = self._lines, len(command)
         if size > lines.longest and not lines.admit(size):
             return False

@@ -189,7 +189,7 @@ class NatsPyTransport:
         """Return False, so that the caller uses `send`: nats-py can only publish in a coroutine."""
         return False
 
-    def try_write(self, command: bytes) -> bool:
+    def write_command(self, command: bytes) -> bool:
         """Return False: nats-py can only write in a coroutine, as `send` does."""
         return False
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from js_async.runtime.concurrency import Forks, Signal
+from js_async.runtime.fast import FastWaits
 from js_async.runtime.sockets import connected
-from js_async.runtime.waiter import Alarm, Turn, Waiter
 from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner
@@ -172,8 +172,7 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._loop: Final = asyncio.get_running_loop()
-        self._alarm: Final = Alarm(self._loop)
-        self._turn: Final = Turn(self._loop)
+        self._waits: Final = FastWaits(self._loop)
         self._forks: Final = Forks.count
         self.last_error: Exception | None = None
         """The error with which the last socket ended, or None if the peer closed it."""
@@ -307,20 +306,9 @@ class Link:
         """
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
-        if self._out and not self._turn.are_many:
+        if self._out and not self._waits.are_many:
             self.flush()
-        if signal.raised:
-            return True
-        # The same as `Signal.sleep`, but with one timer per `Link` instead of one per wait.
-        sleeper = Waiter(self._loop, self._turn)
-        signal.sleepers.append(sleeper)
-        self._alarm.set(sleeper, deadline.at)
-        try:
-            await sleeper
-        finally:
-            signal.sleepers.remove(sleeper)
-            self._alarm.clear(sleeper)
-        return signal.raised
+        return await self._waits.sleep(signal, deadline)
 
     @staticmethod
     async def wait_behind(
@@ -340,8 +328,7 @@ class Link:
         """
         if receiver is not self._receiver and self._receiver is not None:
             return
-        turn = self._turn
-        turn.is_on = True
+        self._waits.begin_turn()
         try:
             size = self._on_bytes(data)
             if size:
@@ -349,7 +336,7 @@ class Link:
         except Exception as error:
             self.abort(error)
         finally:
-            turn.end()
+            self._waits.end_turn()
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
         """Handle the end of the current socket, and ignore the end of an earlier socket."""
@@ -393,13 +380,13 @@ class Link:
             if at - self._wrote_at > _PAUSE and self.is_at_end():
                 return False
             self._wrote_at = at
-            if now and not self._turn.are_many:
+            if now and not self._waits.are_many:
                 if not transport.is_closing():
                     transport.write(data)
                 return True
         self._out.append(data)
         self._out_size += len(data)
-        is_due = now and (not self._turn.are_many or len(self._out) >= _SHARED)
+        is_due = now and (not self._waits.are_many or len(self._out) >= _SHARED)
         if is_due or self._out_size > _TOGETHER:
             self.flush()
         elif not self._flushing:

@@ -78,8 +78,11 @@ class Channel(Protocol):
         """
         ...
 
-    def try_write(self, command: bytes) -> bool:
-        """Send a short, complete command if that needs no waiting; return whether it was sent."""
+    def write_command(self, command: bytes) -> bool:
+        """Send a short, complete command as `write` does.
+
+        An acknowledgement takes a sixth less CPU time with it (`messages`, each message acked).
+        """
         ...
 
     def send(

@@ -26,7 +26,6 @@ from twinstream.core.deadline import monotonic
 from twinstream.core.wire.control_line import ControlLines
 from twinstream.core.wire.protocol import (
     ByteTaker,
-    Event,
     Parser,
     Sink,
     publish_command,
@@ -89,24 +88,16 @@ class Subscriptions:
         self.parser = Parser(self._sinks, self._cutters, self._silent, self._failed.note)
         self.parser.expect_payloads(info.max_payload)
 
-    def feed(self, data: bytes) -> tuple[list[Event], int]:
-        """Parse received data, and pass the messages to their mailboxes.
-
-        Return the other operations of the server, and the number of bytes that the last, incomplete
-        message needs; 0 if unknown.
-        """
-        parser = self.parser
-        touched, events = parser.feed(data)
-        if touched:
-            now, boxes = monotonic(), self.boxes
-            for sid in touched:
-                # This is None if the mailbox was just closed.
-                weak = boxes.get(sid)
-                box = weak() if weak is not None else None
-                if box is not None:
-                    box.heard_at = now
-                    box.signal.set()
-        return events, parser.needed
+    def arrived(self, sids: list[bytes]) -> None:
+        """Wake up the owners of mailboxes in which the parser has put messages."""
+        now, boxes = monotonic(), self.boxes
+        for sid in sids:
+            # This is None if the mailbox was just closed.
+            weak = boxes.get(sid)
+            box = weak() if weak is not None else None
+            if box is not None:
+                box.heard_at = now
+                box.signal.set()
 
     # ---- subscribing
 
