@@ -39,7 +39,7 @@ MOST_REPLACED_ATTRIBUTES = 11
 MOST_BASE_EXCEPTIONS = 15
 BASE_EXCEPTION = re.compile(r"^ *except(:| .*\bBaseException\b)|suppress\(.*\bBaseException\b")
 # Private attributes of objects of other modules that `js_async` uses; `js_sync` is its copy.
-MOST_FOREIGN_ATTRIBUTES = 75
+MOST_FOREIGN_ATTRIBUTES = 72
 INSIDE = re.compile(r"(?<!\bself)(?<!\bcls)\._(?!_\w+__\b)|setattr|mock")
 # Names of the standard library that are public, though they begin with an underscore.
 PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}

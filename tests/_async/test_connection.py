@@ -11,6 +11,7 @@ import weakref
 import pytest
 
 import js_async as js
+from js_async.client.subscription import SubscriptionBuffer
 from tests._async.flow import eventually, together
 from twinstream.core.client.options import ConnectOptions
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -364,7 +365,7 @@ async def test_all_waiting_callers_are_notified_of_the_end(server, name):
 
 async def test_subscriptions_that_ended_are_not_kept_nor_looked_at_each_time(server, name):
     looks, ended = 0, []
-    look = js.Subscription.is_closed.fget.__code__
+    look = SubscriptionBuffer.is_closed.fget.__code__
 
     def count(frame, event, _):
         nonlocal looks

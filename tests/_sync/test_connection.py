@@ -12,6 +12,7 @@ import weakref
 import pytest
 
 import js_sync as js
+from js_sync.client.subscription import SubscriptionBuffer
 from tests._sync.flow import eventually, together
 from twinstream.core.client.options import ConnectOptions
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -365,7 +366,7 @@ def test_all_waiting_callers_are_notified_of_the_end(server, name):
 
 def test_subscriptions_that_ended_are_not_kept_nor_looked_at_each_time(server, name):
     looks, ended = 0, []
-    look = js.Subscription.is_closed.fget.__code__
+    look = SubscriptionBuffer.is_closed.fget.__code__
 
     def count(frame, event, _):
         nonlocal looks
