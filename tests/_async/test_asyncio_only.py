@@ -446,6 +446,22 @@ async def test_woken_task_resumes_in_the_same_loop_iteration() -> None:
     await asyncio.gather(first.task, second.task)
 
 
+async def test_signal_set_just_before_the_task_waits_ends_the_wait() -> None:
+    """A handler of a system signal may set it between any two steps."""
+    signal = Signal()
+
+    class Meanwhile:
+        @property
+        def at(self) -> float:
+            signal.set()
+            return math.inf
+
+    waits = FastWaits(asyncio.get_running_loop())
+    async with asyncio.timeout(20):
+        assert await waits.sleep(signal, Meanwhile())
+    assert signal.sleepers == []
+
+
 async def test_task_woken_inside_another_task_resumes_after_it() -> None:
     waits = FastWaits(asyncio.get_running_loop())
     sleeping = Sleeping(waits)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
+from js_sync.client.subscription import SubscriptionBuffer
 from js_sync.consume import buffer as buffer_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
@@ -425,7 +426,7 @@ def test_outstanding_count_may_be_read_by_others():
 
 def test_subscriptions_created_concurrently_are_all_drained():
     """Another thread subscribes while ended subscriptions are removed."""
-    look = js.Subscription.is_closed.fget.__code__
+    look = SubscriptionBuffer.is_closed.fget.__code__
     made, meanwhile = [], []
 
     def disturb(frame, event, _):

@@ -427,10 +427,10 @@ class Session:
 
     def write_command(self, command: bytes) -> bool:
         """Send a short, complete command without waiting; see `Channel.write_command`."""
-        lines, size = self._lines, len(command)
+        link, lines, size = self._link, self._lines, len(command)
         if size > lines.longest and not lines.admit(size):
             return False
-        return self._state.is_connected and not self._link.is_full and self._link.write(command)
+        return self._state.is_connected and not link.is_full and link.write(command)
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False

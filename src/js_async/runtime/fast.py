@@ -159,7 +159,8 @@ class _FastWaiter:
             return
         self._is_over = True
         if self._go_on is None:
-            # The task has not started to wait. When it does, `__await__` returns at once.
+            # The task has not started to wait, because a handler of a system signal or the garbage
+            # collector set the signal. When it does, `__await__` returns at once.
             return
         waits = self._waits
         if waits.is_turn:

@@ -112,16 +112,16 @@ class _Receiver(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.writable.clear()
-        self._fill(True)
+        self._note_full(True)
 
     def resume_writing(self) -> None:
-        self._fill(False)
+        self._note_full(False)
         self.writable.set()
 
-    def _fill(self, is_full: bool) -> None:
+    def _note_full(self, is_full: bool) -> None:
         link = self._link()
         if link is not None:
-            link.is_full = is_full
+            link.filled(is_full)
 
 
 def _number_of(transport: asyncio.Transport) -> int:
@@ -337,6 +337,10 @@ class Link:
             self.abort(error)
         finally:
             self._waits.end_turn()
+
+    def filled(self, is_full: bool) -> None:
+        """Note whether the send buffer is full."""
+        self.is_full = is_full
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
         """Handle the end of the current socket, and ignore the end of an earlier socket."""
