@@ -87,10 +87,11 @@ class Channel(Protocol):
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish a message as `write` does, after waiting until that is possible.
+        """Publish a message as `write` does, and wait where `write` returns False.
 
         Waits until the client is connected; raises `RequestTimeout` after `request_timeout`
-        seconds. Without `now`, it also waits while the send buffer is full, before and afterwards.
+        seconds. If the send buffer is full then, it takes the message; without `now`, the call
+        waits until the buffer is no longer full.
         """
         ...
 

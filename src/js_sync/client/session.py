@@ -438,14 +438,13 @@ class Session:
     ) -> None:
         """Publish a message, after waiting if necessary; see `Channel.send`."""
         link, size = self._link, len(headers) + len(payload)
-        while not self.write(subject, reply, headers, payload, now):
+        # A full buffer takes the message, which keeps the order; the caller waits afterwards.
+        while not self.write(subject, reply, headers, payload, now or link.is_full):
             link.check_owner()
             self.ready(Deadline.after(self.request_timeout))
             # The limits are those of the current server, which disconnects after a larger message.
             check_size(subject, size, self.server_info.max_payload)
             self._lines.check(subject, reply)
-            if not now:
-                link.drain(NEVER)
         if link.is_full and not now:
             link.drain(NEVER)
 
