@@ -203,7 +203,11 @@ async def test_acknowledgements_are_out_before_the_link_closes(server, name):
         for message in batch:
             await message.ack()
         await other.close()
-        assert (await consumer.info()).ack_floor.stream_seq == 50
+
+        async def are_counted():  # The server counts them in the background.
+            return (await consumer.info()).ack_floor.stream_seq == 50
+
+        await eventually(are_counted)
 
 
 async def came_back(connection, epoch):
