@@ -35,6 +35,7 @@ TREES = {
         "runtime/tls_socket.py": "blocking only: TLS of sockets, which asyncio has itself",
         "runtime/socket_link.py": "hand-written in both: the bytes of a connection",
         "runtime/waiter.py": "asyncio only: futures",
+        "runtime/fast.py": "asyncio only: futures that resume their task at once",
         "runtime/reader.py": "blocking only: which of several threads reads the socket",
         "runtime/handled_at_once.py": "blocking only: signals that arrive before a wait",
         "runtime/sender.py": "blocking only: which of several threads writes to the socket",

@@ -322,7 +322,7 @@ def test_models_and_core_know_no_outside_world(package: str) -> None:
 
 def test_only_the_seam_touches_asyncio() -> None:
     users = {path.name for path in files("js_async") if "asyncio" in set(imported(path))}
-    assert users == {"concurrency.py", "socket_link.py", "waiter.py", "sockets.py"}
+    assert users == {"concurrency.py", "fast.py", "socket_link.py", "waiter.py", "sockets.py"}
 
 
 def test_only_the_seam_touches_sockets_and_threads() -> None:

@@ -30,7 +30,7 @@ WAITS = {
     "next": "consumer.next(timeout=60)",
     "messages": "next(iter(consumer.messages()))",
     "subscription": "connection.subscribe('x').next()",
-    "request": "connection.subscribe('q'); connection.request('q', timeout=60)",
+    "request": "kept = connection.subscribe('q'); connection.request('q', timeout=60)",
     "ordered": "next(iter(stream.ordered()))",
     "events": "connection.events().next()",
 }

@@ -28,7 +28,7 @@ PACKAGES = ("twinstream.core", "js_async", "js_sync", "twinstream.testing")
 # What asyncio alone has, each with its reason.
 ONLY_ASYNC = {"from_nats": "nats-py has no blocking client to stand on"}
 # Methods of the seam that one side alone has: callbacks of asyncio's protocol.
-SEAM_ONLY = {"Link": {"received", "ended"}}
+SEAM_ONLY = {"Link": {"received", "filled", "ended"}}
 
 # What threads need to sleep and to wake each other; an event loop has it built in.
 THREADS_ONLY = {

@@ -32,7 +32,7 @@ from twinstream.records.headers import HeaderValues
 if TYPE_CHECKING:
     from js_async.client.connection_events import ConnectionEvents
     from js_async.client.core_message import CoreMessage
-    from js_async.client.subscription import Subscription
+    from js_async.client.subscription import Subscription, SubscriptionBuffer
     from twinstream.core.api.instrumentation import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
@@ -184,7 +184,7 @@ class Connection(Owned, BlockHint):
         self._tell: Final = EventDispatcher(self._pass_on).tell
         self._session: Final = Session(options, self._tell, on_call)
         # Weak references: a subscription that the program has dropped ends.
-        self._subscriptions: dict[int, ref[Subscription]] = {}
+        self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
         self._sweep_at = _FIRST_SWEEP
 
     async def _start(self) -> None:
@@ -279,16 +279,16 @@ class Connection(Owned, BlockHint):
             return
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
-        subscriptions = [each for weak in listed.values() if (each := weak()) is not None]
-        boxes = [box for each in subscriptions if (box := each._box) is not None]
+        buffers = [each for weak in listed.values() if (each := weak()) is not None]
+        boxes = [box for each in buffers if (box := each.box) is not None]
         try:
             # Close all mailboxes at once. Closing each by itself would take a round trip for each.
             await self._session.close_mailbox(*boxes, settle=True)
         finally:
-            for subscription in subscriptions:
-                subscription._end()
-        for subscription in subscriptions:
-            await subscription._wait_emptied(deadline)
+            for buffer in buffers:
+                buffer.end()
+        for buffer in buffers:
+            await buffer.wait_emptied(deadline)
         await self._session.close()
 
     async def __aenter__(self) -> Self:
@@ -406,19 +406,21 @@ class Connection(Owned, BlockHint):
             max_buffered: Number of messages to buffer. Further messages are dropped, counted and
                 reported as a `MessagesDropped` event.
         """
-        from js_async.client.subscription import Subscription
+        from js_async.client.subscription import SubscriptionBuffer
 
-        subscription = Subscription(
+        buffer = SubscriptionBuffer(
             self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
         )
-        return opening(self._open(subscription))
+        return opening(self._open(buffer))
 
-    async def _open(self, subscription: Subscription) -> Subscription:
-        await subscription._open()
-        self._subscriptions[id(subscription)] = ref(subscription)
+    async def _open(self, buffer: SubscriptionBuffer) -> Subscription:
+        from js_async.client.subscription import Subscription
+
+        await buffer.open()
+        self._subscriptions[id(buffer)] = ref(buffer)
         if len(self._subscriptions) >= self._sweep_at:
             self._sweep()
-        return subscription
+        return Subscription(buffer)
 
     def _sweep(self) -> None:
         """Remove the subscriptions that have ended from the table.

@@ -33,7 +33,7 @@ from twinstream.records.headers import HeaderValues
 if TYPE_CHECKING:
     from js_sync.client.connection_events import ConnectionEvents
     from js_sync.client.core_message import CoreMessage
-    from js_sync.client.subscription import Subscription
+    from js_sync.client.subscription import Subscription, SubscriptionBuffer
     from twinstream.core.api.instrumentation import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
@@ -185,7 +185,7 @@ class Connection(Owned, BlockHint):
         self._tell: Final = EventDispatcher(self._pass_on).tell
         self._session: Final = Session(options, self._tell, on_call)
         # Weak references: a subscription that the program has dropped ends.
-        self._subscriptions: dict[int, ref[Subscription]] = {}
+        self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
         self._sweep_at = _FIRST_SWEEP
 
     def _start(self) -> None:
@@ -280,16 +280,16 @@ class Connection(Owned, BlockHint):
             return
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
-        subscriptions = [each for weak in listed.values() if (each := weak()) is not None]
-        boxes = [box for each in subscriptions if (box := each._box) is not None]
+        buffers = [each for weak in listed.values() if (each := weak()) is not None]
+        boxes = [box for each in buffers if (box := each.box) is not None]
         try:
             # Close all mailboxes at once. Closing each by itself would take a round trip for each.
             self._session.close_mailbox(*boxes, settle=True)
         finally:
-            for subscription in subscriptions:
-                subscription._end()
-        for subscription in subscriptions:
-            subscription._wait_emptied(deadline)
+            for buffer in buffers:
+                buffer.end()
+        for buffer in buffers:
+            buffer.wait_emptied(deadline)
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -407,19 +407,21 @@ class Connection(Owned, BlockHint):
             max_buffered: Number of messages to buffer. Further messages are dropped, counted and
                 reported as a `MessagesDropped` event.
         """
-        from js_sync.client.subscription import Subscription
+        from js_sync.client.subscription import SubscriptionBuffer
 
-        subscription = Subscription(
+        buffer = SubscriptionBuffer(
             self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
         )
-        return opening(self._open(subscription))
+        return opening(self._open(buffer))
 
-    def _open(self, subscription: Subscription) -> Subscription:
-        subscription._open()
-        self._subscriptions[id(subscription)] = ref(subscription)
+    def _open(self, buffer: SubscriptionBuffer) -> Subscription:
+        from js_sync.client.subscription import Subscription
+
+        buffer.open()
+        self._subscriptions[id(buffer)] = ref(buffer)
         if len(self._subscriptions) >= self._sweep_at:
             self._sweep()
-        return subscription
+        return Subscription(buffer)
 
     def _sweep(self) -> None:
         """Remove the subscriptions that have ended from the table.

@@ -37,17 +37,20 @@ class _Replies:
     def __getattr__(self, name):
         return getattr(self._transport.replies, name)
 
-    def try_start(self, *_, **__):
+    def write(self, *_, **__):
         return None
 
-    async def start(self, subject, headers, payload, deadline, fits=None):
+    async def send(self, subject, headers, payload, deadline, fits=None, signal=None):
+        if signal is not None:  # Messages of a batch.
+            replies = self._transport.replies
+            return await replies.send(subject, headers, payload, deadline, fits, signal)
         losses = self._lossy.losses
         loss = losses.pop(0) if losses else ""
         replies = self._transport.replies
         if not loss:
-            return await replies.start(subject, headers, payload, deadline, fits)
+            return await replies.send(subject, headers, payload, deadline, fits)
         if loss != "request":
-            sent = await replies.start(subject, headers, payload, deadline, fits)
+            sent = await replies.send(subject, headers, payload, deadline, fits)
             await replies.wait(sent, deadline)
             replies.forget(sent)
         if callable(loss):

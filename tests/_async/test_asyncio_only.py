@@ -31,8 +31,8 @@ import js_async as js
 import js_async.publish.publisher
 from js_async.backup import Backup, backup_stream, read_backup, restore_stream
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
+from js_async.runtime.fast import FastWaits
 from js_async.runtime.socket_link import Link, _Receiver
-from js_async.runtime.waiter import Alarm, Turn, Waiter
 from tests._async.flow import eventually
 from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
@@ -41,7 +41,7 @@ from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
 from tests.hooked import hooked, starts
 from tests.inside import link_of, session_of
-from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
@@ -378,46 +378,42 @@ async def test_worker_can_be_stopped_from_any_thread() -> None:
     asking.join()
 
 
-async def test_one_alarm_wakes_each_sleeper_at_its_deadline() -> None:
-    loop = asyncio.get_running_loop()
-    alarm = Alarm(loop)
-    sleepers = [Waiter(loop) for _ in range(4)]
+async def test_one_timer_ends_each_wait_at_its_deadline() -> None:
+    waits, signals = FastWaits(asyncio.get_running_loop()), [Signal() for _ in range(4)]
     now = monotonic()
-    for sleeper, delay in zip(sleepers, (0.02, 0.01, math.inf, 0.015), strict=True):
-        alarm.set(sleeper, now + delay)
-    sleepers[3].wake()
+    tasks = [
+        asyncio.create_task(waits.sleep(each, Deadline(now + delay)))
+        for each, delay in zip(signals, (0.02, 0.01, math.inf, 60), strict=True)
+    ]
+    await asyncio.sleep(0)
+    signals[3].set()
     async with asyncio.timeout(20):
-        for sleeper in sleepers[:2]:
-            await sleeper
+        assert [await tasks[0], await tasks[1], await tasks[3]] == [False, False, True]
     assert monotonic() >= now + 0.02
-    assert not sleepers[2].is_over
-    alarm.clear(sleepers[2])
-    alarm.clear(sleepers[2])
+    assert not tasks[2].done()
+    tasks[2].cancel()
 
 
-async def test_alarm_rings_again_after_a_time_without_sleepers() -> None:
-    loop = asyncio.get_running_loop()
-    alarm = Alarm(loop)
+async def test_timer_rings_again_after_a_time_without_waits() -> None:
+    waits = FastWaits(asyncio.get_running_loop())
     for delay in (0.02, 0.0, 0.01):
-        sleeper = Waiter(loop)
-        alarm.set(sleeper, monotonic() + delay)
         async with asyncio.timeout(20):
-            await sleeper
-        alarm.clear(sleeper)
+            assert not await waits.sleep(Signal(), Deadline.after(delay))
 
 
 class Sleeping:
     """A sleeping task, with a record of how it was resumed."""
 
-    def __init__(self, turn: Turn, after: Callable[[], object] = lambda: None) -> None:
-        self.sleeper = Waiter(asyncio.get_running_loop(), turn)
+    def __init__(self, waits: FastWaits, after: Callable[[], object] = lambda: None) -> None:
+        self.waits = waits
+        self.signal = Signal()
         self.after = after
         self.seen: list[object] = []
         self.task = asyncio.create_task(self._sleep())
 
     async def _sleep(self) -> None:
         try:
-            await self.sleeper
+            await self.waits.sleep(self.signal, NEVER)
         except asyncio.CancelledError as error:
             self.seen.append(error.args)
             raise
@@ -425,17 +421,17 @@ class Sleeping:
         self.after()
 
 
-async def in_a_turn(turn: Turn, *woken: Sleeping, told: list[object]) -> None:
+async def in_a_turn(waits: FastWaits, *woken: Sleeping, seen: list[object]) -> None:
     """Wake tasks as a reader does that the loop calls."""
 
     def read() -> None:
-        turn.is_on = True
+        waits.begin_turn()
         for each in woken:
-            each.sleeper.wake()
-            each.sleeper.wake()
-        told.append([each.seen for each in woken if each.seen])
-        turn.end()
-        told.append([each.seen for each in woken if each.seen])
+            each.signal.set()
+            each.signal.set()
+        seen.append([each.seen for each in woken if each.seen])
+        waits.end_turn()
+        seen.append([each.seen for each in woken if each.seen])
 
     await asyncio.sleep(0)  # the tasks begin
     asyncio.get_running_loop().call_soon(read)
@@ -443,37 +439,50 @@ async def in_a_turn(turn: Turn, *woken: Sleeping, told: list[object]) -> None:
 
 
 async def test_woken_task_resumes_in_the_same_loop_iteration() -> None:
-    turn, told = Turn(asyncio.get_running_loop()), []
-    first, second = Sleeping(turn), Sleeping(turn)
-    await in_a_turn(turn, first, second, told=told)
+    waits, seen = FastWaits(asyncio.get_running_loop()), []
+    first, second = Sleeping(waits), Sleeping(waits)
+    await in_a_turn(waits, first, second, seen=seen)
     # Each as itself, once all was handed out.
-    assert told == [[], [[first.task], [second.task]]]
+    assert seen == [[], [[first.task], [second.task]]]
     await asyncio.gather(first.task, second.task)
-    late = Waiter(asyncio.get_running_loop(), turn)
-    late.wake()
-    await late  # which is over
+
+
+async def test_signal_set_just_before_the_task_waits_ends_the_wait() -> None:
+    """A handler of a system signal may set it between any two steps."""
+    signal = Signal()
+
+    class Meanwhile:
+        @property
+        def at(self) -> float:
+            signal.set()
+            return math.inf
+
+    waits = FastWaits(asyncio.get_running_loop())
+    async with asyncio.timeout(20):
+        assert await waits.sleep(signal, Meanwhile())
+    assert signal.sleepers == []
 
 
 async def test_task_woken_inside_another_task_resumes_after_it() -> None:
-    turn = Turn(asyncio.get_running_loop())
-    sleeping = Sleeping(turn)
+    waits = FastWaits(asyncio.get_running_loop())
+    sleeping = Sleeping(waits)
     await asyncio.sleep(0)
-    turn.is_on = True
-    sleeping.sleeper.wake()
-    turn.end()
+    waits.begin_turn()
+    sleeping.signal.set()
+    waits.end_turn()
     assert sleeping.seen == []
     await sleeping.task
     assert sleeping.seen == [sleeping.task]
 
 
 async def test_a_sleep_ends_with_the_cancellation_of_its_task() -> None:
-    turn, told = Turn(asyncio.get_running_loop()), []
-    victim = Sleeping(turn)
-    canceller = Sleeping(turn, lambda: victim.task.cancel("woken, but not yet gone on"))
-    asleep = Sleeping(turn)
-    await in_a_turn(turn, canceller, victim, told=told)
+    waits, seen = FastWaits(asyncio.get_running_loop()), []
+    victim = Sleeping(waits)
+    canceller = Sleeping(waits, lambda: victim.task.cancel("woken, but not yet gone on"))
+    asleep = Sleeping(waits)
+    await in_a_turn(waits, canceller, victim, seen=seen)
     asleep.task.cancel("asleep")
-    asleep.sleeper.wake()
+    asleep.signal.set()
     outcomes = await asyncio.gather(
         canceller.task, victim.task, asleep.task, return_exceptions=True
     )
@@ -494,10 +503,10 @@ def test_what_ends_a_program_ends_it_out_of_a_task_that_a_reader_woke(ends) -> N
         raise ends
 
     async def program() -> None:
-        turn = Turn(asyncio.get_running_loop())
-        ending, other = Sleeping(turn, end), Sleeping(turn)
+        waits = FastWaits(asyncio.get_running_loop())
+        ending, other = Sleeping(waits, end), Sleeping(waits)
         try:
-            await in_a_turn(turn, ending, other, told=[])
+            await in_a_turn(waits, ending, other, seen=[])
             await asyncio.sleep(60)
         finally:
             seen.append(other.seen == [other.task])
@@ -1282,7 +1291,7 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
             sock.shutdown(socket.SHUT_WR)
         # Without a pause: the loop could tell of the end in between.
         for _ in range(40):
-            session.try_send(b"lost", b"", b"", bytes(size))
+            session.write(b"lost", b"", b"", bytes(size))
 
         async def is_mended():
             return connection.is_connected and connection.epoch == 2

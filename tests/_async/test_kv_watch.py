@@ -558,7 +558,7 @@ class Unheard:
         return getattr(self._transport, name)
 
     # So that pulls take the way below.
-    def try_send(self, *_):
+    def write(self, *_):
         return False
 
     async def send(self, subject, *parts):

@@ -37,14 +37,14 @@ class _Replies:
     def __getattr__(self, name):
         return getattr(self._transport.replies, name)
 
-    def try_start(self, *_, **__):
+    def write(self, *_, **__):
         return None
 
-    async def start(self, subject, headers, payload, deadline, fits=None):
+    async def send(self, subject, headers, payload, deadline, fits=None):
         replies = self._transport.replies
 
         async def send(wait=False):
-            sent = await replies.start(subject, headers, payload, deadline, fits)
+            sent = await replies.send(subject, headers, payload, deadline, fits)
             if wait:
                 await replies.wait(sent, deadline)
             return sent
@@ -325,11 +325,11 @@ class Interrupting:
     def __getattr__(self, name):
         return getattr(self._replies, name)
 
-    def try_start(self, *_, **__):
+    def write(self, *_, **__):
         return None
 
-    async def start(self, subject, headers, payload, deadline, fits=None):
-        answer = await self._replies.start(subject, headers, payload, deadline, fits)
+    async def send(self, subject, headers, payload, deadline, fits=None):
+        answer = await self._replies.send(subject, headers, payload, deadline, fits)
         self.sent.append((subject, headers))
         if len(self.sent) == 1:
             raise Killed

@@ -31,9 +31,9 @@ class Disordered(Lossy):
         self.seen = 0
         self.held = []
 
-    def try_send(self, subject, reply, headers, data):
+    def write(self, subject, reply, headers, data):
         if b".C." not in subject:
-            return self._transport.try_send(subject, reply, headers, data)
+            return self._transport.write(subject, reply, headers, data)
         self.seen += 1
         action = self.plan.pop(self.seen, None)
         if action == "drop":
@@ -43,9 +43,9 @@ class Disordered(Lossy):
         if action == "late":
             self.held.append((self.seen + 2, (subject, reply, headers, data)))
             return True
-        sent = self._transport.try_send(subject, reply, headers, data)
+        sent = self._transport.write(subject, reply, headers, data)
         while self.held and self.held[0][0] <= self.seen:
-            assert self._transport.try_send(*self.held.pop(0)[1])
+            assert self._transport.write(*self.held.pop(0)[1])
         return sent
 
 

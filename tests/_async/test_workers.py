@@ -379,7 +379,7 @@ async def test_what_somebody_else_gave_up_hides_no_repeat_of_what_was_done():
     here = JobsHere(2)
 
     class Quick:
-        def try_write(self, _):
+        def write_command(self, _):
             return True
 
     def delivered(count, seq, number):

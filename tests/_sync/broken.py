@@ -49,10 +49,10 @@ class Mortal:
         return answer
 
     # So that requests and acknowledgements take the way on which they can be killed.
-    def try_send(self, *_):
+    def write(self, *_):
         return False
 
-    def try_write(self, _):
+    def write_command(self, _):
         return False
 
     def send(self, *args):

@@ -38,14 +38,14 @@ class _Replies:
     def __getattr__(self, name):
         return getattr(self._transport.replies, name)
 
-    def try_start(self, *_, **__):
+    def write(self, *_, **__):
         return None
 
-    def start(self, subject, headers, payload, deadline, fits=None):
+    def send(self, subject, headers, payload, deadline, fits=None):
         replies = self._transport.replies
 
         def send(wait=False):
-            sent = replies.start(subject, headers, payload, deadline, fits)
+            sent = replies.send(subject, headers, payload, deadline, fits)
             if wait:
                 replies.wait(sent, deadline)
             return sent
@@ -326,11 +326,11 @@ class Interrupting:
     def __getattr__(self, name):
         return getattr(self._replies, name)
 
-    def try_start(self, *_, **__):
+    def write(self, *_, **__):
         return None
 
-    def start(self, subject, headers, payload, deadline, fits=None):
-        answer = self._replies.start(subject, headers, payload, deadline, fits)
+    def send(self, subject, headers, payload, deadline, fits=None):
+        answer = self._replies.send(subject, headers, payload, deadline, fits)
         self.sent.append((subject, headers))
         if len(self.sent) == 1:
             raise Killed

@@ -142,7 +142,7 @@ class Stopping:
         return getattr(self._transport, name)
 
     # So that events take the ways below.
-    def try_send(self, *_):
+    def write(self, *_):
         return False
 
     def send(self, *args):

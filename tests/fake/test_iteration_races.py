@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
+from js_sync.client.subscription import SubscriptionBuffer
 from js_sync.consume import buffer as buffer_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
@@ -384,8 +385,8 @@ def test_refusal_before_the_write_returns_belongs_to_the_message():
         def __getattr__(self, name):
             return getattr(session, name)
 
-        def try_send(self, subject, *args, **options):
-            sent = session.try_send(subject, *args, **options)
+        def write(self, subject, *args, **options):
+            sent = session.write(subject, *args, **options)
             if subject == b"a":
                 session.wait(Signal(), Deadline.after(0.01))
                 eventually(lambda: refusals)
@@ -425,7 +426,7 @@ def test_outstanding_count_may_be_read_by_others():
 
 def test_subscriptions_created_concurrently_are_all_drained():
     """Another thread subscribes while ended subscriptions are removed."""
-    look = js.Subscription.is_closed.fget.__code__
+    look = SubscriptionBuffer.is_closed.fget.__code__
     made, meanwhile = [], []
 
     def disturb(frame, event, _):

@@ -35,7 +35,7 @@ def test_response_in_time_is_read_after_the_deadline():
         stack.callback(resting.set)
         for word in ("one", "two"):
             deadline = Deadline(monotonic())
-            answer = session.replies.start(b"question", b"", b"", deadline)
+            answer = session.replies.send(b"question", b"", b"", deadline)
             link_of(connection).flush()
             eventually(lambda word=word: server.reached(f"answered {word}"))
             assert deadline.expired()
@@ -51,5 +51,5 @@ def test_timeout_is_reported_without_data():
     with FakeServer(script) as server, js.connect(server.url) as connection:
         session = session_of(connection)
         deadline = Deadline(monotonic())
-        answer = session.replies.start(b"question", b"", b"", deadline)
+        answer = session.replies.send(b"question", b"", b"", deadline)
         assert not session.wait(answer.signal, deadline)

@@ -56,11 +56,11 @@ def reconnected(*scripts, meanwhile, **options):
             link = link_of(connection)
             write = link.write
 
-            def hooked(data):
+            def hooked(data, *now):
                 if data.startswith(b"SUB") and not connection.is_connected and not once:
                     once.append(data)
                     meanwhile(connection, *news)
-                write(data)
+                return write(data, *now)
 
             link.write = hooked
             server.tell("break")
@@ -205,7 +205,7 @@ def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
             open_ = Link.open
 
             def slowly(link, *args):
-                link.offer(b"PUB late 0\r\n\r\n")
+                link.write(b"PUB late 0\r\n\r\n")
                 open_(link, *args)
 
             link_of(connection).open = slowly.__get__(link_of(connection))
@@ -346,11 +346,11 @@ def test_data_written_during_a_send_is_sent_after_it():
     class Meanwhile(socket.socket):
         def send(self, data, *_):
             # The lock is taken: it is left to whoever sends now.
-            link.post(b"other")
+            link.write(b"other", True)
             return super().send(data)
 
     with linked(Meanwhile) as (link, far):
-        link.offer(b"request ", True)
+        link.write(b"request ", True)
         assert far.recv(4096) == b"request other"
 
 
@@ -360,8 +360,8 @@ def test_partly_written_request_continues_with_its_rest():
             return super().send(data[:3])
 
     with linked(Full) as (link, far):
-        link.offer(b"request ", True)
-        link.offer(b"other ", True)
+        link.write(b"request ", True)
+        link.write(b"other ", True)
         assert far.recv(4096) == b"request other "
 
 
@@ -371,7 +371,7 @@ def test_request_to_a_slow_peer_is_not_lost():
             raise BlockingIOError
 
     with linked(Busy) as (link, far):
-        link.offer(b"request ", True)
+        link.write(b"request ", True)
         assert far.recv(4096) == b"request "
 
 
@@ -421,7 +421,7 @@ def test_response_read_by_another_thread_arrives_in_time():
             hooked("link: data unprocessed", lambda _: looked.set()),
             beside(lambda: session.wait(other, Deadline.after(60))),
         ):
-            answer = session.replies.start(b"question", b"", b"", Deadline.after(60))
+            answer = session.replies.send(b"question", b"", b"", Deadline.after(60))
             link.flush()
             server.tell("answer")
             assert read.wait(30)

@@ -196,7 +196,7 @@ class Api:
         replies, deadline = self.transport.replies, self.deadline()
         with self.told("api", subject, len(payload)):
             self._check_level()
-            answer = await replies.start(check_subject(subject), self._headers, payload, deadline)
+            answer = await replies.send(check_subject(subject), self._headers, payload, deadline)
 
             async def cut_short(cut: BaseException) -> None:
                 await replies.wait(answer, self.deadline())

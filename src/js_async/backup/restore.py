@@ -333,7 +333,8 @@ class _Sending:
             for chunk in chunks:
                 while len(self._in_flight) >= window:
                     await self._settle()
-                answer = await replies.send(subject, b"", chunk, self._signal)
+                deadline = self._api.deadline()
+                answer = await replies.send(subject, b"", chunk, deadline, signal=self._signal)
                 self._in_flight.append((answer, chunk))
             if not chunks:
                 break

@@ -1,4 +1,4 @@
-"""A core NATS subscription."""
+"""A core NATS subscription, and the buffer of its messages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.errors import IterationEnded, RequestTimeout
 
-__all__ = ["Subscription"]
+__all__ = ["Subscription", "SubscriptionBuffer"]
 
 
-@hint_attributes
-class Subscription(Owned, BlockHint, LoopHint):
-    """A core NATS subscription. Iterate over it, or call `next`. Close it when done."""
+class SubscriptionBuffer:
+    """The messages of a core NATS subscription that have arrived and were not taken."""
 
     def __init__(
         self,
@@ -32,23 +31,23 @@ class Subscription(Owned, BlockHint, LoopHint):
         max_buffered: int,
         tell: Callable[[MessagesDropped], None],
     ) -> None:
-        super().__init__()
         check_whole(max_buffered, "max_buffered")
         self._transport: Final = transport
         self._subject: Final = subject
         self._queue: Final = queue
         self._max_buffered: Final = max_buffered
         self._tell: Final = tell
-        self._box: Box | None = None
+        self.box: Box | None = None
+        """The mailbox of the subscription, or None before `open`."""
         self._emptied: Final = Signal()
         self._closed = False
         self.dropped = 0
         """The number of messages that were dropped because the buffer was full."""
 
-    async def _open(self) -> None:
-        """Subscribe. `Connection.subscribe` calls this."""
-        self._box = await self._transport.open_mailbox(self._subject, self._queue, self._sink)
-        self._box.owner = f"the subscription to {self.subject}"
+    async def open(self) -> None:
+        """Subscribe."""
+        self.box = await self._transport.open_mailbox(self._subject, self._queue, self._sink)
+        self.box.owner = f"the subscription to {self.subject}"
 
     def _sink(self, box: Box) -> Sink:
         frames, signal, limit, weak = box.frames, box.signal, self._max_buffered, ref(self)
@@ -58,8 +57,8 @@ class Subscription(Owned, BlockHint, LoopHint):
                 frames.append(frame)
                 if not signal.raised:
                     signal.set()
-            elif (subscription := weak()) is not None:
-                subscription._drop()
+            elif (buffer := weak()) is not None:
+                buffer._drop()
 
         return take
 
@@ -80,42 +79,16 @@ class Subscription(Owned, BlockHint, LoopHint):
         return self._closed
 
     @property
-    def is_ended(self) -> bool:
-        """Whether the subscription is closed and no messages are buffered.
-
-        `next` would raise `IterationEnded`.
-        """
-        return self._closed and not self.pending
-
-    @property
     def pending(self) -> int:
-        """The number of buffered messages: they arrived, and `next` has not returned them yet."""
-        return len(self._box.frames) if self._box is not None else 0
+        """The number of buffered messages."""
+        return len(self.box.frames) if self.box is not None else 0
 
-    def __repr__(self) -> str:
-        state = "ended" if self.is_ended else f"{self.pending} pending"
-        return f"<Subscription {self.subject}: {state}>"
+    async def take(self, deadline: Deadline) -> CoreMessage | None:
+        """Return the next message, or None if the subscription has ended.
 
-    async def next(self, timeout: Seconds | None = None) -> CoreMessage:
-        """Return the next message.
-
-        Args:
-            timeout: The longest wait in seconds; None waits without limit.
-
-        Raises:
-            RequestTimeout: No message arrived in time.
-            PermissionDenied: The user may not subscribe to the subject.
-            ServerError: The client has too many subscriptions.
-            ConnectionClosed: The connection is closed.
-            IterationEnded: The subscription has ended (check `is_ended` first).
+        Raises `RequestTimeout` at the deadline, or the error that ended the subscription.
         """
-        message = await self._next(Deadline.after(timeout))
-        if message is None:
-            raise IterationEnded(f"the subscription to {self.subject} was drained or closed")
-        return message
-
-    async def _next(self, deadline: Deadline) -> CoreMessage | None:
-        box = self._box
+        box = self.box
         while box is not None:
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             box.signal.clear()
@@ -149,46 +122,111 @@ class Subscription(Owned, BlockHint, LoopHint):
             raise error
         return closed
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> CoreMessage:
-        """Return the next message; the iteration ends when the subscription is closed."""
-        message = await self._next(NEVER)
-        if message is None:
-            raise StopAsyncIteration
-        return message
-
-    async def drain(self) -> None:
-        """Unsubscribe. Iterations end after the last message that the server has sent."""
-        if self._is_parents:
-            return
-        if self._box is not None and not self._closed:
-            try:
-                await self._transport.close_mailbox(self._box, settle=True)
-            finally:
-                self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
         """End iterations after the buffered messages. Called when the mailbox is closed."""
         self._closed = True
-        if self._box is not None:
-            self._box.signal.set()
+        if self.box is not None:
+            self.box.signal.set()
 
-    async def _wait_emptied(self, deadline: Deadline) -> None:
+    async def wait_emptied(self, deadline: Deadline) -> None:
         """Wait until the buffer is empty, or until the deadline."""
         while self.pending and not deadline.expired():
             self._emptied.clear()
             if self.pending:
                 await self._transport.wait(self._emptied, deadline)
 
+    async def drain(self) -> None:
+        """Unsubscribe. Iterations end after the last message that the server has sent."""
+        if self.box is not None and not self._closed:
+            try:
+                await self._transport.close_mailbox(self.box, settle=True)
+            finally:
+                self.end()
+
     async def close(self) -> None:
         """Unsubscribe. Iterations end after the buffered messages."""
-        if self._is_parents:
-            return
         self._closed = True
-        if self._box is not None:
-            await self._transport.close_mailbox(self._box)
+        if self.box is not None:
+            await self._transport.close_mailbox(self.box)
+
+
+@hint_attributes
+class Subscription(Owned, BlockHint, LoopHint):
+    """A core NATS subscription. Iterate over it, or call `next`. Close it when done."""
+
+    def __init__(self, buffer: SubscriptionBuffer) -> None:
+        super().__init__()
+        self._buffer: Final = buffer
+
+    @property
+    def subject(self) -> str:
+        """The subject of the subscription, which may contain wildcards."""
+        return self._buffer.subject
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the subscription was closed or drained: no more messages arrive."""
+        return self._buffer.is_closed
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the subscription is closed and no messages are buffered.
+
+        `next` would raise `IterationEnded`.
+        """
+        return self.is_closed and not self.pending
+
+    @property
+    def pending(self) -> int:
+        """The number of buffered messages: they arrived, and `next` has not returned them yet."""
+        return self._buffer.pending
+
+    @property
+    def dropped(self) -> int:
+        """The number of messages that were dropped because the buffer was full."""
+        return self._buffer.dropped
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.pending} pending"
+        return f"<Subscription {self.subject}: {state}>"
+
+    async def next(self, timeout: Seconds | None = None) -> CoreMessage:
+        """Return the next message.
+
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: No message arrived in time.
+            PermissionDenied: The user may not subscribe to the subject.
+            ServerError: The client has too many subscriptions.
+            ConnectionClosed: The connection is closed.
+            IterationEnded: The subscription has ended (check `is_ended` first).
+        """
+        message = await self._buffer.take(Deadline.after(timeout))
+        if message is None:
+            raise IterationEnded(f"the subscription to {self.subject} was drained or closed")
+        return message
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> CoreMessage:
+        """Return the next message; the iteration ends when the subscription is closed."""
+        message = await self._buffer.take(NEVER)
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def drain(self) -> None:
+        """Unsubscribe. Iterations end after the last message that the server has sent."""
+        if not self._is_parents:
+            await self._buffer.drain()
+
+    async def close(self) -> None:
+        """Unsubscribe. Iterations end after the buffered messages."""
+        if not self._is_parents:
+            await self._buffer.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -19,7 +19,7 @@ from js_async.client.transport import Box
 from js_async.runtime.concurrency import Signal, here, soon
 from js_async.runtime.socket_link import Link
 from twinstream.core.client.connection_events import MessagesDropped
-from twinstream.core.client.handshake import Denied
+from twinstream.core.client.handshake import Denied, ServerInfo
 from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import monotonic
 from twinstream.core.wire.control_line import ControlLines
@@ -70,15 +70,35 @@ class Subscriptions:
         self._is_ended = False
         self.boxes: Final[dict[bytes, ref[Box]]] = {}
         self._home: Final = here()
-        self._parser: Parser | None = None
+        self.parser = Parser({})
+        """The parser for the bytes of the current TCP connection."""
         self._sinks: Final[dict[bytes, Sink]] = {}
         self._cutters: Final[list[ByteTaker]] = []
         self._silent: Final[set[bytes]] = set()
 
-    def parser(self) -> Parser:
-        """Return the parser for the bytes of a new TCP connection."""
-        self._parser = Parser(self._sinks, self._cutters, self._silent, self._failed.note)
-        return self._parser
+    # ---- receiving
+
+    def ignore(self) -> None:
+        """Begin a new TCP connection: drop messages until `listen`, because TLS may follow."""
+        self.parser = Parser({})
+
+    def listen(self, info: ServerInfo) -> None:
+        """Accept messages from now on. `info` is the server's INFO."""
+        self.parser = Parser(self._sinks, self._cutters, self._silent, self._failed.note)
+        self.parser.expect_payloads(info.max_payload)
+
+    def arrived(self, sids: list[bytes]) -> None:
+        """Wake up the owners of mailboxes in which the parser has put messages."""
+        now, boxes = monotonic(), self.boxes
+        for sid in sids:
+            # This is None if the mailbox was just closed.
+            weak = boxes.get(sid)
+            box = weak() if weak is not None else None
+            if box is not None:
+                box.heard_at = now
+                box.signal.set()
+
+    # ---- subscribing
 
     def all(self) -> list[Box]:
         """Return the open mailboxes, in the order in which they were opened."""
@@ -138,7 +158,7 @@ class Subscriptions:
 
     def _leave(self, command: bytes) -> None:
         if self.is_open:
-            self._link.leave(command)
+            self._link.write_soon(command)
 
     def unsubscribe(self, box: Box) -> None:
         """Send the UNSUB of a removed mailbox."""
@@ -150,8 +170,7 @@ class Subscriptions:
         self._sinks.pop(box.sid, None)
         self._silent.discard(box.sid)
         self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
-        if self._parser is not None:
-            self._parser.forget(box.sid)
+        self.parser.forget(box.sid)
         box.signal.set()
 
     def subscribe(self) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import ref
 
-from js_async.runtime.concurrency import Signal
+from js_async.runtime.concurrency import Signal, Task, before_exit, spawn
 from js_async.runtime.socket_link import Link
 from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import AsyncOnFailure
@@ -27,10 +28,10 @@ from twinstream.errors import (
 if TYPE_CHECKING:
     from random import Random
 
+    from twinstream.core.client.current_server import CurrentServer
     from twinstream.core.client.options import ConnectOptions
-    from twinstream.core.client.server_pool import Rounds, ServerAddress
 
-__all__ = ["EXIT_TIME", "Upkeep", "keep", "shuffle"]
+__all__ = ["EXIT_TIME", "Upkeep", "shuffle"]
 
 # The longest time that a flush may delay the end of the program (seconds).
 EXIT_TIME: Final = 1.0
@@ -47,16 +48,6 @@ class Kept(Protocol):
     @property
     def is_closed(self) -> bool:
         """Whether the session is closed."""
-        ...
-
-    @property
-    def rounds(self) -> Rounds:
-        """The counter of the rounds of reconnect attempts; a round tries every server once."""
-        ...
-
-    @property
-    def address(self) -> ServerAddress:
-        """The address of the current server, or of the last one if not connected."""
         ...
 
     def beat(self) -> None:
@@ -79,22 +70,41 @@ class Kept(Protocol):
         """Close the session. `cause` is the error that ended it, or None."""
         ...
 
-    def warn_unclosed(self) -> None:
-        """Warn if the session is not closed."""
-        ...
-
 
 class Upkeep:
-    """The state of a keeper: when to send the next heartbeat, or to try to reconnect."""
+    """The keeper of a session: when to send the next heartbeat, or to try to reconnect.
 
-    def __init__(self, session: Kept, link: Link, options: ConnectOptions) -> None:
+    If the program drops the connection without closing it, this object closes its socket.
+    """
+
+    def __init__(
+        self, session: Kept, server: CurrentServer, link: Link, options: ConnectOptions
+    ) -> None:
         self.session: Final = session
+        self._server: Final = server
         self._link: Final = link
         self._interval: Final = options.ping_interval
         self._reconnects: Final = options.reconnect is not None
         self._is_trying = False
         self.next_step = Deadline.after(self._interval)
         """The time of the next `step`, unless the connection is lost earlier."""
+        self.trouble: Final = Signal()
+        """Set when the connection is lost or closed, which wakes up the keeper."""
+        self._keeper: Task | None = None
+        self._warned = False
+
+    def start(self) -> None:
+        """Start the keeper."""
+        # Weak references: only the user's reference keeps a connection alive.
+        work = partial(_keep, ref(self), ref(self._link), self.trouble)
+        self._keeper = spawn(work, "twinstream-keeper")
+        before_exit(self)
+
+    async def join(self, deadline: Deadline) -> None:
+        """Wait until the keeper has ended, unless it is the caller."""
+        keeper = self._keeper
+        if keeper is not None and not keeper.is_current():
+            await keeper.join(deadline)
 
     async def step(self, broke: bool) -> None:
         """Send a heartbeat, start reconnecting, or make one round of reconnect attempts.
@@ -126,17 +136,33 @@ class Upkeep:
         self.next_step = Deadline.after(self._interval)
 
     def _plan(self, last: BaseException | None) -> None:
-        rounds = self.session.rounds
+        rounds = self._server.rounds
         if rounds.is_over:
             raise ConnectionFailed(f"gave up after {rounds.count} rounds; last: {last}")
         self._is_trying = True
         self.next_step = Deadline.after(rounds.next_pause(_random().random()))
 
-    # ---- the end of a program
+    # ---- the end of a program or of its last reference
+
+    def __del__(self) -> None:
+        if not (self.session.is_closed or self._link.is_inherited):
+            self._link.drop(self.trouble)
+            self.warn_unclosed()
 
     def warn_unclosed(self) -> None:
-        """Warn if the session is not closed."""
-        self.session.warn_unclosed()
+        """Warn, once, that the user did not close the connection.
+
+        Called when the connection is garbage-collected, and at the end of the program.
+        """
+        is_closed = self._keeper is None or self.session.is_closed or self._link.is_inherited
+        if self._warned or is_closed:
+            return
+        self._warned = True
+        address = self._server.address
+        text = f"unclosed connection to {address}: close it, or use it in a `with` block"
+        # The source is not this object, because tracemalloc of Python 3.11 cannot report where an
+        # object with a `__dict__` was created. This signal was created in `__init__`.
+        warnings.warn(text, ResourceWarning, stacklevel=1, source=self.trouble)
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
         """Flush the connection of a program that ends without `close`.
@@ -153,11 +179,12 @@ class Upkeep:
             await session.flush(deadline)
         unsent = self._link.unsent
         if unsent:
-            text = f"the program ends, and {session.address} did not take the last {unsent} bytes"
+            address = self._server.address
+            text = f"the program ends, and {address} did not take the last {unsent} bytes"
             warnings.warn(f"{text}: they are lost", RuntimeWarning, stacklevel=1)
 
 
-async def keep(
+async def _keep(
     of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
 ) -> None:
     """Send heartbeats and reconnect, until the session is closed or garbage-collected.
@@ -167,7 +194,7 @@ async def keep(
     """
     # If the program or its event loop ends, send the buffered data before.
     async with AsyncOnFailure(partial(_flush, of)):
-        await _keep(of, link, trouble)
+        await _step_until_closed(of, link, trouble)
 
 
 async def _flush(of: Callable[[], Upkeep | None]) -> None:
@@ -176,7 +203,7 @@ async def _flush(of: Callable[[], Upkeep | None]) -> None:
         await upkeep.flush_at_exit(Deadline.after(EXIT_TIME))
 
 
-async def _keep(
+async def _step_until_closed(
     of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
 ) -> None:
     upkeep = of()

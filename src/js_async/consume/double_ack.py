@@ -33,7 +33,8 @@ async def double_ack(
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(await replies.send(frame_of(message)[1], b"", ACK, signal))
+            subject = frame_of(message)[1]
+            answers.append(await replies.send(subject, b"", ACK, deadline, signal=signal))
         await _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:

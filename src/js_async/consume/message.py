@@ -108,7 +108,7 @@ class Message(CoreMessage):
             check_open(self)
         # The body of `_finish`, inlined because this is the most frequent call.
         transport = self._delivery.transport
-        if not transport.try_write(ACK_COMMAND % reply):
+        if not transport.write_command(ACK_COMMAND % reply):
             await transport.send(reply, b"", b"", ACK)
         self._done = True
 

@@ -67,9 +67,7 @@ class PullChannel:
         body = self._body(batch, max_bytes, limits)
         if _LOG.debugs():
             self._log_pull(batch, max_bytes)
-        transport, reply = self._api.transport, self.prefix + token
-        if not transport.try_send(self._subject, reply, b"", body):
-            await transport.send(self._subject, reply, b"", body, True)
+        await self._api.transport.send(self._subject, self.prefix + token, b"", body, True)
 
     def _log_pull(self, batch: int, max_bytes: int | None) -> None:
         from twinstream.core.log.events import PullSent
@@ -89,43 +87,27 @@ class PullChannel:
         `instead` is the reply subject of a message to acknowledge. If it is given, the request is
         sent to that subject as an acknowledgement (+NXT), otherwise to the consumer.
         """
-        transport, box = self._api.transport, self.box
+        transport, box, subject, word = self._api.transport, self.box, self._subject, b""
+        if instead is not None:
+            box.asks = subject = instead
+            word = NEXT
         if not transport.is_connected:
             limits, patience = await self._connected(limits, patience)
         if box.frames:
             await self.give_back(box.take_all())
-        fetch = self.try_begin(limits, patience, instead)
-        if fetch is None:
+        self.epoch = transport.epoch
+        token = self.token()
+        reply = self.prefix + token
+        body = word + self._body(limits.max_messages, limits.max_bytes, limits)
+        # Clear the signal before the request is sent, and later before reading the mailbox, so that
+        # no arrival is missed.
+        box.signal.clear()
+        if not transport.write(subject, reply, b"", body, True):
             # The connection may have been lost since the last request.
             limits, patience = await self._connected(limits, patience)
             self.epoch = transport.epoch
-            token, body = self.token(), self._body(limits.max_messages, limits.max_bytes, limits)
-            subject, word = (self._subject, b"") if instead is None else (instead, NEXT)
-            await transport.send(subject, self.prefix + token, b"", word + body, True)
-            if _LOG.debugs():
-                self._log_pull(limits.max_messages, limits.max_bytes)
-            fetch = Fetch(limits, token, monotonic(), patience)
-        return fetch
-
-    def try_begin(
-        self, limits: PullLimits, patience: float, instead: bytes | None = None
-    ) -> Fetch | None:
-        """Send the request of a fetch if that needs no waiting, and return the fetch's state.
-
-        Otherwise return None: `begin` sends the request then.
-        """
-        transport, box, subject = self._api.transport, self.box, self._subject
-        self.epoch = transport.epoch
-        token = transport.tokens.next_bytes()
-        body = self._body(limits.max_messages, limits.max_bytes, limits)
-        if instead is not None:
-            box.asks = subject = instead
-            body = NEXT + body
-        # Clear the signal before the request is sent, and later before reading the mailbox, so that
-        # no arrival is missed.
-        box.signal.raised = False
-        if not transport.try_send(subject, self.prefix + token, b"", body, True):
-            return None
+            body = word + self._body(limits.max_messages, limits.max_bytes, limits)
+            await transport.send(subject, reply, b"", body, True)
         # Log the request only now, while the server processes it.
         if _LOG.debugs():
             self._log_pull(limits.max_messages, limits.max_bytes)
@@ -197,7 +179,7 @@ class PullChannel:
         Raises the error of the mailbox, if the server refused the subscription.
         """
         transport, box = self._api.transport, self.box
-        box.signal.raised = False
+        box.signal.clear()
         if fetch.take_all(box.frames, box.heard_at):
             return
         box.check()
@@ -277,10 +259,7 @@ class PullChannels:
         transport, box = self._api.transport, channel.box
         fetch, is_clean = None, False
         try:
-            if not box.frames:
-                fetch = channel.try_begin(limits, patience, instead)
-            if fetch is None:
-                fetch = await channel.begin(limits, patience, instead)
+            fetch = await channel.begin(limits, patience, instead)
             if transport.epoch != channel.epoch:
                 fetch.lost()
             while not fetch.is_over:

@@ -183,13 +183,13 @@ class NatsPyTransport:
                 raise RequestTimeout("the nats-py client did not reconnect in time")
             await sleep(min(_LOOK, deadline.remaining()))
 
-    def try_send(
+    def write(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
         """Return False, so that the caller uses `send`: nats-py can only publish in a coroutine."""
         return False
 
-    def try_write(self, command: bytes) -> bool:
+    def write_command(self, command: bytes) -> bool:
         """Return False: nats-py can only write in a coroutine, as `send` does."""
         return False
 

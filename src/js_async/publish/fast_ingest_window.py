@@ -263,7 +263,7 @@ class Ingest:
 
     async def _write(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> None:
         transport = self._transport
-        if not transport.try_send(subject, reply, headers, data):
+        if not transport.write(subject, reply, headers, data):
             await transport.ready(Deadline.after(self._limits.timeout))
             await transport.send(subject, reply, headers, data)
 

@@ -188,7 +188,7 @@ class Pipeline:
         if HOOKS:
             reached("publish: before send", entry)
         self._waiting[entry.reply] = entry
-        return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
+        return self._transport.write(entry.subject, entry.reply, entry.headers, entry.data)
 
     async def send(self, entry: InFlight) -> None:
         """Send a message, after waiting for the connection if necessary.

@@ -78,7 +78,7 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
     headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
     replies, subject = api.transport.replies, check_subject(request.subject)
     is_final = FinalReply(refuses_unknown_id if api.transport.server_info.cluster else None)
-    answer = await replies.start(subject, headers, b"", deadline, is_final)
+    answer = await replies.send(subject, headers, b"", deadline, is_final)
     try:
         while not answer.is_here() and is_final.refusal is None:
             if not await api.transport.wait(answer.signal, deadline):

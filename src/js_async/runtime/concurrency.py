@@ -29,7 +29,7 @@ from types import FrameType
 from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
-from js_async.runtime.waiter import Waiter
+from js_async.runtime.waiter import Waiter, Wakeable
 from twinstream.core.arguments.check_callbacks import check_takes_one, is_of_kind, is_of_program
 from twinstream.core.arguments.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.arguments.wrong_statement import AsyncLoop as LoopHint
@@ -177,7 +177,7 @@ class Signal:
 
     def __init__(self) -> None:
         self.raised = False
-        self.sleepers: Final[list[Waiter]] = []
+        self.sleepers: Final[list[Wakeable]] = []
 
     def is_set(self) -> bool:
         """Return whether the flag is set."""

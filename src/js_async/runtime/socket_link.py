@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from js_async.runtime.concurrency import Forks, Signal
+from js_async.runtime.fast import FastWaits
 from js_async.runtime.sockets import connected
-from js_async.runtime.waiter import Alarm, Turn, Waiter
 from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner
@@ -112,16 +112,16 @@ class _Receiver(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.writable.clear()
-        self._fill(True)
+        self._note_full(True)
 
     def resume_writing(self) -> None:
-        self._fill(False)
+        self._note_full(False)
         self.writable.set()
 
-    def _fill(self, is_full: bool) -> None:
+    def _note_full(self, is_full: bool) -> None:
         link = self._link()
         if link is not None:
-            link.is_full = is_full
+            link.filled(is_full)
 
 
 def _number_of(transport: asyncio.Transport) -> int:
@@ -172,15 +172,14 @@ class Link:
         self._on_bytes: Final = on_bytes
         self._on_end: Final = on_end
         self._loop: Final = asyncio.get_running_loop()
-        self._alarm: Final = Alarm(self._loop)
-        self._turn: Final = Turn(self._loop)
+        self._waits: Final = FastWaits(self._loop)
         self._forks: Final = Forks.count
         self.last_error: Exception | None = None
         """The error with which the last socket ended, or None if the peer closed it."""
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
-        # Whether the send buffer is full. Callers should await `drain` then.
         self.is_full = False
+        """Whether the send buffer is full. Callers should await `drain` then."""
         self._out: deque[bytes] = deque()
         self._out_size = 0
         self._flushing = False
@@ -240,7 +239,7 @@ class Link:
     async def noticed(self) -> None:
         """Wait until the event loop has noticed the end of the socket, for `_NOTICE_TIME` at most.
 
-        Called after `write` or `offer` returned False.
+        Called after `write` returned False.
         """
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
@@ -307,20 +306,9 @@ class Link:
         """
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
-        if self._out and not self._turn.are_many:
+        if self._out and not self._waits.are_many:
             self.flush()
-        if signal.raised:
-            return True
-        # The same as `Signal.sleep`, but with one timer per `Link` instead of one per wait.
-        sleeper = Waiter(self._loop, self._turn)
-        signal.sleepers.append(sleeper)
-        self._alarm.set(sleeper, deadline.at)
-        try:
-            await sleeper
-        finally:
-            signal.sleepers.remove(sleeper)
-            self._alarm.clear(sleeper)
-        return signal.raised
+        return await self._waits.sleep(signal, deadline)
 
     @staticmethod
     async def wait_behind(
@@ -340,8 +328,7 @@ class Link:
         """
         if receiver is not self._receiver and self._receiver is not None:
             return
-        turn = self._turn
-        turn.is_on = True
+        self._waits.begin_turn()
         try:
             size = self._on_bytes(data)
             if size:
@@ -349,7 +336,11 @@ class Link:
         except Exception as error:
             self.abort(error)
         finally:
-            turn.end()
+            self._waits.end_turn()
+
+    def filled(self, is_full: bool) -> None:
+        """Note whether the send buffer is full."""
+        self.is_full = is_full
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
         """Handle the end of the current socket, and ignore the end of an earlier socket."""
@@ -375,90 +366,62 @@ class Link:
         self._out_size = 0
         self._on_end(error)
 
-    def write(self, data: bytes) -> bool:
-        """Buffer data, even if the send buffer is full; return False if the socket has ended.
+    def write(self, data: bytes, now: bool = False) -> bool:
+        """Take data to send, even if the send buffer is full; return False if the socket has ended.
 
         The data is sent together with other data: before a wait, in the next iteration of the loop,
-        or when the buffered data exceeds `_TOGETHER`.
-        """
-        if not self._out and self._has_left():
-            return False
-        self._out.append(data)
-        self._out_size += len(data)
-        if self._out_size > _TOGETHER:
-            self.flush()
-        elif not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self.flush)
-        return True
-
-    def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write data; return False without writing if the buffer is full or the socket has ended.
-
-        With `now` the data is sent at once, because the caller will wait for a response. But if
-        several tasks resume together, up to `_SHARED` of their requests share a write.
+        or when the buffered data exceeds `_TOGETHER`. With `now` it is sent at once, because the
+        caller will wait for a response. But if several tasks resume together, up to `_SHARED` of
+        their requests share a write.
         """
         transport = self._transport
-        if self.is_full or transport is None:
+        if transport is None:
             return False
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if not self._out:
-            # `_has_left` and, below, `flush` are inlined, because this code runs for every request.
             at = monotonic()
             if at - self._wrote_at > _PAUSE and self.is_at_end():
                 return False
             self._wrote_at = at
-            if now and not self._turn.are_many:
+            if now and not self._waits.are_many:
                 if not transport.is_closing():
                     transport.write(data)
                 return True
-        # `write` is inlined, because this code runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
-        if self._out_size > _TOGETHER or (now and self._is_due()):
+        is_due = now and (not self._waits.are_many or len(self._out) >= _SHARED)
+        if is_due or self._out_size > _TOGETHER:
             self.flush()
         elif not self._flushing:
+            self._flush_soon()
+        return True
+
+    def writelines(self, pieces: tuple[bytes, ...]) -> bool:
+        """Take the pieces of a long message, and send them at once without joining them.
+
+        Return False if the socket has ended.
+        """
+        first, *others = pieces
+        if not self.write(first):
+            return False
+        self.flush()
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            for piece in others:
+                transport.write(piece)
+        return True
+
+    def write_soon(self, data: bytes) -> None:
+        """Buffer data without any check. It is sent soon, even if the program does nothing more."""
+        self._out.append(data)
+        self._out_size += len(data)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
-        return True
-
-    def _is_due(self) -> bool:
-        """Return whether to send a request now, without waiting for the data of other tasks."""
-        return not self._turn.are_many or len(self._out) >= _SHARED
-
-    def _has_left(self) -> bool:
-        """Return whether the socket has ended. Checks this only after a pause between writes."""
-        now = monotonic()
-        if now - self._wrote_at > _PAUSE and self.is_at_end():
-            return True
-        self._wrote_at = now
-        return False
-
-    def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Send the pieces of a long message at once, without joining them.
-
-        Return False without writing if the buffer is full or the socket has ended.
-        """
-        if self.is_full or self._transport is None:
-            return False
-        self.check_owner()
-        if self._has_left():
-            return False
-        self.flush()
-        if not self._transport.is_closing():
-            for piece in pieces:
-                self._transport.write(piece)
-        return True
-
-    def post(self, data: bytes) -> None:
-        """Send data at once, without waiting for the peer."""
-        self._out.append(data)
-        self.flush()
-
-    def leave(self, data: bytes) -> None:
-        """Buffer data without waiting. It is sent soon, even if the program does nothing more."""
-        self.write(data)
 
     def flush(self) -> None:
         """Pass the buffered data to the transport, which sends it."""

@@ -197,7 +197,7 @@ class Api:
         replies, deadline = self.transport.replies, self.deadline()
         with self.told("api", subject, len(payload)):
             self._check_level()
-            answer = replies.start(check_subject(subject), self._headers, payload, deadline)
+            answer = replies.send(check_subject(subject), self._headers, payload, deadline)
 
             def cut_short(cut: BaseException) -> None:
                 replies.wait(answer, self.deadline())

@@ -334,7 +334,8 @@ class _Sending:
             for chunk in chunks:
                 while len(self._in_flight) >= window:
                     self._settle()
-                answer = replies.send(subject, b"", chunk, self._signal)
+                deadline = self._api.deadline()
+                answer = replies.send(subject, b"", chunk, deadline, signal=self._signal)
                 self._in_flight.append((answer, chunk))
             if not chunks:
                 break

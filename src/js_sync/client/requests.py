@@ -147,52 +147,31 @@ class PendingRequests:
             answer.frame = frame
         answer.signal.set()
 
-    def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
-        """Send a request and return its pending response. Its arrival sets `signal`."""
-        return self._send(Answer(subject, self._token(), signal), headers, payload, False)
-
-    def start(
-        self,
-        subject: bytes,
-        headers: bytes,
-        payload: bytes,
-        deadline: Deadline,
-        fits: Callable[[Frame], bool] | None = None,
-    ) -> Answer:
-        """Wait until connected, send a request and return its pending response.
-
-        The caller then waits for the response's `signal`, and finally calls `forget`. `fits`
-        returns whether a response is valid. It is used where other responders may reply first.
-        """
-        answer = self.try_start(subject, headers, payload, fits)
-        if answer is not None:
-            return answer
-        # Wait for the connection before adding the request: a lost connection fails all requests.
-        self._channel.ready(deadline)
-        answer = Answer(subject, self._token(), Signal(), fits)
-        return self._send(answer, headers, payload, True)
-
-    def try_start(
+    def write(
         self,
         subject: bytes,
         headers: bytes,
         payload: bytes,
         fits: Callable[[Frame], bool] | None = None,
+        signal: Signal | None = None,
         now: bool = True,
     ) -> Answer | None:
-        """Send a request and return its pending response, or None if sending has to wait.
+        """Send a request without waiting, and return its pending response.
 
-        Without `now`, the request is sent with the next one, or before the next wait.
+        Return None if it was not sent, because that has to wait. `fits` returns whether a response
+        is valid. It is used where other responders may reply first. Several requests may share a
+        `signal`. Without `now`, the request is sent with the next one, or before the next wait.
         """
         token = self._token()
-        self._answers[token] = answer = Answer(subject, token, Signal(), fits)
+        answer = Answer(subject, token, Signal() if signal is None else signal, fits)
+        self._answers[token] = answer
         try:
             # Check the inbox after adding the request. If the server refuses the inbox later,
             # `deny` fails the request.
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
-                if self._channel.try_send(subject, reply, headers, payload, now):
+                if self._channel.write(subject, reply, headers, payload, now):
                     return answer
         except BaseException:  # The request was not sent. `OnFailure` would be slower.
             self.forget(answer)
@@ -200,18 +179,38 @@ class PendingRequests:
         self.forget(answer)
         return None
 
-    def _send(self, answer: Answer, headers: bytes, payload: bytes, now: bool) -> Answer:
-        channel, subject = self._channel, answer.subject
-        reply = self._prefix + answer.token
+    def send(
+        self,
+        subject: bytes,
+        headers: bytes,
+        payload: bytes,
+        deadline: Deadline,
+        fits: Callable[[Frame], bool] | None = None,
+        signal: Signal | None = None,
+    ) -> Answer:
+        """Send a request as `write` does, after waiting until that is possible.
+
+        The caller then waits for the response's `signal`, and finally calls `forget`. Requests that
+        share a `signal` are sent together, and wait while the send buffer is full.
+        """
+        now = signal is None
+        answer = self.write(subject, headers, payload, fits, signal, now)
+        if answer is None:
+            # Wait before adding the request, because a lost connection fails all requests.
+            self._channel.ready(deadline)
+            answer = Answer(subject, self._token(), Signal() if signal is None else signal, fits)
+            self._send(answer, headers, payload, now)
+        return answer
+
+    def _send(self, answer: Answer, headers: bytes, payload: bytes, now: bool) -> None:
         with OnFailure(partial(self.forget, answer)):
             self._answers[answer.token] = answer
             # Check the inbox after adding the request. If the server refuses the inbox later,
             # `deny` fails the request.
             if self._box is None or self._box.error is not None:
                 self.open()
-            if not channel.try_send(subject, reply, headers, payload, now):
-                channel.send(subject, reply, headers, payload, now)
-        return answer
+            reply = self._prefix + answer.token
+            self._channel.send(answer.subject, reply, headers, payload, now)
 
     def forget(self, answer: Answer) -> None:
         """Remove a request; its response is ignored from now on."""
@@ -241,7 +240,7 @@ class PendingRequests:
                 f"{subject}: the deadline passed before the request was sent; a request needs a"
                 " timeout above 0"
             )
-        answer = self.start(encoded, headers, payload, deadline, fits)
+        answer = self.send(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:
                 self._wait_and_repeat(answer, headers, payload, deadline, call)

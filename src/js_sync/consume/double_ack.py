@@ -34,7 +34,8 @@ def double_ack(
     answers: list[Answer] = []
     try:
         for message in messages:
-            answers.append(replies.send(frame_of(message)[1], b"", ACK, signal))
+            subject = frame_of(message)[1]
+            answers.append(replies.send(subject, b"", ACK, deadline, signal=signal))
         _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:

@@ -203,7 +203,7 @@ class Place:
             return None
         transport = api.transport
         replies = transport.replies
-        answer = replies.try_start(self._direct_last + name, b"", b"")
+        answer = replies.write(self._direct_last + name, b"", b"")
         if answer is None:
             return None
         try:

@@ -233,7 +233,9 @@ class AtomicBatch(Owned, BlockHint):
                 read_staged(frame, part.subject)
             return
         subject = check_subject(part.subject)
-        answer = transport.replies.send(subject, part.headers, part.data, self._signal)
+        answer = transport.replies.send(
+            subject, part.headers, part.data, self._api.deadline(), signal=self._signal
+        )
         self._staged.append((part.subject, answer))
 
     def _look(self) -> None:

@@ -264,7 +264,7 @@ class Ingest:
 
     def _write(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> None:
         transport = self._transport
-        if not transport.try_send(subject, reply, headers, data):
+        if not transport.write(subject, reply, headers, data):
             transport.ready(Deadline.after(self._limits.timeout))
             transport.send(subject, reply, headers, data)
 

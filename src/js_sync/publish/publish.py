@@ -57,7 +57,7 @@ def publish(
     transport, now = api.transport, monotonic()
     fits = _fits(_expected(api, request)) if headers else is_pub_ack
     # The request is sent first. The code below runs while the server processes the message.
-    answer = transport.replies.try_start(subject, headers, request.data, fits)
+    answer = transport.replies.write(subject, headers, request.data, fits)
     repeatable = bool(headers) and request.is_repeatable
     end = Deadline(now + policy.patience(left, repeatable, 0))
     if answer is not None:
@@ -124,7 +124,7 @@ class EarlyPublish:
             subject, headers = known_subject(request.subject), publish_headers(request)
             fits = _fits(_expected(api, request)) if headers else is_pub_ack
             replies = api.transport.replies
-            self._answer = replies.try_start(subject, headers, request.data, fits, now=False)
+            self._answer = replies.write(subject, headers, request.data, fits, now=False)
 
     def result(self) -> PubAck:
         """Wait for the acknowledgement, and return it. Sends the message again as `publish` does.
@@ -206,7 +206,7 @@ class _Publishing:
         if answer is None:
             try:
                 data, fits = self._request.data, _fits(self._expected)
-                answer = transport.replies.start(
+                answer = transport.replies.send(
                     self._subject, self._headers, data, self._deadline, fits
                 )
             except TwinstreamError as error:

@@ -324,7 +324,7 @@ class ConsumerPages:
         target = self._deletion(name)
         if not wait:
             transport = self._api.transport
-            sent = transport.try_send(target.encode(), b"", b"", b"")
+            sent = transport.write(target.encode(), b"", b"", b"")
             if not sent and transport.is_connected:
                 transport.send(target.encode(), b"", b"", b"")
             return

@@ -76,9 +76,8 @@ class Link(Reader):
         self._closed = False
         self.last_error: Exception | None = None
         """The error with which the last socket ended, or None if the peer closed it."""
-        # Whether callers should call `drain`. Always False, because `write` itself blocks while the
-        # peer is slow.
         self.is_full = False
+        """Whether callers should call `drain`. Always False, because `write` itself blocks."""
         self._nap: Lock | None = None
         self._linger = _LINGER
         Forks.watch(self)
@@ -132,7 +131,7 @@ class Link(Reader):
     def noticed(self) -> None:
         """Wait until a thread has noticed the end of the socket, for a limited time.
 
-        Called after `write` or `offer` returned False.
+        Called after `write` returned False.
         """
         self._read_to_end()
         # Set this so that the next write is possible, even if the reading thread has not noticed
@@ -314,18 +313,12 @@ class Link(Reader):
 
     # ---- writing
 
-    def write(self, data: bytes) -> bool:
-        """Buffer data; return False if the socket has ended. May block while the peer is slow.
+    def write(self, data: bytes, now: bool = False) -> bool:
+        """Take data to send; return False if the socket has ended.
 
-        The data is sent together with other data: before a wait, by the keeper, when the buffered
-        data exceeds `_HIGH_WATER`, or after a pause between writes.
-        """
-        return self.offer(data)
-
-    def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write data, and block if necessary; return False if the socket has ended.
-
-        With `now` the data is sent at once, because the caller will wait for a response.
+        Blocks while the peer is slow. The data is sent together with other data: before a wait, by
+        the keeper, when the buffered data exceeds `_HIGH_WATER`, or after a pause between writes.
+        With `now` it is sent at once, because the caller will wait for a response.
         """
         if self._forks != Forks.count:
             self.check_owner()
@@ -366,10 +359,10 @@ class Link(Reader):
             self._ask_keeper()
         return True
 
-    def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Send the pieces of a long message without joining them, and block if necessary.
+    def writelines(self, pieces: tuple[bytes, ...]) -> bool:
+        """Take the pieces of a long message, and send them at once without joining them.
 
-        Return False without writing if the socket has ended.
+        Blocks while the peer is slow. Return False if the socket has ended.
         """
         self.check_owner()
         if self.is_at_end():
@@ -379,14 +372,8 @@ class Link(Reader):
         self._flush(block=True)
         return True
 
-    def post(self, data: bytes) -> None:
-        """Send data at once, and do not block while the peer is slow."""
-        self._out.append(data)
-        self._out_size += len(data)
-        self._flush(block=False)
-
-    def leave(self, data: bytes) -> None:
-        """Buffer data without waiting. It is sent soon, even if the program does nothing more.
+    def write_soon(self, data: bytes) -> None:
+        """Buffer data without any check. It is sent soon, even if the program does nothing more.
 
         Takes no lock, because the garbage collector may call this while the same thread has one.
         """
