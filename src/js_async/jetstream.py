@@ -12,7 +12,7 @@ from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer
 from js_async.publish.limits import limits_of
-from js_async.publish.publish import publish
+from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, looped, opening
@@ -498,8 +498,10 @@ class JetStream:
             rollup,
             ttl,
         )
-        left = response_seconds(timeout, self._api.timeout)
-        return await publish(self._api, request, retry_policy(retries, retry_wait), left)
+        if timeout is not None:
+            timeout = response_seconds(timeout, self._api.timeout)
+        policy = retry_policy(retries, retry_wait)
+        return await PublishedMessage(self._api, request, policy, timeout).acknowledged()
 
     def publish_many(
         self,

@@ -13,7 +13,7 @@ from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer
 from js_sync.publish.limits import limits_of
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import Handler
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped, opening
@@ -495,8 +495,10 @@ class JetStream:
             rollup,
             ttl,
         )
-        left = response_seconds(timeout, self._api.timeout)
-        return publish(self._api, request, retry_policy(retries, retry_wait), left)
+        if timeout is not None:
+            timeout = response_seconds(timeout, self._api.timeout)
+        policy = retry_policy(retries, retry_wait)
+        return PublishedMessage(self._api, request, policy, timeout).acknowledged()
 
     def publish_many(
         self,

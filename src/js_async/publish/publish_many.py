@@ -120,7 +120,7 @@ class PublishMany(SentWhileRead):
                     if len(order) >= window or (held > window_bytes and order):
                         await self._make_room()
                     order.append(entry)
-                    if entry.outcome is None and not pipeline.try_send(entry):
+                    if entry.outcome is None and not pipeline.write(entry):
                         await pipeline.send(entry)
                     if entry.started > self._look_at:
                         await self._tend(entry.started)
@@ -168,7 +168,6 @@ class PublishMany(SentWhileRead):
         # never fill the window.
         self._look_at = now + _LOOK
         await self._pipeline.look()
-        await self._pipeline.tend()
 
     async def _make_room(self) -> None:
         # Wait for half of the messages at once, so that the sender wakes up less often.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.publish.publish import publish
+from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
@@ -117,7 +117,8 @@ class Schedules:
             ttl=lifetime,
         )
         try:
-            return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
+            policy = RetryPolicy(waits_for_leader=True)
+            return await PublishedMessage(self._api, request, policy, timeout).acknowledged()
         except JetStreamError as error:
             explanation = explained(error, target, source)
             if explanation is None:
@@ -204,7 +205,8 @@ class Schedules:
             expected_last_subject_seq=schedule.seq,
             expected_last_subject_seq_subject=schedule.subject,
         )
-        return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
+        policy = RetryPolicy(waits_for_leader=True)
+        return await PublishedMessage(self._api, request, policy, timeout).acknowledged()
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:

@@ -121,7 +121,7 @@ class PublishMany(SentWhileRead):
                     if len(order) >= window or (held > window_bytes and order):
                         self._make_room()
                     order.append(entry)
-                    if entry.outcome is None and not pipeline.try_send(entry):
+                    if entry.outcome is None and not pipeline.write(entry):
                         pipeline.send(entry)
                     if entry.started > self._look_at:
                         self._tend(entry.started)
@@ -169,7 +169,6 @@ class PublishMany(SentWhileRead):
         # never fill the window.
         self._look_at = now + _LOOK
         self._pipeline.look()
-        self._pipeline.tend()
 
     def _make_room(self) -> None:
         # Wait for half of the messages at once, so that the sender wakes up less often.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
@@ -118,7 +118,8 @@ class Schedules:
             ttl=lifetime,
         )
         try:
-            return publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
+            policy = RetryPolicy(waits_for_leader=True)
+            return PublishedMessage(self._api, request, policy, timeout).acknowledged()
         except JetStreamError as error:
             explanation = explained(error, target, source)
             if explanation is None:
@@ -205,7 +206,8 @@ class Schedules:
             expected_last_subject_seq=schedule.seq,
             expected_last_subject_seq_subject=schedule.subject,
         )
-        return publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
+        policy = RetryPolicy(waits_for_leader=True)
+        return PublishedMessage(self._api, request, policy, timeout).acknowledged()
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:

@@ -23,7 +23,7 @@ from js_sync.client.owned import Owned
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import Lock, Task, spawn
 from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.opening import looped
@@ -322,7 +322,7 @@ class DeadLetters(Owned, WorksBeside):
         names = self._names
         request = letter._replace(subject=subject, expected_stream=names.letters)
         try:
-            ack = publish(self._api, request, retry_policy())
+            ack = PublishedMessage(self._api, request, retry_policy()).acknowledged()
         except MessageExists:
             try:
                 found = Stream(self._api, names.letters, None).get_last_message(subject)
@@ -506,7 +506,7 @@ class DeadLetters(Owned, WorksBeside):
 
     def _published(self, request: PublishRequest, letter: DeadLetter) -> PubAck:
         try:
-            return publish(self._api, request, retry_policy())
+            return PublishedMessage(self._api, request, retry_policy()).acknowledged()
         except BadArgument as error:
             # For example, the message has a header that no client may send.
             raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error

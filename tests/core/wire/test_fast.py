@@ -7,9 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.wire.bulk_acks import BulkAcks
+from twinstream.core.wire.fast import BulkAcks
 from twinstream.core.wire.protocol import Frame, Parser, Ping
-from twinstream.core.wire.pub_ack import AckReader
 from twinstream.models import PubAck
 
 SID = b"7"
@@ -32,7 +31,6 @@ class Listener:
         self.others: list[Frame] = []
         self.events: list[object] = []
         self.cut = 0
-        self._reader = AckReader()
         self.cutter = BulkAcks(SID, INBOX, self._take)
         sinks = {SID: self._frame, b"8": self.others.append}
         self.parser = Parser(sinks, [self.cutter] if cuts else [])
@@ -47,10 +45,7 @@ class Listener:
         self.acks += zip(inboxes, acks, strict=True)
 
     def _frame(self, frame: Frame) -> None:
-        found = self._reader.like_last(frame)
-        if found is not None and self.cutter.is_learning:
-            self.cutter.learn(frame, self._reader.shape)
-        self.acks.append((frame[0], found or self._reader.read(frame, "s")))
+        self.acks.append((frame[0], self.cutter.read(frame, "s")))
 
 
 def test_what_is_alike_is_cut_at_once_and_the_rest_is_the_parsers() -> None:
