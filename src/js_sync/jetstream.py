@@ -533,7 +533,7 @@ class JetStream:
         from js_sync.publish.publish_many import PublishMany
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
-        return PublishMany(Pipeline(self._api, limits), requests, limits, raise_failures)
+        return PublishMany(Pipeline(self._api, limits), requests, raise_failures)
 
     def publisher(
         self,
@@ -598,11 +598,13 @@ class JetStream:
             StreamNotFound: The stream does not exist.
         """
         from js_sync.publish.fast_ingest import FastIngest
+        from js_sync.publish.fast_ingest_window import Ingest
         from twinstream.core.publish.fast_ingest import check_gaps
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         name = check_name(stream, "stream")
-        return FastIngest(self._api, name, requests, check_gaps(gaps), limits, raise_failures)
+        ingest = Ingest(self._api, name, check_gaps(gaps), limits)
+        return FastIngest(ingest, requests, raise_failures)
 
     def atomic_batch(
         self,

@@ -133,11 +133,10 @@ class Pipeline:
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
         # A valid `(subject, data)` pair needs no conversion and has no headers.
-        is_pair = type(given) is tuple and len(given) == 2
-        if not (is_pair and type(given[0]) is str and type(given[1]) is bytes):
-            given = as_request(given)
+        is_pair = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
+        request = None if is_pair and type(given[0]) is str else as_request(given)
         try:
-            headers = publish_headers(given) if isinstance(given, PublishRequest) else b""
+            headers = b"" if request is None else publish_headers(request)
             subject = known_subject(given[0])
         except TwinstreamError as error:
             request = as_request(given)

@@ -50,12 +50,11 @@ class PutMany(PublishMany):
         self,
         pipeline: PutPipeline,
         items: object,
-        limits: PublishLimits,
         raise_failures: bool,
     ) -> None:
         # The base class expects messages. `PutPipeline.prepare` makes them from the items.
         requests = cast("Iterable[Publishable]", items_of(items))
-        super().__init__(pipeline, requests, limits, raise_failures)
+        super().__init__(pipeline, requests, raise_failures)
 
     def __iter__(self) -> Generated[PubAck | KeyPutFailure]:
         return cast("Generated[PubAck | KeyPutFailure]", super().__iter__())
@@ -270,10 +269,10 @@ class MarkerPipeline(PutPipeline):
         return PublishRequest(subject, data, PURGED, rollup="sub", ttl=self._ttl)
 
 
-def remove_many(pipeline: MarkerPipeline, keys: Sequence[str], limits: PublishLimits) -> int:
+def remove_many(pipeline: MarkerPipeline, keys: Sequence[str]) -> int:
     """Send a marker for each key, and return the number of keys. Raises `PublishFailures`."""
     count = 0
-    with PutMany(pipeline, [(key, b"") for key in keys], limits, True) as outcomes:
+    with PutMany(pipeline, [(key, b"") for key in keys], True) as outcomes:
         for outcome in outcomes:
             count += not isinstance(outcome, PublishFailure)
     return count

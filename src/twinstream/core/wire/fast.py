@@ -35,7 +35,7 @@ Deliver = Callable[[list[bytes], list[PubAck]], object]
 class _Blank(PubAck):
     """A mutable `PubAck` without constructor.
 
-    `AckShape.ack` creates one, sets its fields and then changes its class to `PubAck`. Every
+    `AckShape.acks` creates one, sets its fields and then changes its class to `PubAck`. Every
     published message needs a `PubAck`, and the constructor of the frozen class takes five times as
     long (Python 3.11 and 3.13).
     """
@@ -64,16 +64,20 @@ class AckShape:
         self.stream: Final = stream
         self.domain: Final = domain
 
-    def ack(self, seq: bytes) -> PubAck:
-        """Return the acknowledgement whose sequence has the digits `seq`."""
-        ack = _blank()
-        ack.unknown = {}
-        ack.stream = self.stream
-        ack.seq = int(seq)
-        ack.domain = self.domain
-        ack.duplicate = ack.val = ack.batch = ack.count = None
-        ack.__class__ = PubAck
-        return ack  # type: ignore[no-any-return]
+    def acks(self, seqs: list[bytes]) -> list[PubAck]:
+        """Return the acknowledgements whose sequences have the given digits."""
+        found: list[PubAck] = []
+        stream, domain = self.stream, self.domain
+        for seq in seqs:
+            ack = _blank()
+            ack.unknown = {}
+            ack.stream = stream
+            ack.seq = int(seq)
+            ack.domain = domain
+            ack.duplicate = ack.val = ack.batch = ack.count = None
+            ack.__class__ = PubAck
+            found.append(ack)
+        return found
 
 
 class AckReader:
@@ -99,7 +103,7 @@ class AckReader:
             # There are no digits if the reply has other members after `seq`, such as `duplicate`.
             digits = body[shape.between]
             if digits.isdigit() and digits[0] != _ZERO and len(digits) <= _MOST_DIGITS:
-                return shape.ack(digits)
+                return shape.acks([digits])[0]
         ack = read_pub_ack(frame, subject)
         if not (ack.duplicate or ack.val or ack.batch or frame[2]):
             self._learn(ack, body)
@@ -195,5 +199,5 @@ class BulkAcks:
         if any(parts[:-1:3]):
             self._aside = _SKIPPED_READS
             return data
-        self._deliver(parts[1::3], [shape.ack(seq) for seq in parts[2::3]])
+        self._deliver(parts[1::3], shape.acks(parts[2::3]))
         return parts[-1]
