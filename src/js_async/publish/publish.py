@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from js_async.api.api import Api
 from js_async.client.requests import Answer
 from js_async.publish.diagnose import reason
-from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.publish.publish_engine import (
@@ -117,6 +116,8 @@ class PublishedMessage:
                     case Explain():
                         step = await self._explained(step.silent)
                     case Prove():
+                        from js_async.publish.verify_stored import prove
+
                         return await prove(api, self.request, step.refusal, self._deadline)
                     case Fail():
                         raise step.error

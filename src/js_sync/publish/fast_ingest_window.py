@@ -119,10 +119,10 @@ class Ingest:
         try:
             headers = publish_headers(request)
             check_headers(headers)
-            return FastMessage(request, check_subject(request.subject), headers, monotonic())
+            return FastMessage(request, check_subject(request.subject), headers)
         except TwinstreamError as error:
             # The entry gets a new request without data: the given data may have no length.
-            entry = FastMessage(PublishRequest(str(request.subject)), b"", b"", 0.0)
+            entry = FastMessage(PublishRequest(str(request.subject)), b"", b"")
             entry.outcome = PublishFailure(request, error)
             return entry
 

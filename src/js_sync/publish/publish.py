@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from js_sync.api.api import Api
 from js_sync.client.requests import Answer
 from js_sync.publish.diagnose import reason
-from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.publish.publish_engine import (
@@ -118,6 +117,8 @@ class PublishedMessage:
                     case Explain():
                         step = self._explained(step.silent)
                     case Prove():
+                        from js_sync.publish.verify_stored import prove
+
                         return prove(api, self.request, step.refusal, self._deadline)
                     case Fail():
                         raise step.error

@@ -29,17 +29,16 @@ class FastMessage:
         "outcome",
         "request",
         "size",
-        "started",
         "subject",
     )
 
-    def __init__(
-        self, request: PublishRequest, subject: bytes, headers: bytes, started: float
-    ) -> None:
+    # Fast ingest has nothing to do at intervals; see `Outcomes`.
+    started: Final = 0.0
+
+    def __init__(self, request: PublishRequest, subject: bytes, headers: bytes) -> None:
         self.request = request
         self.subject = subject
         self.headers = headers
-        self.started = started
         self.size = len(request.data) + len(headers) + len(subject)
         # The number of the message in its batch.
         self.number = 0
@@ -66,20 +65,22 @@ class FastMessage:
     def outcome_in(self, batch: FastBatch) -> Ingested | PublishFailure | None:
         """Return the outcome in a batch, or None if the message must be sent again."""
         match batch.fate(self.number):
-            case Fate.UNKNOWN:
-                if not self.is_repeatable:
-                    return self._unknown(batch.trouble)
-                self.may_be_stored = True
-                return None
-            case Fate.AGAIN:
-                return None
+            case Fate.STORED:
+                return Ingested(batch.stream, batch.id, self.number)
+            case Fate.PASSED:
+                return Ingested(batch.stream, batch.id, self.number, is_certain=False)
             case Fate.REFUSED:
                 return self.failure(batch.refused[self.number])
             case Fate.LOST:
                 subject = self.request.subject
                 return self.failure(NoResponders(f"{subject}: the server did not get the message"))
-            case fate:
-                return Ingested(batch.stream, batch.id, self.number, fate is Fate.STORED)
+            case Fate.UNKNOWN if not self.is_repeatable:
+                return self._unknown(batch.trouble)
+            case Fate.UNKNOWN:
+                self.may_be_stored = True
+                return None
+            case Fate.AGAIN:
+                return None
 
     def failure(self, error: TwinstreamError) -> PublishFailure:
         """Return the outcome if the message failed with `error`."""
@@ -129,8 +130,11 @@ class Unsettled:
         Stop at the first message that must be sent again: the batch has failed then.
         """
         flight = self.in_flight
-        while flight and flight[0].number <= batch.passed and self._concluded(flight[0], batch):
-            flight.popleft()
+        while flight and flight[0].number <= batch.passed:
+            outcome = flight[0].outcome_in(batch)
+            if outcome is None:
+                return
+            self.conclude(flight.popleft(), outcome)
 
     def end(self, batch: FastBatch) -> None:
         """Empty `in_flight` at the end of a batch.
@@ -138,13 +142,12 @@ class Unsettled:
         Set the outcomes of the messages, and put those that must be sent again at the front of the
         backlog.
         """
-        again = [each for each in self.in_flight if not self._concluded(each, batch)]
+        again: list[FastMessage] = []
+        for message in self.in_flight:
+            outcome = message.outcome_in(batch)
+            if outcome is None:
+                again.append(message)
+            else:
+                self.conclude(message, outcome)
         self.in_flight.clear()
         self.backlog.extendleft(reversed(again))
-
-    def _concluded(self, message: FastMessage, batch: FastBatch) -> bool:
-        """Set the outcome of a message. Return False if it must be sent again."""
-        outcome = message.outcome_in(batch)
-        if outcome is not None:
-            self.conclude(message, outcome)
-        return outcome is not None

@@ -6,7 +6,6 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
-from operator import attrgetter
 from typing import Final, TypeVar, cast, get_args
 
 from twinstream.core.publish.ttl import ttl_header
@@ -53,17 +52,9 @@ _CONDITIONS: Final = frozenset(
 )
 
 
-_conditions: Final = attrgetter(
-    "msg_id",
-    "expected_stream",
-    "expected_last_seq",
-    "expected_last_msg_id",
-    "expected_last_subject_seq",
-    "expected_last_subject_seq_subject",
-    "rollup",
-    "ttl",
-)
-_NO_CONDITIONS: Final = _conditions(PublishRequest(""))
+# The fields of a request from `msg_id` on are conditions.
+_CONDITION_FIELDS: Final = slice(PublishRequest._fields.index("msg_id"), None)
+_NO_CONDITIONS: Final = PublishRequest("")[_CONDITION_FIELDS]
 
 
 def as_request(given: object) -> PublishRequest:
@@ -131,14 +122,14 @@ def publish_headers(request: PublishRequest) -> bytes:
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
-    if not isinstance(request.subject, str):
+    if type(request.subject) is not str:
         check_filter(request.subject)
     given = request.headers
     if given:
         check_mapping(given)
         if not _CONDITIONS.isdisjoint(given):
             _check_conditions(given)
-    if _conditions(request) == _NO_CONDITIONS:
+    if request[_CONDITION_FIELDS] == _NO_CONDITIONS:
         return encode_headers(given) if given else b""
     conditions = _condition_headers(request)
     if not given:
