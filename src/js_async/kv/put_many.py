@@ -228,7 +228,7 @@ class PutPipeline(Pipeline):
         # The lookups of several writes run one after the other. If a lookup ends in time, the next
         # one gets the full timeout. If the server does not respond, all remaining lookups fail when
         # the first timeout has passed.
-        deadline = Deadline(self._resolved_at + self._limits.timeout)
+        deadline = Deadline(self._resolved_at + self.limits.timeout)
         try:
             seq = await self._writes.resolved(key, request, item[2], deadline, refusal)
         except TwinstreamError as error:

@@ -27,7 +27,7 @@ class AckInbox:
         note: Callable[[bytes | None, TwinstreamError], None],
     ) -> None:
         self.name: Final = transport.tokens.inbox().encode()
-        self.note: Final = note
+        self._note: Final = note
         self._transport: Final = transport
         self._tail: Final = tail
         self._deliver: Final = deliver
@@ -65,7 +65,11 @@ class AckInbox:
             # `_box` is cleared last, so that `close` can be called again after an interrupted call.
             self._box = None
 
+    def note(self, subject: bytes | None, error: TwinstreamError) -> None:
+        """Report messages that get no reply."""
+        self._note(subject, error)
+
     def deny(self, box: Box, error: TwinstreamError) -> None:
         """Report a subscription that the server refused, if it is that of this inbox."""
         if box is self._box:
-            self.note(None, error)
+            self._note(None, error)

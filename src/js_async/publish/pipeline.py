@@ -68,9 +68,7 @@ class Pipeline:
     ) -> None:
         self._api: Final = api
         self._transport: Final = api.transport
-        self._limits: Final = limits
-        self.window: Final = limits.window
-        self.window_bytes: Final = limits.window_bytes
+        self.limits: Final = limits
         if api.on_call is not None:
             from js_async.publish.call_reports import reporting
 
@@ -112,7 +110,7 @@ class Pipeline:
     async def open(self) -> None:
         """Wait for the connection, then subscribe to the inbox. Does nothing if already open."""
         if not self._inbox.is_open:
-            await self._transport.ready(Deadline.after(self._limits.timeout))
+            await self._transport.ready(Deadline.after(self.limits.timeout))
             box = await self._inbox.open()
             self._acks = acks = BulkAcks(box.sid, self._inbox.name + b".", self._deliver_all)
             self._transport.cut_acks(acks)
@@ -273,7 +271,7 @@ class Pipeline:
         """Return the engine of a message; it is created at the first failure."""
         if entry.engine is None:
             is_clustered = bool(self._transport.server_info.cluster)
-            entry.engine = new_engine(entry, self._limits.retry, is_clustered)
+            entry.engine = new_engine(entry, self.limits.retry, is_clustered)
         return entry.engine
 
     def _fail(self, entry: InFlight, error: TwinstreamError) -> None:
@@ -297,7 +295,7 @@ class Pipeline:
             entry.signal.set()
 
     def _end(self, entry: InFlight) -> float:
-        return entry.started + self._limits.timeout
+        return entry.started + self.limits.timeout
 
     def _left(self, entry: InFlight) -> float:
         return self._end(entry) - monotonic()
@@ -349,12 +347,12 @@ class Pipeline:
     def _due(self, entry: InFlight) -> float:
         if self._may_repeat(entry):
             return entry.sent_at + self._share
-        return self._limits.retry.last_due(entry.sent_at, self._end(entry))
+        return self.limits.retry.last_due(entry.sent_at, self._end(entry))
 
     def _may_repeat(self, entry: InFlight) -> bool:
         if entry.engine is not None:
             return entry.engine.may_repeat
-        return self._limits.retry.retries > 0 and entry.repeatable
+        return self.limits.retry.retries > 0 and entry.repeatable
 
     def expire(self) -> None:
         """Let the engine handle each message whose attempt got no response in time."""
@@ -446,7 +444,7 @@ class Pipeline:
                 self.forget(entry)
 
     async def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
-        deadline = Deadline(max(self._end(entry), monotonic() + self._limits.retry.wait))
+        deadline = Deadline(max(self._end(entry), monotonic() + self.limits.retry.wait))
         try:
             found = await prove(self._api, entry.request, refusal, deadline)
         except TwinstreamError as failure:

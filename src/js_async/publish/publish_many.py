@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, Iterable
+
 from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.outcomes import Outcomes
+from js_async.publish.pipeline import Pipeline
+from twinstream.records.publish_request import Publishable
 
 __all__ = ["PublishMany"]
 
@@ -19,3 +23,12 @@ class PublishMany(Outcomes[InFlight, Outcome]):
     """
 
     _call = "publish_many"
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        requests: Iterable[Publishable] | AsyncIterable[Publishable],
+        raise_failures: bool,
+    ) -> None:
+        limits = pipeline.limits
+        super().__init__(pipeline, requests, raise_failures, limits.window, limits.window_bytes)

@@ -36,6 +36,7 @@ class FastIngest(Outcomes[FastMessage, Ingested | PublishFailure]):
         requests: Iterable[Publishable],
         raise_failures: bool,
     ) -> None:
+        # `Ingest.send` waits until the server has acknowledged enough messages.
         super().__init__(ingest, requests, raise_failures)
         self._ingest: Final = ingest
 

@@ -10,7 +10,6 @@ the server drops idle batches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import maxsize
 from typing import Final
 
 from js_sync.api.api import Api
@@ -57,10 +56,6 @@ class Ingest:
 
     The caller's task or thread sends. A background task or thread ends batches that are idle.
     """
-
-    # The server limits the messages in flight; see `FastBatch.has_room`. `send` waits for that.
-    window: Final = maxsize
-    window_bytes: Final = maxsize
 
     def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
         self._api: Final = api

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from itertools import takewhile
+from sys import maxsize
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from js_sync.client.closing import SentWhileRead, warn_of_unseen
@@ -54,16 +55,6 @@ class Sender(Protocol[E, T_co]):
     for several messages.
     """
 
-    @property
-    def window(self) -> int:
-        """The most messages without an outcome before another one is sent."""
-        ...
-
-    @property
-    def window_bytes(self) -> int:
-        """The most bytes of these messages."""
-        ...
-
     def open(self) -> None:
         """Wait for the connection and subscribe to the acknowledgements."""
         ...
@@ -94,7 +85,11 @@ class Sender(Protocol[E, T_co]):
 
 
 class Outcomes(SentWhileRead, Generic[E, T]):
-    """An iterator over the outcomes of many messages, in order. The iteration sends them."""
+    """An iterator over the outcomes of many messages, in order. The iteration sends them.
+
+    If `window` messages, or `window_bytes` bytes of them, have no outcome, the iterator waits
+    before it sends another one.
+    """
 
     # The name of the method that creates the iterator, for warnings.
     _call = ""
@@ -104,10 +99,14 @@ class Outcomes(SentWhileRead, Generic[E, T]):
         sender: Sender[E, T],
         requests: Iterable[Publishable],
         raise_failures: bool,
+        window: int = maxsize,
+        window_bytes: int = maxsize,
     ) -> None:
         super().__init__()
         self._requests: Final = several(requests)
         self._sender: Final = sender
+        self._window: Final = window
+        self._window_bytes: Final = window_bytes
         # Messages in sending order whose outcome the iterator has not returned yet.
         self._order: Final[deque[E]] = deque()
         self._managed = False
@@ -166,7 +165,8 @@ class Outcomes(SentWhileRead, Generic[E, T]):
 
     def _run(self) -> Generated[T]:
         sender, order, unseen = self._sender, self._order, self._unseen
-        window, window_bytes = sender.window, sender.window_bytes
+        window, window_bytes = self._window, self._window_bytes
+        outcome: T | None
         # Total size in bytes of the messages in `order`.
         held = 0
         sender.open()

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.outcomes import Outcomes
+from js_sync.publish.pipeline import Pipeline
+from twinstream.records.publish_request import Publishable
 
 __all__ = ["PublishMany"]
 
@@ -20,3 +24,12 @@ class PublishMany(Outcomes[InFlight, Outcome]):
     """
 
     _call = "publish_many"
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        requests: Iterable[Publishable],
+        raise_failures: bool,
+    ) -> None:
+        limits = pipeline.limits
+        super().__init__(pipeline, requests, raise_failures, limits.window, limits.window_bytes)

@@ -29,16 +29,16 @@ class FastMessage:
         "outcome",
         "request",
         "size",
+        "started",
         "subject",
     )
-
-    # Fast ingest has nothing to do at intervals; see `Outcomes`.
-    started: Final = 0.0
 
     def __init__(self, request: PublishRequest, subject: bytes, headers: bytes) -> None:
         self.request = request
         self.subject = subject
         self.headers = headers
+        # Fast ingest has nothing to do at intervals; see `Outcomes`.
+        self.started = 0.0
         self.size = len(request.data) + len(headers) + len(subject)
         # The number of the message in its batch.
         self.number = 0
