@@ -19,7 +19,6 @@ from js_async.api.api import Api
 from js_async.publish.ack_inbox import AckInbox
 from js_async.publish.diagnose import Diagnosis
 from js_async.publish.inflight import InFlight, Outcome, new_engine
-from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
@@ -444,6 +443,8 @@ class Pipeline:
                 self.forget(entry)
 
     async def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
+        from js_async.publish.verify_stored import prove
+
         deadline = Deadline(max(self._end(entry), monotonic() + self.limits.retry.wait))
         try:
             found = await prove(self._api, entry.request, refusal, deadline)

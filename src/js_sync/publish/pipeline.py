@@ -20,7 +20,6 @@ from js_sync.api.api import Api
 from js_sync.publish.ack_inbox import AckInbox
 from js_sync.publish.diagnose import Diagnosis
 from js_sync.publish.inflight import InFlight, Outcome, new_engine
-from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import Lock, Signal
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
@@ -445,6 +444,8 @@ class Pipeline:
                 self.forget(entry)
 
     def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
+        from js_sync.publish.verify_stored import prove
+
         deadline = Deadline(max(self._end(entry), monotonic() + self.limits.retry.wait))
         try:
             found = prove(self._api, entry.request, refusal, deadline)
