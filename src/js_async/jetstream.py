@@ -12,7 +12,7 @@ from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer, existing_consumer, made_consumer
 from js_async.publish.limits import limits_of
-from js_async.publish.publish import publish
+from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import Handler, Items
 from js_async.runtime.opening import Opening, looped, opening
 from js_async.stream import Stream
@@ -363,8 +363,10 @@ class JetStream:
             rollup,
             ttl,
         )
-        left = response_seconds(timeout, self._api.timeout)
-        return await publish(self._api, request, retry_policy(retries, retry_wait), left)
+        if timeout is not None:
+            timeout = response_seconds(timeout, self._api.timeout)
+        policy = retry_policy(retries, retry_wait)
+        return await PublishedMessage(self._api, request, policy, timeout).acknowledged()
 
     def publish_many(
         self,
@@ -399,7 +401,7 @@ class JetStream:
         from js_async.publish.publish_many import PublishMany
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
-        return PublishMany(Pipeline(self._api, limits), requests, limits, raise_failures)
+        return PublishMany(Pipeline(self._api, limits), requests, raise_failures)
 
     def publisher(
         self,
@@ -464,11 +466,13 @@ class JetStream:
             StreamNotFound: The stream does not exist.
         """
         from js_async.publish.fast_ingest import FastIngest
+        from js_async.publish.fast_ingest_window import Ingest
         from twinstream.core.publish.fast_ingest import check_gaps
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         name = check_name(stream, "stream")
-        return FastIngest(self._api, name, requests, check_gaps(gaps), limits, raise_failures)
+        ingest = Ingest(self._api, name, check_gaps(gaps), limits)
+        return FastIngest(ingest, requests, raise_failures)
 
     def atomic_batch(
         self,

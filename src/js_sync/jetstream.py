@@ -13,7 +13,7 @@ from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer, existing_consumer, made_consumer
 from js_sync.publish.limits import limits_of
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import Handler, Items
 from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
@@ -364,8 +364,10 @@ class JetStream:
             rollup,
             ttl,
         )
-        left = response_seconds(timeout, self._api.timeout)
-        return publish(self._api, request, retry_policy(retries, retry_wait), left)
+        if timeout is not None:
+            timeout = response_seconds(timeout, self._api.timeout)
+        policy = retry_policy(retries, retry_wait)
+        return PublishedMessage(self._api, request, policy, timeout).acknowledged()
 
     def publish_many(
         self,
@@ -400,7 +402,7 @@ class JetStream:
         from js_sync.publish.publish_many import PublishMany
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
-        return PublishMany(Pipeline(self._api, limits), requests, limits, raise_failures)
+        return PublishMany(Pipeline(self._api, limits), requests, raise_failures)
 
     def publisher(
         self,
@@ -465,11 +467,13 @@ class JetStream:
             StreamNotFound: The stream does not exist.
         """
         from js_sync.publish.fast_ingest import FastIngest
+        from js_sync.publish.fast_ingest_window import Ingest
         from twinstream.core.publish.fast_ingest import check_gaps
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
         name = check_name(stream, "stream")
-        return FastIngest(self._api, name, requests, check_gaps(gaps), limits, raise_failures)
+        ingest = Ingest(self._api, name, check_gaps(gaps), limits)
+        return FastIngest(ingest, requests, raise_failures)
 
     def atomic_batch(
         self,

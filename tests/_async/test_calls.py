@@ -269,7 +269,7 @@ async def test_message_has_an_outcome_even_if_its_report_is_interrupted(server, 
         await publisher.flush()
         pipeline = pipeline_of(publisher)
         entry = pipeline.prepare((name, b""))
-        assert pipeline.try_send(entry)
+        assert pipeline.write(entry)
         with pytest.raises(Interrupt):
             pipeline.note(None, js.ConnectionLost("gone"))
         assert isinstance(entry.outcome, js.PublishFailure)

@@ -17,9 +17,9 @@ from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.fast import AckReader
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import AckReader
 from twinstream.core.wire.response import read_answer
 from twinstream.core.wire.status import is_status, read_status
 from twinstream.core.workers.dead_letter import read_letter
@@ -154,8 +154,9 @@ def test_a_dead_letter_with_bad_headers_is_none(text: str) -> None:
 def test_an_acknowledgement_like_the_last_one_has_a_sequence_of_64_bits() -> None:
     reader = AckReader()
     reader.read((b"r", b"", 0, b'{"stream":"S","seq":1}\r\n'), "s")
-    assert reader.like_last((b"r", b"", 0, b'{"stream":"S","seq":2}\r\n')) is not None
-    assert reader.like_last((b"r", b"", 0, b'{"stream":"S","seq":%b}\r\n' % LONG.encode())) is None
+    assert reader.read((b"r", b"", 0, b'{"stream":"S","seq":2}\r\n'), "s").seq == 2
+    with pytest.raises(BadAnswer):
+        reader.read((b"r", b"", 0, b'{"stream":"S","seq":%b}\r\n' % LONG.encode()), "s")
 
 
 @pytest.mark.parametrize("members", [{"max_payload": float("inf")}, {"connect_urls": 5}], ids=str)

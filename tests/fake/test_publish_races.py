@@ -9,7 +9,7 @@ import pytest
 
 import js_sync as js
 from js_sync.client.requests import Answer
-from js_sync.publish import pipeline as _pipeline
+from js_sync.publish.inflight import InFlight
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
@@ -242,5 +242,5 @@ def test_oldest_message_is_found_while_another_thread_takes_responses():
 
 def test_two_threads_never_give_a_message_its_first_dict():
     """The reason is described at `InFlight`."""
-    entry = _pipeline.under_way(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
+    entry = InFlight(js.PublishRequest(subject="orders"), b"", b"", b"", 0.0)
     assert not hasattr(entry, "__dict__")

@@ -13,9 +13,10 @@ from twinstream.core.read.direct_get import from_direct
 from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import DirectAnswer, PullAnswer, StoredPage
 from twinstream.core.read.range_read import RangeRead
+from twinstream.core.wire.fast import AckReader
 from twinstream.core.wire.headers import encode_headers, parse_status
 from twinstream.core.wire.protocol import Frame, Info, Parser, Refusal
-from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, read_pub_ack
+from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
 from twinstream.core.wire.response import read_answer
 from twinstream.core.wire.status import is_status, is_unserved, read_status
 from twinstream.errors import ProtocolError, TwinstreamError

@@ -16,9 +16,9 @@ from twinstream.core.log.logger import Log
 from twinstream.core.on_failure import AsyncOnError
 from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES
 from twinstream.core.server_faults.repeats import is_repeatable, pause_before_repeat
+from twinstream.core.wire.fast import AckReader
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import AckReader
 from twinstream.core.wire.response import check_success, read_api_answer, write_json
 from twinstream.core.wire.subjects import ApiSubjects, check_subject
 from twinstream.errors import (

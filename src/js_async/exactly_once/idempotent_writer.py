@@ -94,7 +94,7 @@ class IdempotentWriter:
                 )
         published = [requests[number] for number in sent]
         limits = limits_of(self._api, _WINDOW, self._timeout)
-        outcomes = PublishMany(Pipeline(self._api, limits), published, limits, True)
+        outcomes = PublishMany(Pipeline(self._api, limits), published, True)
         numbers = iter(sent)
         async for outcome in outcomes:
             if isinstance(outcome, PublishFailure):

@@ -364,7 +364,7 @@ class KeyValue(NoContainer, Generic[V]):
 
         limits = limits_of(self._place.api, window, timeout, window_bytes)
         pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
-        return PutMany(pipeline, items, limits, raise_failures)
+        return PutMany(pipeline, items, raise_failures)
 
     async def delete_many(self, *filters: str, timeout: Seconds = _PATIENCE) -> int:
         """Delete all keys that match one of the filters, as `delete` does; return their number.
@@ -398,7 +398,7 @@ class KeyValue(NoContainer, Generic[V]):
         keys = [each async for each in self.keys(*filters, timeout=timeout)]
         limits = limits_of(self._place.api, WINDOW, timeout, WINDOW_BYTES)
         given = (self._place, self._writes, self._codecs, limits, ttl, purges)
-        return await remove_many(MarkerPipeline(*given), keys, limits)
+        return await remove_many(MarkerPipeline(*given), keys)
 
     @looped
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Items[str]:

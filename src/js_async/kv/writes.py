@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from js_async.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
 from js_async.kv.place import Place
-from js_async.publish.publish import publish
+from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import sleep
 from js_async.stream import known_info
 from twinstream.core.deadline import Deadline, Seconds
@@ -105,7 +105,7 @@ class BucketWrites:
         subject = place.subjects.to_write(key)
         request = PublishRequest(subject, data, headers, rollup=rollup, ttl=ttl)
         try:
-            ack = await publish(place.api, request, _RETRY, timeout)
+            ack = await PublishedMessage(place.api, request, _RETRY, timeout).acknowledged()
         except ConnectionLost as error:
             deadline = deadline or place.api.deadline()
             try:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from attrs import frozen
 
 from js_async.api.api import Api
-from js_async.publish.publish import publish
+from js_async.publish.publish import PublishedMessage
 from js_async.read.get_message import get_message
 from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
@@ -331,7 +331,7 @@ class ObjectPlace:
             rollup="sub",
         )
         try:
-            ack = await publish(self.api, request, ObjectRetry(), None)
+            ack = await PublishedMessage(self.api, request, ObjectRetry()).acknowledged()
             self.check_ack(ack)
             seq = ack.seq
         except WrongLastSequence:

@@ -26,7 +26,7 @@ from typing import Any, Final, Self
 from js_async.object_store.content import OldContent
 from js_async.object_store.infos import ObjectPlace, Replaced, StoredElsewhere
 from js_async.object_store.source import ObjectSource, pieces, size_of
-from js_async.publish.publish import EarlyPublish, publish
+from js_async.publish.publish import PublishedMessage
 from js_async.publish.publisher import Publisher, PublishHandle
 from js_async.runtime.concurrency import aside, shielded
 from twinstream.core.arguments.check_arguments import check_whole
@@ -242,7 +242,7 @@ class _Chunks:
         self._publisher: Final = Publisher(api, limits, raise_failures=False)
         self._held: bytes | None = None
         # The only chunk, until its outcome is known.
-        self._alone: EarlyPublish | None = None
+        self._alone: PublishedMessage | None = None
         self._in_flight: Final[deque[PublishHandle]] = deque()
         self._bytes = 0
         self._stored = 0
@@ -267,7 +267,8 @@ class _Chunks:
         if self._held is not None:
             request = self._request(self._held)
             api = self._place.api
-            self._alone = EarlyPublish(api, request, ObjectRetry(), self._timeout)
+            policy = ObjectRetry()
+            self._alone = PublishedMessage(api, request, policy, self._timeout, early=True)
         while self._in_flight:
             await self._first_in_flight()
 
@@ -275,7 +276,7 @@ class _Chunks:
         """Wait until the only chunk is stored, after `flush`."""
         if self._alone is None:
             return
-        ack = await self._alone.result()
+        ack = await self._alone.acknowledged()
         size = len(self._alone.request.data)
         self._alone = None
         self._place.check_ack(ack)
@@ -291,7 +292,8 @@ class _Chunks:
             self._alone.forget()
             request = self._alone.request
             with suppress(TwinstreamError):
-                await publish(self._place.api, request, ObjectRetry(), self._timeout)
+                again = PublishedMessage(self._place.api, request, ObjectRetry(), self._timeout)
+                await again.acknowledged()
 
     async def __aenter__(self) -> Self:
         return self

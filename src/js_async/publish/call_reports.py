@@ -10,10 +10,10 @@ from twinstream.core.api.instrumentation import Call
 from twinstream.core.deadline import monotonic
 from twinstream.errors import BadArgument, PublishFailure
 
-__all__ = ["telling"]
+__all__ = ["reporting"]
 
 
-def telling(
+def reporting(
     on_call: OnCall,
     on_done: Callable[[InFlight, Outcome], bool] | None,
 ) -> Callable[[InFlight, Outcome], bool]:
@@ -25,8 +25,8 @@ def telling(
     def is_first(entry: InFlight, outcome: Outcome) -> bool:
         if on_done is not None:
             return on_done(entry, outcome)
-        was_told, entry.is_told = entry.is_told, True
-        return not was_told
+        was_recorded, entry.is_recorded = entry.is_recorded, True
+        return not was_recorded
 
     def done(entry: InFlight, outcome: Outcome) -> bool:
         if not is_first(entry, outcome):

@@ -10,13 +10,13 @@ from twinstream.errors import PublishFailure
 from twinstream.models import PubAck
 from twinstream.records.publish_request import Publishable, PublishRequest
 
-__all__ = ["InFlight", "Outcome", "new_engine", "under_way"]
+__all__ = ["InFlight", "Outcome", "new_engine"]
 
 Outcome = PubAck | PublishFailure
 
 
 class InFlight:
-    """A message in flight and, once known, its outcome. Created by `under_way`."""
+    """A message that is about to be sent at the time `now` and, once known, its outcome."""
 
     # The slots are for safety, not for speed. On Python 3.11 the interpreter can crash if two
     # threads create the `__dict__` of an object at the same time (by reading `__dict__`, or by
@@ -28,7 +28,7 @@ class InFlight:
         "engine",
         "given",
         "headers",
-        "is_told",
+        "is_recorded",
         "outcome",
         "reply",
         "sent_at",
@@ -38,19 +38,23 @@ class InFlight:
         "subject",
     )
 
-    given: Publishable
-    data: bytes
-    subject: bytes
-    reply: bytes
-    headers: bytes
-    size: int
-    started: float
-    sent_at: float
-    outcome: Outcome | None
-    signal: Signal | None
-    engine: PublishEngine | None
-    action: Action | None
-    is_told: bool
+    def __init__(
+        self, given: Publishable, subject: bytes, reply: bytes, headers: bytes, now: float
+    ) -> None:
+        self.given = given
+        self.data = data = given[1]
+        self.subject = subject
+        self.reply = reply
+        self.headers = headers
+        self.size = len(data) + len(subject) + len(headers)
+        self.started = self.sent_at = now
+        self.outcome: Outcome | None = None
+        self.signal: Signal | None = None
+        # The engine, which is created at the first failure, and its action that is not done yet.
+        self.engine: PublishEngine | None = None
+        self.action: Action | None = None
+        # Whether the owner of the pipeline has recorded the outcome.
+        self.is_recorded = False
 
     @property
     def request(self) -> PublishRequest:
@@ -66,27 +70,6 @@ class InFlight:
     def repeatable(self) -> bool:
         """Whether sending the message again cannot store it twice."""
         return bool(self.headers) and self.request.is_repeatable
-
-
-def under_way(
-    given: Publishable, subject: bytes, reply: bytes, headers: bytes, now: float
-) -> InFlight:
-    """Return the entry of a message that is about to be sent at the time `now`.
-
-    This function sets the attributes in 0.5 µs a message. A constructor would need 0.7 µs (Python
-    3.11 and 3.13), because the interpreter calls a constructor through C code.
-    """
-    entry = InFlight()
-    entry.given = given
-    entry.data = data = given[1]
-    entry.subject = subject
-    entry.reply = reply
-    entry.headers = headers
-    entry.size = len(data) + len(subject) + (len(headers) if headers else 0)
-    entry.started = entry.sent_at = now
-    entry.outcome = entry.signal = entry.engine = entry.action = None
-    entry.is_told = False
-    return entry
 
 
 def new_engine(entry: InFlight, policy: RetryPolicy, is_clustered: bool) -> PublishEngine:

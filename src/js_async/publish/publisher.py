@@ -75,9 +75,9 @@ class _Work:
 
     def release(self, entry: InFlight) -> bool:
         """Count a message as finished; return False if it was counted before."""
-        if entry.is_told:
+        if entry.is_recorded:
             return False
-        entry.is_told = True
+        entry.is_recorded = True
         self.released.append(entry.size)
         return True
 
@@ -233,7 +233,7 @@ class Publisher(Leaving):
                 await pipeline.until(oldest)
         is_sent = False
         try:
-            if not pipeline.try_send(entry):
+            if not pipeline.write(entry):
                 await pipeline.send(entry)
             is_sent = True
         finally:

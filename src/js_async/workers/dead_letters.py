@@ -21,7 +21,7 @@ from js_async.background.work import BackgroundWork
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer, made_consumer
-from js_async.publish.publish import publish
+from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import Items, Lock
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
@@ -322,7 +322,7 @@ class DeadLetters(BackgroundWork):
         names = self._names
         request = letter._replace(subject=subject, expected_stream=names.letters)
         try:
-            ack = await publish(self._api, request, retry_policy())
+            ack = await PublishedMessage(self._api, request, retry_policy()).acknowledged()
         except MessageExists:
             try:
                 found = await Stream(self._api, names.letters, None).get_last_message(subject)
@@ -469,7 +469,7 @@ class DeadLetters(BackgroundWork):
 
     async def _published(self, request: PublishRequest, letter: DeadLetter) -> PubAck:
         try:
-            return await publish(self._api, request, retry_policy())
+            return await PublishedMessage(self._api, request, retry_policy()).acknowledged()
         except BadArgument as error:
             # For example, the message has a header that no client may send.
             raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
-from js_sync.publish.inflight import InFlight, Outcome, under_way
+from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
 from js_sync.runtime.concurrency import Items
@@ -50,12 +50,11 @@ class PutMany(PublishMany):
         self,
         pipeline: PutPipeline,
         items: object,
-        limits: PublishLimits,
         raise_failures: bool,
     ) -> None:
         # The base class expects messages. `PutPipeline.prepare` makes them from the items.
         requests = cast("Iterable[Publishable]", items_of(items))
-        super().__init__(pipeline, requests, limits, raise_failures)
+        super().__init__(pipeline, requests, raise_failures)
 
     def __iter__(self) -> Items[PubAck | KeyPutFailure]:
         return cast("Items[PubAck | KeyPutFailure]", super().__iter__())
@@ -134,12 +133,12 @@ class PutPipeline(Pipeline):
 
     def _refused(self, key: str, value: Any, error: TwinstreamError) -> InFlight:
         request = PublishRequest(f"{self._place.subjects.written}{key}")
-        entry = under_way(request, b"", b"", b"", 0.0)
+        entry = InFlight(request, b"", b"", b"", 0.0)
         entry.outcome = KeyPutFailure(request, error, key=key, value=value)
         return entry
 
-    def try_send(self, entry: InFlight) -> bool:
-        """Send a message if possible without waiting; return whether it was sent.
+    def write(self, entry: InFlight) -> bool:
+        """Send a message if that needs no waiting; return whether it was sent.
 
         The method sends nothing if another message of the same key is in flight. After False, the
         caller has to call `send`.
@@ -147,13 +146,13 @@ class PutPipeline(Pipeline):
         if self._before(entry) is not None:
             return False
         self._begin(entry)
-        return super().try_send(entry)
+        return super().write(entry)
 
     def send(self, entry: InFlight) -> None:
         """Send a message, after waiting for the outcome of a message of the same key in flight."""
         while (before := self._before(entry)) is not None:
             self.until(before)
-        # `try_send` did not call `_begin` if another message of the key was in flight.
+        # `write` did not call `_begin` if another message of the key was in flight.
         if self._last.get(entry.subject) != entry.reply:
             self._begin(entry)
             entry.started = entry.sent_at = monotonic()
@@ -230,7 +229,7 @@ class PutPipeline(Pipeline):
         # The lookups of several writes run one after the other. If a lookup ends in time, the next
         # one gets the full timeout. If the server does not respond, all remaining lookups fail when
         # the first timeout has passed.
-        deadline = Deadline(self._resolved_at + self._timeout)
+        deadline = Deadline(self._resolved_at + self.limits.timeout)
         try:
             seq = self._writes.resolved(key, request, item[2], deadline, refusal)
         except TwinstreamError as error:
@@ -270,10 +269,10 @@ class MarkerPipeline(PutPipeline):
         return PublishRequest(subject, data, PURGED, rollup="sub", ttl=self._ttl)
 
 
-def remove_many(pipeline: MarkerPipeline, keys: Sequence[str], limits: PublishLimits) -> int:
+def remove_many(pipeline: MarkerPipeline, keys: Sequence[str]) -> int:
     """Send a marker for each key, and return the number of keys. Raises `PublishFailures`."""
     count = 0
-    with PutMany(pipeline, [(key, b"") for key in keys], limits, True) as outcomes:
+    with PutMany(pipeline, [(key, b"") for key in keys], True) as outcomes:
         for outcome in outcomes:
             count += not isinstance(outcome, PublishFailure)
     return count

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from js_sync.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
 from js_sync.kv.place import Place
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import known_info
 from twinstream.core.deadline import Deadline, Seconds
@@ -106,7 +106,7 @@ class BucketWrites:
         subject = place.subjects.to_write(key)
         request = PublishRequest(subject, data, headers, rollup=rollup, ttl=ttl)
         try:
-            ack = publish(place.api, request, _RETRY, timeout)
+            ack = PublishedMessage(place.api, request, _RETRY, timeout).acknowledged()
         except ConnectionLost as error:
             deadline = deadline or place.api.deadline()
             try:

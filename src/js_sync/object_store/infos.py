@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from attrs import frozen
 
 from js_sync.api.api import Api
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.read.get_message import get_message
 from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
@@ -332,7 +332,7 @@ class ObjectPlace:
             rollup="sub",
         )
         try:
-            ack = publish(self.api, request, ObjectRetry(), None)
+            ack = PublishedMessage(self.api, request, ObjectRetry()).acknowledged()
             self.check_ack(ack)
             seq = ack.seq
         except WrongLastSequence:

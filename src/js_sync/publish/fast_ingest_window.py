@@ -9,34 +9,31 @@ the server drops idle batches.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.client.transport import Box
+from js_sync.publish.ack_inbox import AckInbox
 from js_sync.publish.diagnose import reason
 from js_sync.runtime.concurrency import Lock, Signal, Task, sleep, spawn
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.fast_ingest import (
     FastBatch,
-    Fate,
     Gaps,
     Ingested,
     check_headers,
     check_stream,
     interval_for,
 )
+from twinstream.core.publish.fast_messages import FastMessage, Unsettled
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import as_request, publish_headers
-from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadArgument,
-    JetStreamError,
     NoResponders,
     OutcomeUnknown,
-    PermissionDenied,
     PublishFailure,
     RequestTimeout,
     TwinstreamError,
@@ -44,7 +41,7 @@ from twinstream.errors import (
 from twinstream.models import PubAck
 from twinstream.records.publish_request import Publishable, PublishRequest
 
-__all__ = ["Entry", "Ingest"]
+__all__ = ["Ingest"]
 
 _SINCE: Final = (2, 14, 0)
 # Commit an idle batch after this time (seconds). The server would drop it after 10 seconds.
@@ -52,38 +49,6 @@ _QUIET: Final = 1.0
 _LOOK: Final = 0.25
 # A request without a response is repeated after the timeout divided by this number.
 _SHARES: Final = 4
-
-
-class Entry:
-    """A message and, once known, its outcome."""
-
-    __slots__ = ("headers", "may_be_stored", "number", "outcome", "request", "size", "subject")
-
-    def __init__(self, request: PublishRequest, subject: bytes, headers: bytes) -> None:
-        self.request = request
-        self.subject = subject
-        self.headers = headers
-        self.size = len(request.data) + len(headers) + len(subject)
-        self.number = 0
-        self.outcome: Ingested | PublishFailure | None = None
-        # Whether an earlier batch with an unknown outcome contained the message.
-        self.may_be_stored = False
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether the message can be sent again after an unknown outcome.
-
-        The message needs an id, so that it is not stored twice. It must also have no expectation
-        about the last message. Otherwise, if the first attempt stored the message, the server could
-        refuse the retry.
-        """
-        request = self.request
-        return request.msg_id is not None and request == request._replace(
-            expected_last_seq=None,
-            expected_last_msg_id=None,
-            expected_last_subject_seq=None,
-            expected_last_subject_seq_subject=None,
-        )
 
 
 class Ingest:
@@ -94,39 +59,27 @@ class Ingest:
 
     def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
         self._api: Final = api
-        self._transport: Final = api.transport
-        self._stream: Final = stream
-        self._gaps: Final = gaps
         self._limits: Final = limits
-        self._inbox: Final = api.transport.tokens.inbox().encode()
+        self._inbox: Final = AckInbox(api.transport, b".>", self._deliver, self.note)
+        interval = interval_for(limits.window)
+        self._new_batch: Final[Callable[[], FastBatch]] = lambda: FastBatch(
+            self._inbox.name, api.transport.tokens.name(), stream, interval, gaps
+        )
         self._batch = self._new_batch()
-        # `_flight`: messages sent in the current batch. `_backlog`: messages to be sent, for the
-        # first time or again.
-        self._flight: deque[Entry] = deque()
-        self._backlog: deque[Entry] = deque()
-        self._bytes = 0
-        # The subject of the batch's first message. Pings and the commit are sent to this subject.
-        self._subject = b""
+        self._messages: Final = Unsettled()
+        # When the last message was sent, and since when the server has not confirmed any more.
         self._sent_at = 0.0
         self._stuck_since: float | None = None
         # Number of successive batches in which no message got a known outcome.
         self._barren = 0
-        # Whether a message got a known outcome since the last `_renew`.
-        self._moved = False
         self._signal: Final = Signal()
         # The lock keeps messages in the order of their numbers, because a wrong order would end the
         # batch. A sender also holds the lock while the connection blocks. Only `_keep` can then
         # wait for the lock, because only one caller may use a `FastIngest`.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
-        self._box: Box | None = None
         self._keeper: Task | None = None
         self.last_ack: PubAck | None = None
-
-    def _new_batch(self) -> FastBatch:
-        interval = interval_for(self._limits.window)
-        name = self._transport.tokens.name()
-        return FastBatch(self._inbox, name, self._stream, interval, self._gaps)
 
     # ---- opening and closing
 
@@ -139,24 +92,20 @@ class Ingest:
             StreamNotFound: The stream does not exist.
         """
         deadline = Deadline.after(self._limits.timeout)
-        self._transport.ready(deadline)
+        self._api.transport.ready(deadline)
         self._api.require(_SINCE, "fast ingest")
-        check_stream((self._api.stream_info(self._stream, deadline)).config)
-        self._box = self._transport.open_mailbox(self._inbox + b".>", sink=self._sink)
-        self._transport.replies.watch(self)
+        check_stream((self._api.stream_info(self._batch.stream, deadline)).config)
+        self._inbox.open()
         self._keeper = spawn(self._keep, "twinstream-fast-ingest")
 
     def close(self) -> None:
         """Unsubscribe. Messages that are still in flight stay without an outcome."""
         self._ended.set()
-        box, self._box = self._box, None
-        if box is not None:
-            self._transport.replies.unwatch(self)
-            self._transport.close_mailbox(box)
+        self._inbox.close()
 
-    # ---- interface for `FastIngest`
+    # ---- the interface of a `Sender`
 
-    def prepare(self, given: Publishable) -> Entry:
+    def prepare(self, given: Publishable) -> FastMessage:
         """Return the entry of a message; if the message is invalid, its outcome is the error.
 
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
@@ -165,39 +114,51 @@ class Ingest:
         try:
             headers = publish_headers(request)
             check_headers(headers)
-            return Entry(request, check_subject(request.subject), headers)
+            return FastMessage(request, check_subject(request.subject), headers)
         except TwinstreamError as error:
             # The entry gets a new request without data: the given data may have no length.
-            entry = Entry(PublishRequest(str(request.subject)), b"", b"")
+            entry = FastMessage(PublishRequest(str(request.subject)), b"", b"")
             entry.outcome = PublishFailure(request, error)
             return entry
 
-    def send(self, entry: Entry) -> None:
+    def write(self, entry: FastMessage) -> bool:
+        """Return False: each message may have to wait for the server's acknowledgement."""
+        return False
+
+    def send(self, entry: FastMessage) -> None:
         """Send a message when the batch can take another message.
 
         A failure to send becomes the outcome of the message.
         """
         with self._lock:
-            self._bytes += entry.size
-            self._backlog.append(entry)
+            self._messages.add(entry)
             self._pump()
 
-    def flush(self) -> None:
-        """Wait until every message has an outcome."""
-        with self._lock:
-            self._flush()
+    def look(self) -> None:
+        """Do nothing: `_keep` ends idle batches."""
+
+    def until(self, entry: FastMessage) -> Ingested | PublishFailure:
+        """Wait until every message has an outcome, and return that of `entry`."""
+        if entry.outcome is None:
+            with self._lock:
+                self._flush()
+        if entry.outcome is None:
+            text = f"{entry.request.subject}: interrupted during the send, may be stored"
+            return PublishFailure(entry.request, OutcomeUnknown(text))
+        return entry.outcome
 
     def _flush(self) -> None:
-        while self._flight or self._backlog:
+        messages = self._messages
+        while messages.in_flight or messages.backlog:
             self._pump()
-            if self._flight:
+            if messages.in_flight:
                 self._commit()
                 self._renew()
 
     def _keep(self) -> None:
         """Commit the current batch when no message was sent for `_QUIET` seconds."""
         while not self._ended.sleep(Deadline.after(_LOOK)):
-            if self._flight and monotonic() - self._sent_at >= _QUIET:
+            if self._messages.in_flight and monotonic() - self._sent_at >= _QUIET:
                 with self._lock:
                     if monotonic() - self._sent_at >= _QUIET:
                         self._flush()
@@ -205,18 +166,21 @@ class Ingest:
     # ---- sending
 
     def _pump(self) -> None:
-        while self._backlog:
+        messages = self._messages
+        while messages.backlog:
             batch = self._batch
-            self._settle()
+            messages.settle(batch)
             if batch.is_over:
                 self._renew()
-            elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
+            elif batch.is_broken or (
+                messages.in_flight and messages.size > self._limits.window_bytes
+            ):
                 # The batch cannot continue, or `window_bytes` is used up. The server sends the next
                 # acknowledgement after a number of messages, and these may not fit into the window.
                 # After a commit it acknowledges at once.
                 self._commit()
             elif batch.has_room:
-                self._put(batch, self._backlog[0])
+                self._put(batch, messages.backlog[0])
             elif self._is_stuck():
                 # After an election, the leader may answer pings and still wait for messages that
                 # were lost. The commit ends the leader's wait, and the response to the commit shows
@@ -229,41 +193,41 @@ class Ingest:
         since = self._stuck_since
         return since is not None and monotonic() - since >= self._limits.timeout / 2
 
-    def _put(self, batch: FastBatch, entry: Entry) -> None:
-        headers = entry.headers
+    def _put(self, batch: FastBatch, entry: FastMessage) -> None:
+        headers, messages = entry.headers, self._messages
         if not batch.sent:
             # Without this header, another stream with the subject could open the batch.
-            stream = entry.request.expected_stream or self._stream
+            stream = entry.request.expected_stream or batch.stream
             headers = publish_headers(entry.request._replace(expected_stream=stream))
-            self._subject = entry.subject
+            batch.subject = entry.subject
         self._sent_at = monotonic()
         # Append the entry before the write, because the server's refusal may arrive before the
         # write returns.
         entry.number = batch.sent + 1
-        self._flight.append(entry)
+        messages.in_flight.append(entry)
         is_known = False
         try:
             self._write(entry.subject, batch.next_reply(), headers, entry.request.data)
             is_known = True
         except TwinstreamError as error:
             is_known = True
-            self._flight.pop()
+            messages.in_flight.pop()
             if not isinstance(error, BadArgument):
                 batch.fail(error)
             # A message that is too large (`BadArgument`) gets no number, and the batch continues.
-            self._backlog.popleft()
-            self._conclude(entry, self._failure(entry, error))
+            messages.backlog.popleft()
+            messages.conclude(entry, entry.failure(error))
             return
         finally:
             if not is_known:
-                self._flight.pop()
+                messages.in_flight.pop()
                 batch.fail(OutcomeUnknown("sending was cancelled"))
-        self._backlog.popleft()
+        messages.backlog.popleft()
         self._stuck_since = None
         batch.sent += 1
 
     def _write(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> None:
-        transport = self._transport
+        transport = self._api.transport
         if not transport.write(subject, reply, headers, data):
             transport.ready(Deadline.after(self._limits.timeout))
             transport.send(subject, reply, headers, data)
@@ -279,7 +243,7 @@ class Ingest:
 
     def _nudge(self, batch: FastBatch, reply: bytes) -> None:
         try:
-            self._write(self._subject, reply, b"", b"")
+            self._write(batch.subject, reply, b"", b"")
         except TwinstreamError as error:
             batch.fail(error)
 
@@ -293,14 +257,12 @@ class Ingest:
         began = monotonic() if self._stuck_since is None else self._stuck_since
         self._stuck_since = began
         passed = batch.passed
-        box = self._box
-        if box is not None and box.error is not None:
-            # The subscription was refused before this batch began, or before `_box` was assigned,
-            # so `deny` did not fail this batch.
-            batch.fail(box.error)
+        if self._inbox.error is not None:
+            # The subscription was refused before this batch began, so `note` did not fail it.
+            batch.fail(self._inbox.error)
         try:
             if not batch.is_over:
-                self._transport.wait(self._signal, Deadline.after(patience / _SHARES))
+                self._api.transport.wait(self._signal, Deadline.after(patience / _SHARES))
         except TwinstreamError as error:
             batch.fail(error)
         came = self._signal.is_set()
@@ -312,7 +274,7 @@ class Ingest:
         elif monotonic() - began >= patience:
             heard = f"; another responder answered {batch.stray!r}" if batch.stray else ""
             batch.fail(
-                RequestTimeout(f"{self._stream}: no acknowledgement of the batch in time{heard}")
+                RequestTimeout(f"{batch.stream}: no acknowledgement of the batch in time{heard}")
             )
         elif came:
             return
@@ -322,9 +284,6 @@ class Ingest:
             self._nudge(batch, reply())
 
     # ---- answers
-
-    def _sink(self, _: Box) -> Sink:
-        return self._deliver
 
     def _deliver(self, frame: Frame) -> None:
         self._batch.take(frame)
@@ -340,31 +299,14 @@ class Ingest:
             batch.fail(error)
         else:
             # Compare without case: nats-py converts the server's error text to lower case.
-            for entry in list(self._flight):
+            for entry in list(self._messages.in_flight):
                 if entry.subject.lower() == subject:
                     batch.refused[entry.number] = error
                     if entry.number == 1:
                         batch.fail(error)
         self._signal.set()
 
-    def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Fail the batch if the server refused the subscription to the inbox."""
-        if box is self._box:
-            self.note(None, error)
-
-    # ---- outcomes
-
-    def _settle(self) -> None:
-        """Set the outcomes of the messages that the server has processed, in sending order.
-
-        Stop at the first message that must be sent again.
-        """
-        batch, flight = self._batch, self._flight
-        while flight and flight[0].number <= batch.passed:
-            if not self._judge(batch, flight[0]):
-                # The batch has failed, and `_renew` will send the message again.
-                return
-            flight.popleft()
+    # ---- the next batch
 
     def _renew(self) -> None:
         """Start a new batch, and put the messages that must be sent again at the backlog's front.
@@ -373,13 +315,12 @@ class Ingest:
         call `_give_up`.
         """
         batch, self._batch = self._batch, self._new_batch()
-        again = [entry for entry in self._flight if not self._judge(batch, entry)]
-        self._flight.clear()
-        self._backlog.extendleft(reversed(again))
+        messages = self._messages
+        messages.end(batch)
         self._stuck_since = None
         if batch.ack is not None:
             self.last_ack = batch.ack
-        moved, self._moved = self._moved, False
+        moved, messages.has_progress = messages.has_progress, False
         self._barren = 0 if moved or not batch.sent else self._barren + 1
         if self._barren > self._limits.retry.retries:
             self._give_up(batch)
@@ -388,56 +329,16 @@ class Ingest:
 
     def _give_up(self, batch: FastBatch) -> None:
         """Fail the first message of the backlog, or the whole backlog if the batch timed out."""
+        messages, backlog = self._messages, self._messages.backlog
         silent = isinstance(batch.trouble, RequestTimeout)
         refusal = batch.refused.get(1) or batch.trouble
-        for _ in range(len(self._backlog) if silent else min(1, len(self._backlog))):
-            entry = self._backlog.popleft()
+        for _ in range(len(backlog) if silent else min(1, len(backlog))):
+            entry = backlog.popleft()
             error = refusal or RequestTimeout("the server lost it each time; it is not stored")
             if isinstance(error, NoResponders):
                 deadline = Deadline.after(self._limits.timeout)
                 error = reason(self._api, entry.request.subject, deadline)
-            self._conclude(entry, self._failure(entry, error))
+            messages.conclude(entry, entry.failure(error))
         # These failures do not count as progress, so `_barren` is not reset. The next batch gets
         # only one attempt. If it succeeds, the remaining messages are sent as usual.
-        self._moved = False
-
-    def _judge(self, batch: FastBatch, entry: Entry) -> bool:
-        """Set the outcome of a message. Return False if it has none and must be sent again."""
-        fate = batch.fate(entry.number)
-        if fate is Fate.UNKNOWN:
-            if entry.is_repeatable:
-                entry.may_be_stored = True
-                return False
-            self._conclude(entry, self._unknown(entry, batch.trouble))
-        elif fate is Fate.AGAIN:
-            return False
-        elif fate is Fate.REFUSED:
-            self._conclude(entry, self._failure(entry, batch.refused[entry.number]))
-        elif fate is Fate.LOST:
-            error = NoResponders(f"{entry.request.subject}: the server did not get the message")
-            self._conclude(entry, self._failure(entry, error))
-        else:
-            certain = fate is Fate.STORED
-            self._conclude(entry, Ingested(self._stream, batch.id, entry.number, certain))
-        return True
-
-    def _failure(self, entry: Entry, error: TwinstreamError) -> PublishFailure:
-        if entry.may_be_stored and isinstance(
-            error, JetStreamError | NoResponders | PermissionDenied
-        ):
-            return self._unknown(entry, error)
-        return PublishFailure(entry.request, error)
-
-    def _unknown(self, entry: Entry, error: TwinstreamError | None) -> PublishFailure:
-        unknown = OutcomeUnknown(
-            f"{entry.request.subject}: the batch ended before it was acknowledged, so it may be"
-            f" stored: {error}"
-        )
-        unknown.__cause__ = error
-        return PublishFailure(entry.request, unknown)
-
-    def _conclude(self, entry: Entry, outcome: Ingested | PublishFailure) -> None:
-        entry.outcome = outcome
-        self._bytes -= entry.size
-        unknown = isinstance(outcome, PublishFailure) and isinstance(outcome.error, OutcomeUnknown)
-        self._moved = self._moved or not unknown
+        messages.has_progress = False

@@ -4,9 +4,7 @@
 Four measures keep this fast:
 
 - All acknowledgements come to one inbox. A number in the reply subject identifies the message.
-- Most acknowledgements are not parsed as JSON. If many arrive together, one regular expression
-  finds them all. A single acknowledgement is compared with the previous one, because usually only
-  the sequence differs.
+- Most acknowledgements are not parsed as JSON; see `twinstream.core.wire.fast`.
 - The code that reads the socket stores each outcome in the message's entry.
 - Callers that wait for the same message share one signal.
 """
@@ -19,10 +17,9 @@ from functools import partial
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.client.transport import Box
+from js_sync.publish.ack_inbox import AckInbox
 from js_sync.publish.diagnose import Diagnosis
-from js_sync.publish.inflight import InFlight, Outcome, new_engine, under_way
-from js_sync.publish.verify_stored import prove
+from js_sync.publish.inflight import InFlight, Outcome, new_engine
 from js_sync.runtime.concurrency import Lock, Signal
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
@@ -38,11 +35,9 @@ from twinstream.core.publish.publish_engine import (
     Send,
 )
 from twinstream.core.publish.request import as_request, publish_headers
-from twinstream.core.wire.bulk_acks import BulkAcks
-from twinstream.core.wire.protocol import Frame, Sink
-from twinstream.core.wire.pub_ack import AckReader
-from twinstream.core.wire.status import is_unserved
-from twinstream.core.wire.subjects import check_subject
+from twinstream.core.wire.fast import AckReader, BulkAcks
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.subjects import known_subject
 from twinstream.errors import (
     BadAnswer,
     NoResponders,
@@ -51,12 +46,9 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import PubAck
-from twinstream.records.publish_request import PLAIN, Publishable, PublishRequest
+from twinstream.records.publish_request import Publishable, PublishRequest
 
 __all__ = ["Pipeline"]
-
-# Maximum number of checked subjects to cache.
-_SUBJECTS: Final = 1000
 
 
 class Pipeline:
@@ -76,30 +68,25 @@ class Pipeline:
     ) -> None:
         self._api: Final = api
         self._transport: Final = api.transport
-        self._policy: Final = limits.retry
-        self._timeout: Final = limits.timeout
+        self.limits: Final = limits
         if api.on_call is not None:
-            from js_sync.publish.call_reports import telling
+            from js_sync.publish.call_reports import reporting
 
-            on_done = telling(api.on_call, on_done)
+            on_done = reporting(api.on_call, on_done)
         self._on_done: Final = on_done
-        share = limits.retry.patience(limits.timeout, True, 0)
         # An attempt without a response counts as failed after this time (seconds).
-        self._share: Final = share
-        self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
+        self._share: Final = limits.retry.patience(limits.timeout, True, 0)
+        self._inbox: Final = AckInbox(api.transport, b".*", self._deliver, self.note)
         # Template of reply subjects; `%d` is replaced by the number of the message.
-        self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
+        self._reply: Final = self._inbox.name.replace(b"%", b"%%") + b".%d"
         self._number = 0
         self._waiting: dict[bytes, InFlight] = {}
         # Reply subjects of messages in `_waiting` that cannot be sent before the connection is
         # ready.
         self._unsent: Final[set[bytes]] = set()
         self._to_recover: deque[InFlight] = deque()
-        self._subjects: dict[str, bytes] = {}
-        self._acks: Final = AckReader()
-        self._box: Box | None = None
+        self._acks: AckReader | BulkAcks = AckReader()
         self._flagging: Final = Lock()
-        self._cutter: BulkAcks | None = None
 
     @property
     def oldest(self) -> InFlight | None:
@@ -122,24 +109,19 @@ class Pipeline:
 
     def open(self) -> None:
         """Wait for the connection, then subscribe to the inbox. Does nothing if already open."""
-        if self._box is None:
-            self._transport.ready(Deadline.after(self._timeout))
-            self._box = self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
-            self._cutter = BulkAcks(self._box.sid, self._prefix, self._deliver_all)
-            self._transport.cut_acks(self._cutter)
-            self._transport.replies.watch(self)
+        if not self._inbox.is_open:
+            self._transport.ready(Deadline.after(self.limits.timeout))
+            box = self._inbox.open()
+            self._acks = acks = BulkAcks(box.sid, self._inbox.name + b".", self._deliver_all)
+            self._transport.cut_acks(acks)
 
     def close(self) -> None:
         """Unsubscribe. Messages still in flight get the outcome `OutcomeUnknown`."""
-        box = self._box
-        if box is not None:
-            self._transport.replies.unwatch(self)
+        if self._inbox.is_open:
             for entry in self.under_way():
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
-            self._transport.close_mailbox(box)
-            # `_box` is cleared last, so that `close` can be called again after an interrupted call.
-            self._box = None
+            self._inbox.close()
 
     # ---- sending
 
@@ -148,31 +130,20 @@ class Pipeline:
 
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
-        # A valid `(subject, data)` pair needs no conversion.
-        plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
-        if not plain:
-            given = as_request(given)
-            plain = given[2] is None and given[2:] == PLAIN and type(given.data) is bytes
+        # A valid `(subject, data)` pair needs no conversion and has no headers.
+        is_pair = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
+        request = None if is_pair and type(given[0]) is str else as_request(given)
         try:
-            headers = b"" if plain else publish_headers(as_request(given))
-            try:
-                subject = self._subjects.get(given[0]) or self._check(given[0])
-            except TypeError:
-                # The subject is unhashable, so it is no string: `check_subject` raises.
-                subject = check_subject(given[0])
+            headers = b"" if request is None else publish_headers(request)
+            subject = known_subject(given[0])
         except TwinstreamError as error:
+            request = as_request(given)
             # The entry gets a new request without data: the given data may have no length.
-            entry = under_way(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
-            entry.outcome = PublishFailure(as_request(given), error)
+            entry = InFlight(PublishRequest(str(request.subject)), b"", b"", b"", 0.0)
+            entry.outcome = PublishFailure(request, error)
             return entry
         self._number = number = self._number + 1
-        return under_way(given, subject, self._inbox % number, headers, monotonic())
-
-    def _check(self, subject: str) -> bytes:
-        if len(self._subjects) >= _SUBJECTS:
-            self._subjects.clear()
-        self._subjects[subject] = encoded = check_subject(subject)
-        return encoded
+        return InFlight(given, subject, self._reply % number, headers, monotonic())
 
     def expect(self, entry: InFlight) -> None:
         """Count a message as in flight. Called before the message is sent."""
@@ -184,8 +155,8 @@ class Pipeline:
         if entry.signal is not None:
             entry.signal.set()
 
-    def try_send(self, entry: InFlight) -> bool:
-        """Send a message if possible without waiting. If the result is False, call `send`."""
+    def write(self, entry: InFlight) -> bool:
+        """Send a message if that needs no waiting. If the result is False, call `send`."""
         if HOOKS:
             reached("publish: before send", entry)
         self._waiting[entry.reply] = entry
@@ -194,44 +165,46 @@ class Pipeline:
     def send(self, entry: InFlight) -> None:
         """Send a message, after waiting for the connection if necessary.
 
-        A failure to send becomes the outcome of the message, possibly after retries.
+        A failure to send becomes the outcome of the message, possibly after retries. If the first
+        attempt is cancelled or interrupted, the message is forgotten.
         """
-        with OnFailure(partial(self.forget, entry)):
-            self._waiting[entry.reply] = entry
-            self._send(entry)
-
-    def _send(self, entry: InFlight) -> None:
-        try:
-            # If the connection is lost during this wait, `note` fails the messages in flight. This
-            # message is not sent yet, so `note` must skip it.
-            self._unsent.add(entry.reply)
+        transport, reply = self._transport, entry.reply
+        with OnFailure(partial(self._interrupted, entry)):
+            self._waiting[reply] = entry
             try:
-                self._transport.ready(Deadline(self._end(entry)))
-            finally:
-                self._unsent.discard(entry.reply)
-            self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
-        except TwinstreamError as error:
-            self._act(entry, self._engine(entry).unsent(error, self._left(entry)))
+                # If the connection is lost during this wait, `note` fails the messages in flight.
+                # This message is not sent yet, so `note` must skip it.
+                self._unsent.add(reply)
+                try:
+                    transport.ready(Deadline(self._end(entry)))
+                finally:
+                    self._unsent.discard(reply)
+                transport.send(entry.subject, reply, entry.headers, entry.data)
+            except TwinstreamError as error:
+                self._act(entry, self._engine(entry).unsent(error, self._left(entry)))
+
+    def _interrupted(self, entry: InFlight) -> None:
+        # The next caller repeats an interrupted retry.
+        if entry.attempts == 1:
+            self.forget(entry)
 
     # ---- answers
 
-    def _sink(self, _: Box) -> Sink:
-        return self._deliver
-
     def _deliver(self, frame: Frame) -> None:
+        """Parse a response and set the outcome of its message, or handle the failure."""
         entry = self._waiting.get(frame[0])
         # A second response, or a response after the timeout: the message has an outcome already.
         if entry is None:
             return
-        # Most acknowledgements differ from the previous one in the sequence only: a fast path.
-        guarded = entry.headers and entry.request.expected_stream is not None
-        ack = None if guarded else self._acks.like_last(frame)
-        if ack is None or entry.outcome is not None:
-            self._judge(entry, frame)
-            return
-        if self._cutter is not None and self._cutter.is_learning:
-            self._cutter.learn(frame, self._acks.shape)
-        self._finish(entry, ack)
+        try:
+            ack = self._acks.read(frame, entry.given[0])
+        except BadAnswer as error:
+            self._engine(entry).stray = error
+        except TwinstreamError as error:
+            self._fail(entry, error)
+        else:
+            if not entry.headers or self._is_expected(entry, ack):
+                self._finish(entry, ack)
 
     def _deliver_all(self, replies: list[bytes], acks: list[PubAck]) -> None:
         """Process acknowledgements that were received in one read."""
@@ -255,21 +228,6 @@ class Pipeline:
         self._engine(entry).stray = BadAnswer(text)
         return False
 
-    def _judge(self, entry: InFlight, frame: Frame) -> None:
-        """Parse a response and set the outcome of its message, or handle the failure."""
-        request = entry.request
-        try:
-            if is_unserved(frame):
-                raise NoResponders(f"{request.subject}: no responders for this subject")
-            ack = self._acks.read(frame, request.subject)
-        except BadAnswer as error:
-            self._engine(entry).stray = error
-        except TwinstreamError as error:
-            self._fail(entry, error)
-        else:
-            if self._is_expected(entry, ack):
-                self._finish(entry, ack)
-
     def _finish(self, entry: InFlight, outcome: Outcome) -> None:
         # A response and a timeout may come at the same time; the first one is the outcome.
         if entry.outcome is None:
@@ -281,7 +239,7 @@ class Pipeline:
             except BaseException:
                 # An interrupt. If `on_done` has recorded the message, no later call sets its
                 # outcome.
-                if entry.is_told:
+                if entry.is_recorded:
                     entry.outcome = outcome
                     self.forget(entry)
                 raise
@@ -303,25 +261,17 @@ class Pipeline:
             if subject is None or entry.subject.lower() == subject:
                 self._fail(entry, error)
 
-    def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Fail all messages in flight if the server refused the subscription to the inbox."""
-        if box is self._box:
-            self.note(None, error)
-
     def _look_for_denial(self) -> None:
-        """Fail the messages in flight if the server has refused the inbox.
-
-        `deny` may miss messages that were added while it ran.
-        """
-        box = self._box
-        if box is not None and box.error is not None and self._waiting:
-            self.note(None, box.error)
+        """Fail the messages in flight if the server has refused the inbox; see `AckInbox.error`."""
+        error = self._inbox.error
+        if error is not None and self._waiting:
+            self.note(None, error)
 
     def _engine(self, entry: InFlight) -> PublishEngine:
         """Return the engine of a message; it is created at the first failure."""
         if entry.engine is None:
             is_clustered = bool(self._transport.server_info.cluster)
-            entry.engine = new_engine(entry, self._policy, is_clustered)
+            entry.engine = new_engine(entry, self.limits.retry, is_clustered)
         return entry.engine
 
     def _fail(self, entry: InFlight, error: TwinstreamError) -> None:
@@ -345,7 +295,7 @@ class Pipeline:
             entry.signal.set()
 
     def _end(self, entry: InFlight) -> float:
-        return entry.started + self._timeout
+        return entry.started + self.limits.timeout
 
     def _left(self, entry: InFlight) -> float:
         return self._end(entry) - monotonic()
@@ -397,12 +347,12 @@ class Pipeline:
     def _due(self, entry: InFlight) -> float:
         if self._may_repeat(entry):
             return entry.sent_at + self._share
-        return self._policy.last_due(entry.sent_at, self._end(entry))
+        return self.limits.retry.last_due(entry.sent_at, self._end(entry))
 
     def _may_repeat(self, entry: InFlight) -> bool:
         if entry.engine is not None:
             return entry.engine.may_repeat
-        return self._policy.retries > 0 and entry.repeatable
+        return self.limits.retry.retries > 0 and entry.repeatable
 
     def expire(self) -> None:
         """Let the engine handle each message whose attempt got no response in time."""
@@ -415,8 +365,9 @@ class Pipeline:
     # ---- recovering
 
     def look(self) -> None:
-        """Process responses that arrived while the caller did not wait."""
+        """Process responses that arrived while the caller did not wait, then do what is due."""
         self._transport.wait(Signal(), Deadline.after(0))
+        self.tend()
 
     def tend(self) -> None:
         """Carry out due timeouts and retries. Called by owners that do not wait for an outcome."""
@@ -481,8 +432,8 @@ class Pipeline:
             self._api.log_retry(entry.request.subject, engine.error)
         is_sent = False
         try:
-            if not self.try_send(entry):
-                self._send(entry)
+            if not self.write(entry):
+                self.send(entry)
             is_sent = True
         finally:
             if not is_sent:
@@ -493,7 +444,9 @@ class Pipeline:
                 self.forget(entry)
 
     def _prove(self, entry: InFlight, refusal: TwinstreamError) -> None:
-        deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
+        from js_sync.publish.verify_stored import prove
+
+        deadline = Deadline(max(self._end(entry), monotonic() + self.limits.retry.wait))
         try:
             found = prove(self._api, entry.request, refusal, deadline)
         except TwinstreamError as failure:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 from js_sync.api.api import Api
 from js_sync.client.requests import Answer
 from js_sync.publish.diagnose import reason
-from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
-from twinstream.core.on_failure import OnFailure
 from twinstream.core.publish.publish_engine import (
     Action,
     Explain,
@@ -35,287 +33,235 @@ from twinstream.records.publish_request import PublishRequest
 if TYPE_CHECKING:
     from js_sync.client.instrumentation import InstrumentedCall
 
-__all__ = ["EarlyPublish", "publish"]
+__all__ = ["PublishedMessage"]
 
 
-def publish(
-    api: Api,
-    request: PublishRequest,
-    policy: RetryPolicy,
-    timeout: Seconds | None = None,
-    call: InstrumentedCall | None = None,
-) -> PubAck:
-    """Publish one message and return its acknowledgement.
+class PublishedMessage:
+    """One message, from its first attempt to the acknowledgement. The constructor sends it.
 
-    All attempts together take at most `timeout` seconds; the default is that of `api`.
+    All attempts together take at most `timeout` seconds; the default is that of `api`. With
+    `early`, the message is sent together with the next request of the connection. The
+    `PublishEngine` decides what to do after failures.
     """
-    if api.on_call is not None and call is None:
-        return _told(api, request, policy, timeout)
-    headers = publish_headers(request)
-    subject = known_subject(request.subject)
-    left = api.timeout if timeout is None else seconds(timeout)
-    transport, now = api.transport, monotonic()
-    fits = _fits(_expected(api, request)) if headers else is_pub_ack
-    # The request is sent first. The code below runs while the server processes the message.
-    answer = transport.replies.write(subject, headers, request.data, fits)
-    repeatable = bool(headers) and request.is_repeatable
-    end = Deadline(now + policy.patience(left, repeatable, 0))
-    if answer is not None:
-        # Fast path: most messages are acknowledged without the steps of `_Publishing`.
-        try:
-            transport.wait(answer.signal, end)
-        except BaseException:  # Cancelled or interrupted. `OnFailure` would be slower.
-            transport.replies.forget(answer)
-            raise
-        if answer.frame is not None and request.expected_stream is None:
-            ack = api.acks.like_last(answer.frame)
-            if ack is not None:
-                return ack
-    deadline = Deadline(now + left)
-    publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
-    return publishing.run(answer, end, call)
-
-
-def _expected(api: Api, request: PublishRequest) -> int | None:
-    """Return the sequence that a message expects, or None if it expects none.
-
-    Also return None if the server is not clustered: then only one replica can respond.
-    """
-    return request.expected_sequence if api.transport.server_info.cluster else None
-
-
-def _fits(expected: int | None) -> Callable[[Frame], bool]:
-    """Return a function that returns True for a reply that is final."""
-    return is_pub_ack if expected is None else FinalReply(refusing(expected))
-
-
-def _doubtful(answer: Answer) -> TwinstreamError | None:
-    """Return the refusal of a message that may not be final, if it has arrived."""
-    return answer.fits.refusal if isinstance(answer.fits, FinalReply) else None
-
-
-def _told(
-    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
-) -> PubAck:
-    size = len(publish_headers(request)) + len(request.data)
-    with api.told("publish", request.subject, size, request.expected_stream) as call:
-        ack = publish(api, request, policy, timeout, call)
-        if call is not None:
-            call.stream = ack.stream
-        return ack
-
-
-class EarlyPublish:
-    """A message that is sent before its caller waits for the acknowledgement.
-
-    Its request is sent together with the next request of the connection.
-    """
-
-    def __init__(
-        self, api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds
-    ) -> None:
-        self._api: Final = api
-        self.request: Final = request
-        self._policy: Final = policy
-        self._timeout: Final = timeout
-        self._deadline: Final = Deadline.after(seconds(timeout))
-        self._answer: Answer | None = None
-        if api.on_call is None:
-            subject, headers = known_subject(request.subject), publish_headers(request)
-            fits = _fits(_expected(api, request)) if headers else is_pub_ack
-            replies = api.transport.replies
-            self._answer = replies.write(subject, headers, request.data, fits, now=False)
-
-    def result(self) -> PubAck:
-        """Wait for the acknowledgement, and return it. Sends the message again as `publish` does.
-
-        Call this once, or `forget`.
-        """
-        api, request, answer = self._api, self.request, self._answer
-        if answer is None:
-            return publish(api, request, self._policy, self._deadline.remaining())
-        headers, policy = publish_headers(request), self._policy
-        repeatable = bool(headers) and request.is_repeatable
-        end = Deadline.after(policy.patience(self._deadline.remaining(), repeatable, 0))
-        with OnFailure(self.forget):
-            api.transport.wait(answer.signal, end)
-        subject, deadline = known_subject(request.subject), self._deadline
-        publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
-        return publishing.run(answer, end, None)
-
-    def forget(self) -> None:
-        """Ignore the acknowledgement."""
-        if self._answer is not None:
-            self._api.transport.replies.forget(self._answer)
-
-
-class _Publishing:
-    """The publishing of one message. Its `PublishEngine` decides what to do after failures."""
 
     __slots__ = (
+        "_answer",
         "_api",
-        "_deadline",
-        "_engine",
+        "_end",
+        "_ends_at",
         "_expected",
         "_headers",
         "_policy",
         "_repeatable",
-        "_request",
+        "_retries",
         "_subject",
+        "request",
     )
 
     def __init__(
         self,
         api: Api,
         request: PublishRequest,
-        subject: bytes,
-        headers: bytes,
         policy: RetryPolicy,
-        deadline: Deadline,
-        repeatable: bool,
+        timeout: Seconds | None = None,
+        early: bool = False,
     ) -> None:
-        self._api = api
-        self._request = request
-        self._subject = subject
-        self._headers = headers
-        self._policy = policy
-        self._deadline = deadline
-        self._repeatable = repeatable
-        self._expected = _expected(api, request)
-        self._engine = PublishEngine(request.subject, policy, repeatable, self._expected)
+        self._api: Final = api
+        self.request: Final = request
+        self._policy: Final = policy
+        self._headers: Final = publish_headers(request)
+        self._subject: Final = known_subject(request.subject)
+        left = api.timeout if timeout is None else seconds(timeout)
+        transport, now = api.transport, monotonic()
+        # The sequence that the message expects. If the server is not clustered, only one replica
+        # can respond, and each refusal is final.
+        is_expecting = self._headers and transport.server_info.cluster
+        self._expected: Final = request.expected_sequence if is_expecting else None
+        # The response of the current attempt, or None if no response can arrive. The code below
+        # runs while the server processes the message.
+        self._answer: Answer | None = None
+        if api.on_call is None:
+            fits = is_pub_ack if self._expected is None else self._filter()
+            self._answer = transport.replies.write(
+                self._subject, self._headers, request.data, fits, now=not early
+            )
+        self._repeatable: Final = bool(self._headers) and request.is_repeatable
+        self._ends_at: Final = now + left
+        # When to stop waiting for the response of the current attempt.
+        self._end = Deadline(now + policy.patience(left, self._repeatable, 0))
+        self._retries: PublishEngine | None = None
 
-    def run(self, answer: Answer | None, end: Deadline, call: InstrumentedCall | None) -> PubAck:
-        """Send the message until it has an outcome; return the acknowledgement or raise the error.
+    def acknowledged(self, call: InstrumentedCall | None = None) -> PubAck:
+        """Wait for the acknowledgement and return it, or raise the error that is final.
 
-        If the caller has already sent the message, `answer` is its response, for which the caller
-        waited until `end`. If `answer` is None, the message is sent first.
+        Call this once, or `forget`. `call` counts the attempts.
         """
-        while (ack := self._attempt(answer, end)) is None:
-            answer = None
-            self._engine.attempts += 1
-            if call is not None:
-                call.attempts += 1
-        return ack
-
-    def _attempt(self, answer: Answer | None, end: Deadline) -> PubAck | None:
-        """Make one attempt, or finish the one whose `answer` is given.
-
-        Return the acknowledgement, or None to make another attempt. Raise an error that is final.
-        """
-        transport, is_sent = self._api.transport, answer is not None
-        if answer is None:
-            try:
-                data, fits = self._request.data, _fits(self._expected)
-                answer = transport.replies.send(
-                    self._subject, self._headers, data, self._deadline, fits
-                )
-            except TwinstreamError as error:
-                return self._after(self._engine.unsent(error, self._left()), None)
+        api = self._api
+        if api.on_call is not None and call is None:
+            return self._reported()
         try:
-            if not is_sent:
-                left, before = self._left(), self._engine.attempts - 1
-                end = Deadline(monotonic() + self._policy.patience(left, self._repeatable, before))
-                transport.wait(answer.signal, end)
-            if answer.stray is not None and not answer.is_here():
-                # The reply may also come from a responder that is no stream.
-                if _doubtful(answer) is None:
-                    self._wait_on(answer, answer.stray, end)
-                refusal = None if answer.is_here() else _doubtful(answer)
-                if refusal is not None:
-                    return self._after(self._engine.failed(refusal, self._left()), answer)
-            return self._judge(answer)
+            step: PubAck | Action | Answer = self._answer or self._send()
+            while True:
+                match step:
+                    case Answer():  # The message is sent.
+                        api.transport.wait(step.signal, self._end)
+                        if step.stray is not None and not step.is_here():
+                            self._wait_for_stream(step, step.stray)
+                        step = self._response(step)
+                    case PubAck():
+                        return step
+                    case Send():
+                        step = self._send_again(step.pause, call)
+                    case Listen():
+                        step = self._late_response(step.pause) or step.then
+                    case Explain():
+                        step = self._explained(step.silent)
+                    case Prove():
+                        from js_sync.publish.verify_stored import prove
+
+                        return prove(api, self.request, step.refusal, self._deadline)
+                    case Fail():
+                        raise step.error
         finally:
             # If the response has arrived, `replies` has forgotten the request already.
-            if answer.frame is None:
-                transport.replies.forget(answer)
+            if self._answer is not None and self._answer.frame is None:
+                self.forget()
 
-    def _left(self) -> float:
-        return self._deadline.remaining()
+    def forget(self) -> None:
+        """Ignore the acknowledgement."""
+        if self._answer is not None:
+            self._api.transport.replies.forget(self._answer)
 
-    def _wait_on(self, answer: Answer, stray: Frame, end: Deadline) -> None:
-        """Continue to wait for the stream's response, until `end`.
+    def _reported(self) -> PubAck:
+        request, size = self.request, len(self._headers) + len(self.request.data)
+        with self._api.told("publish", request.subject, size, request.expected_stream) as call:
+            ack = self.acknowledged(call)
+            if call is not None:
+                call.stream = ack.stream
+            return ack
 
-        `stray` is a reply of another responder, which is no acknowledgement. Raises `BadAnswer` if
-        no stream has the subject.
+    # ---- sending
+
+    def _filter(self) -> Callable[[Frame], bool]:
+        """Return a function that returns True for a reply that is final."""
+        return is_pub_ack if self._expected is None else FinalReply(refusing(self._expected))
+
+    def _send(self) -> Answer | Action:
+        """Send the message when the client is connected; return the pending response."""
+        replies, data, engine = self._api.transport.replies, self.request.data, self._engine
+        try:
+            answer = replies.send(
+                self._subject, self._headers, data, self._deadline, self._filter()
+            )
+        except TwinstreamError as error:
+            return engine.unsent(error, self._left)
+        self._answer = answer
+        patience = self._policy.patience(self._left, self._repeatable, engine.attempts - 1)
+        self._end = Deadline(monotonic() + patience)
+        return answer
+
+    def _send_again(self, pause: float, call: InstrumentedCall | None) -> PubAck | Action | Answer:
+        """Send the message again after a pause, unless the last attempt gets its response."""
+        if self._engine.error is not None:
+            self._api.log_retry(self.request.subject, self._engine.error)
+        late = self._late_response(pause)
+        if late is not None:
+            return late
+        self.forget()
+        self._answer = None
+        self._engine.attempts += 1
+        if call is not None:
+            call.attempts += 1
+        return self._send()
+
+    # ---- responses
+
+    def _response(self, answer: Answer) -> PubAck | Action:
+        """Return the acknowledgement in a response, or the engine's action after a failure."""
+        request, error = self.request, answer.error
+        if error is None and answer.frame is not None:
+            try:
+                ack = self._api.acks.read(answer.frame, request.subject)
+                if request.expected_stream is None or ack.stream == request.expected_stream:
+                    return ack
+                raise BadAnswer(
+                    f"{request.subject}: {ack.stream} acknowledged, which is not the expected"
+                    f" stream {request.expected_stream}; the response came from another responder"
+                )
+            except TwinstreamError as refusal:
+                error = refusal
+        if error is not None:
+            self._answer = None
+        else:
+            error = _doubtful(answer)
+        if error is None:
+            return self._engine.silent(self._left)
+        return self._engine.failed(error, self._left)
+
+    def _late_response(self, pause: float) -> PubAck | Action | None:
+        """Wait `pause` seconds; return the response of the last attempt if it arrives meanwhile."""
+        answer = self._answer
+        if answer is None:
+            if pause:
+                sleep(pause)
+            return None
+        self._api.transport.replies.wait(answer, Deadline(monotonic() + pause))
+        return self._response(answer) if answer.is_here() else None
+
+    def _wait_for_stream(self, answer: Answer, stray: Frame) -> None:
+        """Wait on after `stray`, a reply that is no acknowledgement or may not be final.
+
+        If it came from a responder that is no stream, raises `BadAnswer` if no stream has the
+        subject.
         """
-        subject, replies = self._request.subject, self._api.transport.replies
-        replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
+        if _doubtful(answer) is not None:
+            return
+        subject, replies = self.request.subject, self._api.transport.replies
+        replies.wait(answer, self._end.earlier(monotonic() + self._policy.wait))
         if answer.is_here() or _doubtful(answer) is not None:
             return
-        why = reason(self._api, subject, end)
+        why = reason(self._api, subject, self._end)
         if isinstance(why, NoStream):
-            raise BadAnswer(f"{self._stray(stray)}; {why}") from why
-        replies.wait(answer, end)
+            raise BadAnswer(f"{self._describe(stray)}; {why}") from why
+        replies.wait(answer, self._end)
 
-    def _stray(self, stray: Frame) -> str:
-        return f"{self._request.subject}: a responder that is no stream answered: {stray[3][:60]!r}"
+    def _explained(self, silent: bool) -> PubAck | Action:
+        """Find out why no stream acknowledged the message; return the engine's next action.
 
-    def _judge(self, answer: Answer) -> PubAck | None:
-        """Evaluate the response of an attempt, which may be missing.
-
-        Return the acknowledgement, or None to make another attempt. Raise an error that is final.
+        If the response of the last attempt arrives before the deadline, evaluate it instead.
         """
-        if not answer.is_here():
-            return self._after(self._engine.silent(self._left()), answer)
-        try:
-            return self._read(answer)
-        except TwinstreamError as error:
-            return self._after(self._engine.failed(error, self._left()), None)
+        deadline, answer = self._deadline, self._answer
+        why = reason(self._api, self.request.subject, deadline, silent=silent)
+        if answer is not None:
+            self._api.transport.replies.wait(answer, deadline)
+            if answer.is_here():
+                return self._response(answer)
+            if answer.stray is not None:
+                self._engine.stray = BadAnswer(self._describe(answer.stray))
+        return self._engine.explained(why, self._left)
 
-    def _read(self, answer: Answer) -> PubAck:
-        api, request = self._api, self._request
-        frame = answer.take(request.subject)
-        ack = api.acks.like_last(frame) or api.acks.read(frame, request.subject)
-        if request.expected_stream is not None and ack.stream != request.expected_stream:
-            raise BadAnswer(
-                f"{request.subject}: {ack.stream} acknowledged, which is not the expected stream"
-                f" {request.expected_stream}; the response came from another responder"
-            )
-        return ack
+    def _describe(self, stray: Frame) -> str:
+        return f"{self.request.subject}: a responder that is no stream answered: {stray[3][:60]!r}"
 
-    def _after(self, action: Action, answer: Answer | None) -> PubAck | None:
-        """Carry out an action of the engine.
+    # ---- the engine and the deadline
 
-        Return the acknowledgement, or None to retry. Raise an error that is final. `answer` is the
-        pending response of the last attempt, or None if no response can arrive any more.
-        """
-        engine, subject = self._engine, self._request.subject
-        if isinstance(action, Explain):
-            why = reason(self._api, subject, self._deadline, silent=action.silent)
-            if answer is not None:
-                self._api.transport.replies.wait(answer, self._deadline)
-                if answer.is_here():
-                    return self._judge(answer)
-                if answer.stray is not None:
-                    engine.stray = BadAnswer(self._stray(answer.stray))
-            action = engine.explained(why, self._left())
-        match action:
-            case Send():
-                if engine.error is not None:
-                    self._api.log_retry(subject, engine.error)
-                return self._pause(action.pause, answer)
-            case Listen():
-                if answer is not None and self._arrives(answer, action.pause):
-                    return self._judge(answer)
-                return self._after(action.then, None)
-            case Prove():
-                return prove(self._api, self._request, action.refusal, self._deadline)
-            case Fail():
-                raise action.error
+    @property
+    def _engine(self) -> PublishEngine:
+        """The engine of the message; it is created when it is needed for the first time."""
+        if self._retries is None:
+            subject, policy = self.request.subject, self._policy
+            self._retries = PublishEngine(subject, policy, self._repeatable, self._expected)
+        return self._retries
 
-    def _pause(self, pause: float, answer: Answer | None) -> PubAck | None:
-        """Wait before the next attempt, and return None.
+    @property
+    def _deadline(self) -> Deadline:
+        return Deadline(self._ends_at)
 
-        If the response of the last attempt arrives meanwhile, evaluate it as `_judge` does.
-        """
-        if not pause:
-            return None
-        if answer is None:
-            sleep(pause)
-            return None
-        return self._judge(answer) if self._arrives(answer, pause) else None
+    @property
+    def _left(self) -> float:
+        return self._ends_at - monotonic()
 
-    def _arrives(self, answer: Answer, pause: float) -> bool:
-        """Return whether a response arrives within `pause` seconds."""
-        self._api.transport.replies.wait(answer, Deadline(monotonic() + pause))
-        return answer.is_here()
+
+def _doubtful(answer: Answer) -> TwinstreamError | None:
+    """Return the refusal of a message that may not be final, if it has arrived."""
+    return answer.fits.refusal if isinstance(answer.fits, FinalReply) else None

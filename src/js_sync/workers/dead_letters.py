@@ -22,7 +22,7 @@ from js_sync.background.work import BackgroundWork
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer, made_consumer
-from js_sync.publish.publish import publish
+from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import Items, Lock
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
@@ -319,7 +319,7 @@ class DeadLetters(BackgroundWork):
         names = self._names
         request = letter._replace(subject=subject, expected_stream=names.letters)
         try:
-            ack = publish(self._api, request, retry_policy())
+            ack = PublishedMessage(self._api, request, retry_policy()).acknowledged()
         except MessageExists:
             try:
                 found = Stream(self._api, names.letters, None).get_last_message(subject)
@@ -466,7 +466,7 @@ class DeadLetters(BackgroundWork):
 
     def _published(self, request: PublishRequest, letter: DeadLetter) -> PubAck:
         try:
-            return publish(self._api, request, retry_policy())
+            return PublishedMessage(self._api, request, retry_policy()).acknowledged()
         except BadArgument as error:
             # For example, the message has a header that no client may send.
             raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error

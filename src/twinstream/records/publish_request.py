@@ -6,13 +6,13 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from twinstream.models.digits import natural
 from twinstream.records.header_names import EXPECTED_LAST_SEQ, EXPECTED_LAST_SUBJECT_SEQ
 from twinstream.records.headers import HeaderValues
 
-__all__ = ["PLAIN", "PublishRequest", "Publishable", "Rollup", "Ttl"]
+__all__ = ["PublishRequest", "Publishable", "Rollup", "Ttl"]
 
 Ttl: TypeAlias = float | int | timedelta | Literal["never"]
 """Whole seconds from 1, or `never`, which exempts the message from the stream's `max_age`."""
@@ -71,9 +71,6 @@ class PublishRequest(NamedTuple):
             return self.expected_last_seq
         return _expected_in(self.headers)
 
-
-PLAIN: Final = PublishRequest("")[2:]
-"""The fields after `data` of a request without headers and conditions."""
 
 Publishable = PublishRequest | tuple[str, bytes]
 """A message for `publish_many`: a request, or a pair of its subject and data.

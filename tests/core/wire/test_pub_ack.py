@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.frames import block, status_frame
+from twinstream.core.wire.fast import AckReader
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, read_pub_ack
-from twinstream.errors import BadAnswer, StoreRefused
+from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
+from twinstream.errors import BadAnswer, NoResponders, StoreRefused
 from twinstream.models import PubAck, encode
 
 
@@ -73,13 +74,11 @@ def test_a_quick_acknowledgement_equals_one_that_is_parsed(
 def test_fast_acknowledgement_has_every_field_and_its_own_members() -> None:
     reader = AckReader()
     reader.read(answer(ANSWERS[0]), "s")
-    quick, other = (reader.like_last(answer(body)) for body in ANSWERS[:2])
-    assert quick is not None
-    assert other is not None
+    quick, other = (reader.read(answer(body), "s") for body in ANSWERS[:2])
     assert repr(quick) == repr(PubAck(stream="S", seq=1))
     assert encode(quick) == {"stream": "S", "seq": 1}
     assert quick.unknown is not other.unknown
-    assert reader.like_last(answer(ANSWERS[2])) is None
+    assert reader.read(answer(ANSWERS[2]), "s").duplicate
 
 
 @pytest.mark.parametrize(
@@ -124,6 +123,11 @@ def test_what_is_no_acknowledgement_is_none_after_one_either(
     with pytest.raises(error):
         reader.read(answer(body), "s")
     assert reader.read(answer(ANSWERS[1]), "s").seq == 2
+
+
+def test_a_reply_without_responders_is_no_acknowledgement() -> None:
+    with pytest.raises(NoResponders, match="s: no responders"):
+        read_pub_ack(status_frame(503), "s")
 
 
 def test_what_may_be_an_answer_of_a_stream() -> None:

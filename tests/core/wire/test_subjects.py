@@ -249,9 +249,9 @@ def test_filters_that_match_everything() -> None:
 def test_a_known_subject_is_checked_as_any_other() -> None:
     for _ in range(2):
         assert known_subject("a.b") == b"a.b"
-        for wrong in ("a.*", "", "a b", ["a"], None):
+        for wrong in ("a.*", "", "a b", "a..b"):
             with pytest.raises(BadArgument):
-                known_subject(wrong)  # type: ignore[arg-type]
+                known_subject(wrong)
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,8 @@ class FastBatch:
         self.stream: Final = stream
         self._prefix: Final = b"%b.%b.%d.%b." % (inbox, name.encode(), interval, gaps.encode())
         self._fails: Final = gaps == "fail"
+        self.subject = b""
+        """The subject of the first message. Pings and the commit are sent to this subject."""
         self.sent = 0
         """The number of the last message that was sent, 0 before the first."""
         self.passed = 0

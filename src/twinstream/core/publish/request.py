@@ -23,7 +23,7 @@ from twinstream.records.header_names import (
     TTL,
 )
 from twinstream.records.headers import Headers, HeaderValues
-from twinstream.records.publish_request import PLAIN, PublishRequest, Rollup
+from twinstream.records.publish_request import PublishRequest, Rollup
 
 __all__ = [
     "as_request",
@@ -52,8 +52,9 @@ _CONDITIONS: Final = frozenset(
 )
 
 
-_NO_CONDITIONS: Final = PLAIN[1:]
-"""The fields after `headers` of a request without conditions."""
+# The fields of a request from `msg_id` on are conditions.
+_CONDITION_FIELDS: Final = slice(PublishRequest._fields.index("msg_id"), None)
+_NO_CONDITIONS: Final = PublishRequest("")[_CONDITION_FIELDS]
 
 
 def as_request(given: object) -> PublishRequest:
@@ -116,16 +117,19 @@ def check_size(subject: bytes, size: int, allowed: int) -> None:
 def publish_headers(request: PublishRequest) -> bytes:
     """Return the header block for a message and its conditions, empty if there are none.
 
-    Raises `BadArgument` for conditions that no server accepts, and for data that is not bytes.
+    Raises `BadArgument` for conditions that no server accepts, for data that is not bytes, and for
+    a subject that is not text.
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
+    if type(request.subject) is not str:
+        check_filter(request.subject)
     given = request.headers
     if given:
         check_mapping(given)
         if not _CONDITIONS.isdisjoint(given):
             _check_conditions(given)
-    if request[3:] == _NO_CONDITIONS:
+    if request[_CONDITION_FIELDS] == _NO_CONDITIONS:
         return encode_headers(given) if given else b""
     conditions = _condition_headers(request)
     if not given:
@@ -152,16 +156,18 @@ def _check_conditions(headers: HeaderValues) -> None:
 
 
 def _condition_headers(request: PublishRequest) -> dict[str, str]:
-    msg_id, stream, last_seq, last_msg_id, subject_seq, subject, rollup, ttl = request[3:]
     found: dict[str, str] = {}
-    if msg_id is not None:
-        found[MSG_ID] = check_condition(msg_id)
-    if stream is not None:
-        found[EXPECTED_STREAM] = check_condition(stream, "expected_stream")
-    if last_seq is not None:
-        found[EXPECTED_LAST_SEQ] = _sequence(last_seq, "expected_last_seq")
-    if last_msg_id is not None:
-        found[EXPECTED_LAST_MSG_ID] = check_condition(last_msg_id, "expected_last_msg_id")
+    if request.msg_id is not None:
+        found[MSG_ID] = check_condition(request.msg_id)
+    if request.expected_stream is not None:
+        found[EXPECTED_STREAM] = check_condition(request.expected_stream, "expected_stream")
+    if request.expected_last_seq is not None:
+        found[EXPECTED_LAST_SEQ] = _sequence(request.expected_last_seq, "expected_last_seq")
+    if request.expected_last_msg_id is not None:
+        last_id = check_condition(request.expected_last_msg_id, "expected_last_msg_id")
+        found[EXPECTED_LAST_MSG_ID] = last_id
+    subject_seq = request.expected_last_subject_seq
+    subject = request.expected_last_subject_seq_subject
     if subject_seq is not None:
         found[EXPECTED_LAST_SUBJECT_SEQ] = _sequence(subject_seq, "expected_last_subject_seq")
     if subject is not None:
@@ -171,12 +177,12 @@ def _condition_headers(request: PublishRequest) -> dict[str, str]:
                 " expected_last_subject_seq as well"
             )
         found[EXPECTED_LAST_SUBJECT_SEQ_SUBJECT] = check_filter(subject).decode()
-    if rollup is not None:
-        if rollup not in _ROLLUPS:
-            raise BadArgument(f"rollup must be 'sub' or 'all', got {rollup!r}")
-        found[ROLLUP] = rollup
-    if ttl is not None:
-        found[TTL] = ttl_header(ttl)
+    if request.rollup is not None:
+        if request.rollup not in _ROLLUPS:
+            raise BadArgument(f"rollup must be 'sub' or 'all', got {request.rollup!r}")
+        found[ROLLUP] = request.rollup
+    if request.ttl is not None:
+        found[TTL] = ttl_header(request.ttl)
     return found
 
 

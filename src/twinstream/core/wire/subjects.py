@@ -60,12 +60,8 @@ def check_subject(subject: str) -> bytes:
     return encoded
 
 
-def known_subject(subject: str) -> bytes:
-    """Return the result of `check_subject`, from a cache of the last 1000 subjects."""
-    return _remembered(subject) if isinstance(subject, str) else check_subject(subject)
-
-
-_remembered: Final = lru_cache(maxsize=1000)(check_subject)
+known_subject: Final = lru_cache(maxsize=1000)(check_subject)
+"""Like `check_subject`, with a cache of the last 1000 subjects. The subject must be text."""
 
 
 def check_filter(subject: str) -> bytes:
