@@ -16,12 +16,19 @@ __all__ = [
     "held_of",
     "link_of",
     "open_push",
+    "outstanding",
     "pipeline_of",
     "refuse",
     "requests_of",
     "session_of",
     "writer_of",
 ]
+
+
+def outstanding(messages: Any) -> int:
+    """Return the number of messages that an iterator has requested and that have not arrived."""
+    count: int = messages._buffer.outstanding
+    return count
 
 
 def session_of(connection: Any) -> Any:

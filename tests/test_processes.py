@@ -109,7 +109,7 @@ connection.close()
 
 
 DROPPED = {
-    "messages": "given = consumer.messages(); given.next(10)",
+    "messages": "given = consumer.messages(); given.next(timeout=10)",
     "publish_many": "given = iter(jet.publish_many([('proc.x', b'')] * 3)); next(given)",
     "publish_many, unread": "given = jet.publish_many([('proc.x', b'')])",
     "put_many": "given = iter(bucket.put_many([('a', b'')] * 3)); next(given)",

@@ -209,7 +209,7 @@ def exit_unread(twin: str, server: NatsServer) -> None:
     nc = await js.connect(URL)
     consumer = await nc.jetstream().get_consumer("{stored.name}", "c")
     messages = consumer.messages()
-    await (await messages.next(20)).ack()
+    await (await messages.next(timeout=20)).ack()
     """
     ended = ran(twin, body, server.url)
     assert ended[0] == 0, ended
@@ -488,9 +488,10 @@ def fork_closes(twin: str, server: NatsServer) -> None:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     await publisher.close()
     await nc.publish("{name}.a", b"the parent's")
-    while (await subscription.next(20)).data != b"the parent's":
+    while (await subscription.next(timeout=20)).data != b"the parent's":
         pass
-    print((await watch.next(20)).value, (await messages.next(20)).subject, lease.is_held)
+    entry, message = await watch.next(timeout=20), await messages.next(timeout=20)
+    print(entry.value, message.subject, lease.is_held)
     for each in (lease, watch, messages, subscription, nc):
         await each.close()
     """
@@ -602,7 +603,7 @@ def fork_leaves(twin: str, server: NatsServer) -> None:
                 sys.exit(3)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
             await nc.publish("{name}.a", b"the parent's")
-            while (await subscription.next(20)).data != b"the parent's":
+            while (await subscription.next(timeout=20)).data != b"the parent's":
                 pass
         print((await stream.info()).state.messages)
     """
@@ -808,7 +809,7 @@ def cancel_wait(twin: str, server: NatsServer) -> None:
         "js_sync": """
         threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
         try:
-            subscription.next(60)
+            subscription.next(timeout=60)
             sys.exit("not interrupted")
         except KeyboardInterrupt:
             pass
@@ -816,7 +817,7 @@ def cancel_wait(twin: str, server: NatsServer) -> None:
         "js_async": """
         try:
             async with asyncio.timeout(0.1):
-                await subscription.next(60)
+                await subscription.next(timeout=60)
             sys.exit("not cancelled")
         except TimeoutError:
             pass
@@ -825,7 +826,7 @@ def cancel_wait(twin: str, server: NatsServer) -> None:
     body = (
         "nc = await js.connect(URL)\nsubscription = await nc.subscribe('cancelled')\n"
         + textwrap.dedent(interrupted[twin])
-        + "await nc.publish('cancelled', b'x')\nprint((await subscription.next(20)).data)\n"
+        + "await nc.publish('cancelled', b'x')\nprint((await subscription.next(timeout=20)).data)\n"
         + "print(nc.stats.links)\nawait nc.close()\n"
     )
     assert ran(twin, body, server.url) == (0, "b'x'\n1\n", "")

@@ -228,21 +228,21 @@ async def take(consumer, stage):
     batch = await consumer.fetch(1, timeout=stage.short)
     await batch[0].double_ack()
     async with consumer.messages() as messages:
-        await (await messages.next(stage.short)).ack()
-        await (await messages.next(stage.short)).double_ack()
+        await (await messages.next(timeout=stage.short)).ack()
+        await (await messages.next(timeout=stage.short)).double_ack()
 
 
 async def ordered(jet, stage, subject=None):
     stream = jet.bind_stream(stage.stream)
     async with stream.ordered(subjects=subject) as messages:
         for seq in (1, 2, 3):
-            assert (await messages.next(stage.short)).metadata.stream_seq == seq
+            assert (await messages.next(timeout=stage.short)).metadata.stream_seq == seq
 
 
 async def ordered_info(jet, stage):
     async with jet.bind_stream(stage.stream).ordered() as messages:
-        assert (await messages.next(stage.short)).metadata.stream_seq == 1
-        assert (await messages.info()).name == messages.name
+        assert (await messages.next(timeout=stage.short)).metadata.stream_seq == 1
+        assert (await messages.info()).name == messages.consumer_name
 
 
 async def ordered_filter(jet, stage):
@@ -269,7 +269,7 @@ async def push_messages(jet, stage):
 async def take_pushed(messages, stage):
     """Take more than the 2 MiB that the server sends before it waits for flow control."""
     for _ in range(3 + BIG):
-        await (await messages.next(stage.short)).double_ack()
+        await (await messages.next(timeout=stage.short)).double_ack()
 
 
 async def atomic_batch(jet, stage):
@@ -376,8 +376,7 @@ async def listen(listening):
     """Listen until the server has reported a missing permission, and then listen again."""
     async with listening as found:
         for _ in range(2):
-            with suppress(js.RequestTimeout):
-                await found.next(0.5)
+            await found.next(timeout=0.5)
 
 
 async def checks_health(jet, stage):
@@ -683,8 +682,8 @@ async def object_list(jet, stage):
 
 async def object_watch(jet, stage):
     async with jet.bind_object_store(stage.stream).watch() as watch:
-        assert (await watch.next(stage.short)).name == "a"
-        assert await watch.next(stage.short) is None
+        assert (await watch.next(timeout=stage.short)).name == "a"
+        assert await watch.next(timeout=stage.short) is None
 
 
 async def object_update_meta(jet, stage):

@@ -198,7 +198,7 @@ async def test_addresses_announced_before_tls_are_not_believed(tmp_path):
     with meddled(certificates, b"", b"MSG news 1 4\r\ntrue\r\n", info) as url:
         async with js.connect(url, tls=tls, reconnect=QUICK, on_event=events.append) as connection:
             subscription = await connection.subscribe("news")
-            assert (await subscription.next(20)).data == b"true"
+            assert (await subscription.next(timeout=20)).data == b"true"
     assert not await discovered(events)
 
 

@@ -193,7 +193,7 @@ async def test_a_cancelled_iteration_keeps_its_buffer(way: str) -> None:
 
             async def iterate() -> None:
                 while len(seen) < COUNT:
-                    seen.append((await messages.next(10)).metadata.stream_seq)
+                    seen.append((await messages.next(timeout=10)).metadata.stream_seq)
 
             reached, cancelled = await cancelled_at(iterate(), stop_at, way)
             assert cancelled is reached
@@ -217,7 +217,7 @@ async def test_leaving_a_cancelled_iteration_gives_back_the_rest(way: str) -> No
             nonlocal here
             async with consumer.messages(max_messages=COUNT) as messages:
                 while len(seen) < 3:
-                    seen.append((await messages.next(10)).metadata.stream_seq)
+                    seen.append((await messages.next(timeout=10)).metadata.stream_seq)
                 here = messages.buffered
 
         async def is_given_back() -> bool:
@@ -311,7 +311,7 @@ async def test_a_group_of_tasks_ends_with_its_first_failure() -> None:
             async def work() -> None:
                 async with consumer.messages() as messages, asyncio.TaskGroup() as group:
                     group.create_task(consumer.fetch(1, timeout=20))
-                    group.create_task(messages.next(20))
+                    group.create_task(messages.next(timeout=20))
                     group.create_task(fail())
 
             with pytest.raises(ExceptionGroup) as caught:
@@ -659,13 +659,13 @@ async def test_cancelled_recreation_of_a_consumer_is_repeated_next_time():
             consumer = connection.jetstream(timeout=30).bind_consumer("S", "c")
             await consumer.info()
             async with consumer.messages(on_deleted="recreate") as messages:
-                taking = asyncio.create_task(messages.next(30))
+                taking = asyncio.create_task(messages.next(timeout=30))
                 while not server.reached("asked"):
                     await asyncio.sleep(0.001)
                 taking.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await taking
-                assert (await messages.next(10)).data == b"fine"
+                assert (await messages.next(timeout=10)).data == b"fine"
 
 
 @WAYS
@@ -678,15 +678,15 @@ async def test_ordered_read_continues_after_a_cancelled_reset(server, way) -> No
         )
         await jet.publish(subject)
         async with stream.ordered() as messages:
-            await messages.next(20)
+            await messages.next(timeout=20)
             # What arrives with the end of the consumer depends on the server, so some more points.
             for stop_at in range(1, 12):
                 for consumer in [each async for each in stream.consumer_names()]:
                     await jet.delete_consumer(stream.name, consumer)
                 await jet.publish(subject)
-                _, cancelled = await cancelled_at(messages.next(20), stop_at, way)
+                _, cancelled = await cancelled_at(messages.next(timeout=20), stop_at, way)
                 if cancelled:
-                    await messages.next(20)
+                    await messages.next(timeout=20)
                 assert messages.position == stop_at + 1
         assert messages.resets >= 11
 
@@ -704,10 +704,10 @@ async def test_an_ordered_read_that_is_cancelled_while_it_begins_leaves_no_consu
         for stop_at in range(1, 12):
             for goes_on in (False, True):
                 messages = stream.ordered()
-                _, cancelled = await cancelled_at(messages.next(20), stop_at, way)
+                _, cancelled = await cancelled_at(messages.next(timeout=20), stop_at, way)
                 cuts += cancelled
                 if goes_on:
-                    seq = (await messages.next(20)).metadata.stream_seq
+                    seq = (await messages.next(timeout=20)).metadata.stream_seq
                     assert seq == (1 if cancelled else 2)
                 await messages.close()
                 assert [each async for each in stream.consumer_names()] == []
@@ -721,7 +721,7 @@ async def test_a_cancelled_fetch_of_an_ordered_read_loses_nothing(server):
         for options, first in (({}, 1), ({"deliver_policy": "new"}, 4)):
             async with stream.ordered(stop_after=4, **options) as messages:
                 fetching = asyncio.create_task(messages.fetch(5, timeout=60))
-                while messages.name is None:
+                while messages.consumer_name is None:
                     await asyncio.sleep(0)
                 for _ in range(3):
                     await jet.publish("rewound")
@@ -742,8 +742,8 @@ async def test_cancelled_waiting_tasks_block_no_other_caller(server):
         jet = connection.jetstream(timeout=20)
         stream = await jet.create_stream(StreamConfig(name="TURNS", subjects=["turns"]))
         async with stream.ordered() as messages:
-            tasks = [asyncio.create_task(messages.next(30)) for _ in range(10)]
-            while messages.name is None:
+            tasks = [asyncio.create_task(messages.next(timeout=30)) for _ in range(10)]
+            while messages.consumer_name is None:
                 await asyncio.sleep(0)
             for task in tasks[::2]:
                 task.cancel()
@@ -1147,7 +1147,9 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
             jet = js.from_nats(client) if over_nats_py else connection.jetstream(timeout=10)
             far = jet.bind_consumer(name, "w")
             messages = far.messages()
-            taking = asyncio.create_task(messages.next(60) if kind == "messages" else far.next())
+            taking = asyncio.create_task(
+                messages.next(timeout=60) if kind == "messages" else far.next()
+            )
             await eventually(waiting, consumer)
             proxy.delay = 0.5
             await direct.jetstream().publish(name)

@@ -54,13 +54,13 @@ async def once(place: Any) -> None:
 async def watch_closed(place: Any) -> None:
     """Use a watch as it should be used."""
     async with place.bucket.watch() as watch:
-        await watch.next(20)
+        await watch.next(timeout=20)
 
 
 async def ordered_closed(place: Any) -> None:
     """Use an ordered read as it should be used."""
     async with place.stream.ordered() as messages:
-        await messages.next(20)
+        await messages.next(timeout=20)
 
 
 async def read_closed(place: Any) -> None:
@@ -72,10 +72,7 @@ async def read_closed(place: Any) -> None:
 async def messages_closed(place: Any) -> None:
     """Use an iterator over the messages of a consumer as it should be used."""
     async with place.consumer.messages() as messages:
-        try:
-            await messages.next(0.01)
-        except js.RequestTimeout:
-            return
+        await messages.next(timeout=0.01)
 
 
 # If these reads are cancelled before they have ended, the program has left them open.

@@ -15,6 +15,7 @@ from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
+from tests.inside import outstanding
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -49,7 +50,7 @@ async def test_long_messages_are_not_requested_by_the_hundred(server_factory, na
                 async for message in messages:
                     assert len(message.data) == size
                     seqs.append(message.metadata.stream_seq)
-                    most = max(most, messages.buffered + messages.outstanding)
+                    most = max(most, messages.buffered + outstanding(messages))
         assert seqs == list(range(1, count + 1))
         assert most <= 32
         assert "Slow Consumer" not in server.log
@@ -64,7 +65,7 @@ async def test_consumer_with_max_waiting_one_gets_one_request(opened, name):
         async with consumer.messages(on_report=reports.append) as messages:
             for number in range(40):
                 await jet.publish(f"{name}.{number}")
-                await (await messages.next(30)).ack()
+                await (await messages.next(timeout=30)).ack()
         assert not reports
 
 
@@ -101,7 +102,7 @@ async def test_an_iteration_that_failed_is_dropped_without_a_warning(server_fact
             consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
             messages = [consumer.messages()]
             with pytest.raises(js.PermissionDenied):
-                await messages[0].next(20)
+                await messages[0].next(timeout=20)
             assert messages[0].is_ended
             # A ResourceWarning would fail the test.
             let_go(messages)
@@ -114,7 +115,7 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         consumer = await stream.create_consumer(config)
         messages = [consumer.messages()]
         with starts() as tasks:
-            await messages[0].next(20)
+            await messages[0].next(timeout=20)
         with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
         assert await tasks["twinstream-progress"].join(Deadline.after(20))
@@ -327,7 +328,7 @@ async def test_a_buffer_grows_no_further_than_the_consumer_allows(opened, name, 
         seen = []
         async with consumer.messages(**options) as messages:
             while len(seen) < 150:
-                message = await messages.next(20)
+                message = await messages.next(timeout=20)
                 seen.append(message.metadata.stream_seq)
                 await message.ack()
         assert seen == list(range(1, 151))
@@ -345,7 +346,7 @@ async def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
         assert len(await consumer.fetch(max_bytes=10_000, timeout=1)) == 2
         async with consumer.messages(expires=3) as messages:
             with pytest.raises(js.PullRefused, match="max_expires"):
-                await messages.next(20)
+                await messages.next(timeout=20)
 
 
 async def test_missing_consumer_is_reported_at_once(opened, name):
@@ -379,7 +380,7 @@ async def test_a_deleted_consumer_ends_fetch_and_messages(opened, name):
         async def iterate():
             async with consumer.messages() as messages:
                 with pytest.raises(js.ConsumerDeleted):
-                    await messages.next(30)
+                    await messages.next(timeout=30)
 
         await together(iterate, delete)
 
@@ -393,7 +394,7 @@ async def test_messages_refill_their_buffer(opened, name):
             async with consumer.messages(max_messages=limit) as messages:
                 async for message in messages:
                     seen.append(message.metadata.stream_seq)
-                    assert messages.buffered + messages.outstanding <= limit
+                    assert messages.buffered + outstanding(messages) <= limit
                     await message.ack()
                     if len(seen) == 300:
                         break
@@ -574,7 +575,7 @@ async def test_a_buffer_is_bounded_by_messages_and_bytes_at_once(opened, name):
         ) as messages:
             async for message in messages:
                 seen.append(len(message.data))
-                most = max(most, messages.buffered + messages.outstanding)
+                most = max(most, messages.buffered + outstanding(messages))
                 ahead = sizes[len(seen) : len(seen) + messages.buffered]
                 most_bytes = max(most_bytes, sum(ahead))
         assert seen == sizes
@@ -601,7 +602,7 @@ async def test_a_refused_first_request_may_be_reported_and_repeated(opened, name
                 assert "Exceeded MaxRequestBatch of 2" in reports[0].text
                 await stream.update_consumer(evolve(config, max_batch=100))
 
-            message, _ = await together(lambda: messages.next(30), change)
+            message, _ = await together(lambda: messages.next(timeout=30), change)
             assert message.metadata.stream_seq == 1
         for wrong in ("warn", None, True):
             with pytest.raises(js.BadArgument, match="on_refused must be 'raise' or 'retry'"):

@@ -73,11 +73,11 @@ async def test_a_subscription_that_ends_connections_is_refused(small):
         async with connection.subscribe("x" * 600) as subscription:
             await eventually(connected_again, connection, 2)
             with pytest.raises(js.BadArgument, match="max_control_line"):
-                await subscription.next(10)
+                await subscription.next(timeout=10)
         with pytest.raises(js.BadArgument, match="max_control_line"):
             await connection.subscribe("x" * 600)
         await connection.publish("other", b"1")
-        assert (await other.next(10)).data == b"1"
+        assert (await other.next(timeout=10)).data == b"1"
         assert connection.epoch == 2
 
 

@@ -61,7 +61,7 @@ async def test_long_lack_of_responders_ends_the_iteration(world, short):
         consumer = connection.jetstream().bind_consumer("S", "c")
         async with consumer.messages(on_report=reports.append) as messages:
             with pytest.raises(js.NoResponders, match=r"CONSUMER\.INFO"):
-                await messages.next(30)
+                await messages.next(timeout=30)
         assert [type(each) for each in reports] == [js.PullWarning]
 
 
@@ -75,7 +75,7 @@ async def test_consumer_that_appears_in_time_is_waited_for(world, policy, tuned)
         async with consumer.messages(on_deleted=policy, on_report=reports.append) as messages:
 
             async def take():
-                return await messages.next(30)
+                return await messages.next(timeout=30)
 
             async def make():
                 async def told():
@@ -96,7 +96,7 @@ async def test_consumer_is_recreated_by_a_user_with_create_permission_only(world
         consumer = await connection.jetstream().create_consumer("S", CONFIG)
         async with consumer.messages(on_deleted="recreate", on_report=reports.append) as messages:
             await stream.delete_consumer("c")
-            message = await messages.next(30)
+            message = await messages.next(timeout=30)
             assert message.data == b"tea"
         assert js.Recreated("c") in reports
 
@@ -105,10 +105,10 @@ async def test_a_push_consumer_that_falls_silent_ends_the_iteration(world, short
     async with user(world, "admin") as admin, user(world, "listener") as connection:
         stream = await stage(admin)
         async with connection.jetstream().bind_stream("S").push_messages(PUSH) as messages:
-            await (await messages.next(30)).double_ack()
+            await (await messages.next(timeout=30)).double_ack()
             await stream.delete_consumer("push")
             with pytest.raises(js.NoResponders, match=r"CONSUMER\.INFO"):
-                await messages.next(30)
+                await messages.next(timeout=30)
 
 
 async def test_an_ordered_read_needs_no_look_at_its_consumer():
@@ -117,8 +117,8 @@ async def test_an_ordered_read_needs_no_look_at_its_consumer():
         async with user(made, "admin") as admin, user(made, "reader") as connection:
             stream = await stage(admin)
             async with connection.jetstream().bind_stream("S").ordered() as messages:
-                assert (await messages.next(30)).data == b"tea"
+                assert (await messages.next(timeout=30)).data == b"tea"
                 for name in [each async for each in stream.consumer_names()]:
                     await stream.delete_consumer(name)
                 await admin.jetstream().publish("s", b"milk")
-                assert (await messages.next(30)).data == b"milk"
+                assert (await messages.next(timeout=30)).data == b"milk"

@@ -10,7 +10,6 @@ import gc
 import json
 import re
 import warnings
-from contextlib import suppress
 from itertools import count
 from urllib.request import urlopen
 
@@ -108,9 +107,9 @@ async def ordered_fetch(place):
 
 async def ordered_open(place):
     async with place.stream.ordered() as messages:
-        await messages.next(20)
+        await messages.next(timeout=20)
         again = place.stream.ordered()
-        await again.next(20)
+        await again.next(timeout=20)
 
 
 async def cached(place):
@@ -150,8 +149,7 @@ async def events(place):
 
 
 async def messages(place):
-    with suppress(js.RequestTimeout):
-        await place.consumer.messages().next(0.001)
+    await place.consumer.messages().next(timeout=0.001)
 
 
 async def push(place):

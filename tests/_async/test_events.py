@@ -21,11 +21,11 @@ async def test_connection_events_are_reported(server_factory):
         connection = await js.connect(server.url, reconnect=policy, on_event=reported.append)
         events = connection.events()
         server.kill()
-        lost = await events.next(10)
+        lost = await events.next(timeout=10)
         assert isinstance(lost, js.Disconnected)
         assert not connection.is_connected
         server.restart()
-        back = await events.next(10)
+        back = await events.next(timeout=10)
         assert isinstance(back, js.Connected)
         assert back.epoch == connection.stats.links == 2
         assert reported[0].outage == 0.0 < back.outage
@@ -33,7 +33,7 @@ async def test_connection_events_are_reported(server_factory):
         rest = [event async for event in events]
         assert rest == [js.Closed("")]
         with pytest.raises(js.ConnectionClosed):
-            await events.next(1)
+            await events.next(timeout=1)
     assert [type(event) for event in reported] == [
         js.Connected,
         js.Disconnected,
@@ -59,7 +59,7 @@ async def test_failing_callback_does_not_end_the_connection(server_factory, capl
 
             await eventually(came_back)
             await connection.publish("news", b"1")
-            assert (await subscription.next(20)).data == b"1"
+            assert (await subscription.next(timeout=20)).data == b"1"
     names = ["Connected", "Disconnected", "Connected", "Closed"]
     assert raised(caplog) == [f"on_event raised ValueError('{each}')" for each in names]
 
@@ -73,8 +73,8 @@ async def test_slow_owner_loses_the_newest_and_is_notified(server, name):
         await connection.flush()
         assert subscription.pending == 3
         assert subscription.dropped == 7
-        assert [(await subscription.next(1)).data for _ in range(3)] == [b"0", b"1", b"2"]
-        assert await events.next(1) == js.MessagesDropped(name, 1)
+        assert [(await subscription.next(timeout=1)).data for _ in range(3)] == [b"0", b"1", b"2"]
+        assert await events.next(timeout=1) == js.MessagesDropped(name, 1)
 
 
 def dead_references():
@@ -131,7 +131,7 @@ async def test_lame_duck_mode_is_reported(server_factory):
         async with js.connect(server.url, reconnect=None) as connection:
             events = connection.events()
             server.lame_duck()
-            assert isinstance(await events.next(10), js.LameDuck)
+            assert isinstance(await events.next(timeout=10), js.LameDuck)
 
 
 async def test_counts_return_to_where_they_were(server, name):
@@ -161,7 +161,7 @@ async def test_others_of_the_cluster_are_learnt_and_used(cluster):
         events = connection.events()
         first.kill()
         try:
-            while not isinstance(await events.next(20), js.Connected):
+            while not isinstance(await events.next(timeout=20), js.Connected):
                 continue
             assert connection.server_info.server_name != first.name
             await connection.flush()

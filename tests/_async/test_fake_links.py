@@ -95,7 +95,7 @@ async def test_lost_connection_is_restored(trouble):
     with FakeServer(first, second) as server:
         async with js.connect(server.url, reconnect=QUICK) as connection:
             subscription = await connection.subscribe("news")
-            assert (await subscription.next(20)).data == b"back"
+            assert (await subscription.next(timeout=20)).data == b"back"
             # The message may come before the keeper has noted that the link is whole.
             await eventually(second_link, connection)
 
@@ -240,10 +240,10 @@ async def test_waiter_at_a_refused_subscription_is_notified(way):
                 if way == "fetch":
                     await consumer.fetch(1, timeout=20)
                 elif way == "messages":
-                    await consumer.messages().next(20)
+                    await consumer.messages().next(timeout=20)
                 else:
                     await open_push(push, "c")
-                    await push.next(20)
+                    await push.next(timeout=20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
                 await wait()
@@ -273,14 +273,14 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
             config = ConsumerConfig(deliver_subject="here")
             push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             await open_push(push, "c")
-            assert (await push.next(20)).data == b"1"
+            assert (await push.next(timeout=20)).data == b"1"
             server.tell("taken")
 
             async def broken():
                 return not connection.is_connected
 
             async def take():
-                assert (await push.next(20)).data == b"2"
+                assert (await push.next(timeout=20)).data == b"2"
 
             async def link():
                 await pause(0.5)
@@ -320,13 +320,13 @@ async def test_stalled_push_consumer_is_answered_after_earlier_messages():
             config = ConsumerConfig(deliver_subject="here")
             push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             await open_push(push, "c")
-            assert (await push.next(20)).data == b"1"
+            assert (await push.next(timeout=20)).data == b"1"
 
             async def reached(step):
                 return server.reached(step)
 
             await eventually(reached, "behind them")
-            assert [(await push.next(20)).data for _ in range(2)] == [b"2", b"3"]
+            assert [(await push.next(timeout=20)).data for _ in range(2)] == [b"2", b"3"]
             server.tell("taken")
             await eventually(reached, "counted")
 
@@ -357,7 +357,7 @@ async def test_closing_wakes_every_wait():
 
         async def iterate():
             with pytest.raises(js.ConnectionClosed):
-                await jet.bind_consumer("S", "c").messages().next(60)
+                await jet.bind_consumer("S", "c").messages().next(timeout=60)
 
         async def ask():
             with pytest.raises(js.ConnectionClosed):

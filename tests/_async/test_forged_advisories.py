@@ -131,10 +131,10 @@ async def test_forged_event_is_not_of_its_kind(opened, name):
         await letters.prepare()
         async with jet.events(stream_name=name, kinds=[Terminated]) as events:
             await fail(jet, stream, name)
-            event = await events.next(20)
+            event = await events.next(timeout=20)
             assert isinstance(event.record, Terminated)
             assert event.problem == ""
             await jet.publish(f"{FAULTS}.{name}.w", advisory("SECRET"))
-            event = await events.next(20)
+            event = await events.next(timeout=20)
             assert isinstance(event.record, UnknownEvent)
             assert f"'{FAULTS}.SECRET.w', not on" in event.problem

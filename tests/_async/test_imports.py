@@ -104,12 +104,12 @@ async def test_calls_for_several_responses_say_what_the_export_lacks(opened, ser
         async def iterated():
             async with consumer.messages() as messages:
                 while True:
-                    await messages.next(30)
+                    await messages.next(timeout=30)
 
         async def ordered():
             async with stream.ordered() as messages:
                 while True:
-                    await messages.next(30)
+                    await messages.next(timeout=30)
 
         for several in (
             lambda: made.get_many("k1", "k2"),
@@ -127,13 +127,13 @@ async def test_updates_are_not_silently_lost(opened, server, name):
     async with opened(**server.options) as jet:
         made = await bucket(jet, name)
         async with made.watch() as watch:
-            assert await watch.next(30) is None
+            assert await watch.next(timeout=30) is None
             for number in range(5):
                 await made.put("a", b"%d" % number)
 
             async def updates():
                 while True:
-                    await watch.next(30)
+                    await watch.next(timeout=30)
 
             with pytest.raises(js.BadAnswer, match=LACKS):
                 await updates()

@@ -20,7 +20,7 @@ async def test_consumer_that_never_existed_is_reported(opened, name):
         await filled(jet, name, 1)
         async with jet.bind_consumer(name, "none").messages() as messages:
             with pytest.raises(js.ConsumerDeleted, match="none"):
-                await messages.next(20)
+                await messages.next(timeout=20)
 
 
 async def test_error_explains_why_a_non_durable_consumer_was_deleted(opened, name):
@@ -35,7 +35,7 @@ async def test_error_explains_why_a_non_durable_consumer_was_deleted(opened, nam
         await eventually(gone)
         async with consumer.messages() as messages:
             with pytest.raises(js.ConsumerDeleted, match=r"vanishes after 0\.2 s"):
-                await messages.next(20)
+                await messages.next(timeout=20)
 
 
 async def test_deleted_stream_deletes_its_consumers(opened, name):
@@ -45,14 +45,14 @@ async def test_deleted_stream_deletes_its_consumers(opened, name):
 
         async def read():
             with pytest.raises(js.ConsumerDeleted):
-                await messages.next(20)
+                await messages.next(timeout=20)
 
         async def delete():
             await eventually(waiting, consumer)
             await jet.delete_stream(name)
 
         async with consumer.messages(**BRISK) as messages:
-            await (await messages.next(10)).ack()
+            await (await messages.next(timeout=10)).ack()
             await together(read, delete)
         with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
             await consumer.fetch(1, timeout=20)
@@ -67,10 +67,10 @@ async def test_deleted_consumer_is_recreated(opened, name, policy):
         reports = []
         options = {"on_deleted": policy, "on_report": reports.append}
         async with consumer.messages(**BRISK, **options) as messages:
-            await (await messages.next(10)).ack()
+            await (await messages.next(timeout=10)).ack()
 
             async def take():
-                return await messages.next(20)
+                return await messages.next(timeout=20)
 
             async def delete():
                 await eventually(waiting, consumer)

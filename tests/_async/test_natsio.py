@@ -144,7 +144,7 @@ async def test_watches(server, peers, name, maker):
 
             async def see(count):
                 for _ in range(count):
-                    entry = await watch.next(20)
+                    entry = await watch.next(timeout=20)
                     mine.append(
                         entry and (entry.key, OPERATIONS[entry.operation.value], entry.revision)
                     )
@@ -308,12 +308,12 @@ async def test_a_watch_of_objects(server, peers, name):
         natsio.put("a", b"1")
         nats_py.put("b", b"2")
         async with ours.watch() as watch:
-            assert [(await watch.next(20)).name for _ in range(2)] == ["a", "b"]
-            assert await watch.next(20) is None
+            assert [(await watch.next(timeout=20)).name for _ in range(2)] == ["a", "b"]
+            assert await watch.next(timeout=20) is None
             nats_py.delete("a")
             natsio.put("b", b"3")
             natsio.delete("b")
-            seen = [await watch.next(20) for _ in range(3)]
+            seen = [await watch.next(timeout=20) for _ in range(3)]
         assert [(each.name, bool(each.deleted)) for each in seen] == [
             ("a", True),
             ("b", False),

@@ -99,14 +99,14 @@ async def test_every_read_by_a_consumer(opened, server, name, allow_direct):
         found = []
         async with consumer.messages() as messages:
             for _ in range(count):
-                found.append(await messages.next(10))
+                found.append(await messages.next(timeout=10))
                 await found[-1].double_ack()
         found.sort(key=lambda message: message.metadata.stream_seq)
         check(found, payloads, "messages")
         async with stream.ordered() as messages:
-            check([await messages.next(10) for _ in range(count)], payloads, "ordered")
+            check([await messages.next(timeout=10) for _ in range(count)], payloads, "ordered")
         async with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
-            check([await messages.next(10) for _ in range(count)], payloads, "push")
+            check([await messages.next(timeout=10) for _ in range(count)], payloads, "push")
 
 
 async def test_a_handler_gets_every_message(opened, server, name):
@@ -129,7 +129,7 @@ async def test_a_core_subscriber_gets_every_message(server, name):
         subscription = await connection.subscribe(f"{name}.odd")
         await connection.flush()
         messages = publish_raw(server.port, f"{name}.odd")
-        found = [await subscription.next(10) for _ in messages]
+        found = [await subscription.next(timeout=10) for _ in messages]
         assert [each.data for each in found] == [each.data for each in messages]
         for each in found:
             assert len(each.headers) == len(dict(each.headers))

@@ -18,7 +18,7 @@ from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 async def read(messages, count):
     """Return the stream sequences of the next messages."""
-    return [(await messages.next(20)).metadata.stream_seq for _ in range(count)]
+    return [(await messages.next(timeout=20)).metadata.stream_seq for _ in range(count)]
 
 
 async def keeping(jet, name, keeps, subjects, data=b""):
@@ -79,8 +79,7 @@ async def test_a_lost_consumer_is_replaced(opened, name):
 
 async def asked(messages, stream):
     """Wait for a message that does not arrive; return the names of the stream's consumers."""
-    with pytest.raises(js.RequestTimeout):
-        await messages.next(0.1)
+    assert await messages.next(timeout=0.1) is None
     return [each async for each in stream.consumer_names()]
 
 
@@ -146,7 +145,7 @@ async def test_missing_stream_is_reported(opened, name):
             assert await read(messages, 1) == [1]
             await jet.delete_stream(name)
             with pytest.raises(js.StreamNotFound):
-                await messages.next(30)
+                await messages.next(timeout=30)
 
 
 async def test_the_link_may_break(server_factory, name):
@@ -178,8 +177,7 @@ async def test_idle_reads_do_not_reset(opened, name):
         stream = await filled(jet, name, 1)
         async with stream.ordered(expires=1, heartbeat=0.5) as messages:
             assert await read(messages, 1) == [1]
-            with pytest.raises(js.RequestTimeout):
-                await messages.next(timedelta(seconds=2.5))
+            assert await messages.next(timeout=timedelta(seconds=2.5)) is None
             await jet.publish(f"{name}.x")
             assert await read(messages, 1) == [2]
             assert messages.resets == 0
@@ -219,12 +217,12 @@ async def test_read_without_a_consumer_in_time_explains_why(opened, name):
         reports = []
         async with stream.ordered(on_report=reports.append) as messages:
             assert await read(messages, 1) == [1]
-            await stream.delete_consumer(messages.name)
+            await stream.delete_consumer(messages.consumer_name)
             await stream.create_consumer(ConsumerConfig(durable_name="other"))
 
             async def late():
                 with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
-                    await messages.next(0.2)
+                    await messages.next(timeout=0.2)
                 return caught.value.__cause__
 
             async def refused():
@@ -265,7 +263,7 @@ async def test_a_read_may_be_closed_while_others_wait_for_it(opened, name):
             await messages.close()
 
         async def made():
-            return messages.name is not None
+            return messages.consumer_name is not None
 
         assert (await together(*[wait] * 5, close))[:5] == [[]] * 5
         assert [each async for each in stream.consumer_names()] == []
@@ -317,7 +315,7 @@ async def test_after_a_snapshot_nothing_is_skipped_however_it_was_compacted(open
                 await jet.publish(f"{name}.{number}")
             assert await read(messages, 27) == [*range(4, 11), *range(21, 41)]
             await stream.change(lambda config: evolve(config, max_msgs_per_subject=5))
-            await stream.delete_consumer(messages.name)
+            await stream.delete_consumer(messages.consumer_name)
             for _ in range(3):
                 await jet.publish(f"{name}.0")
             assert await read(messages, 3) == [41, 42, 43]
@@ -330,7 +328,7 @@ async def test_interrupted_snapshot_skips_no_later_message(opened, name):
             assert await read(messages, 10) == list(range(1, 11))
             for _ in range(3):
                 await jet.publish(f"{name}.5")
-            await stream.delete_consumer(messages.name)
+            await stream.delete_consumer(messages.consumer_name)
             # The last message of the subject is the third; the two before it are there, too.
             assert await read(messages, 23) == list(range(11, 34))
             assert messages.resets == 1
@@ -425,7 +423,7 @@ async def test_a_read_may_end_by_itself(opened, name):
             assert [each async for each in stream.consumer_names()] == []
         async with stream.ordered(stop_after=5) as messages:
             assert await read(messages, 3) == [1, 2, 3]
-            await stream.delete_consumer(messages.name)
+            await stream.delete_consumer(messages.consumer_name)
             await messages.fetch(1, timeout=20)
             batch = await messages.fetch(9, timeout=20)
             assert (seqs(batch), batch.reason) == ([5], js.BatchEnd.NO_MESSAGES)
@@ -454,12 +452,12 @@ async def test_consumer_has_the_requested_configuration(opened, name):
         await filled(jet, name, 3)
         options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}
         async with jet.bind_stream(name).ordered(name_prefix="reader", **options) as messages:
-            assert messages.name is None
+            assert messages.consumer_name is None
             with pytest.raises(js.BadArgument, match="no consumer now"):
                 await messages.info()
             assert await read(messages, 3) == [1, 2, 3]
             info = await messages.info()
-            assert info.name == messages.name
+            assert info.name == messages.consumer_name
             assert info.name.startswith("reader_")
             assert info.config.metadata["app"] == "test"
             assert info.config.inactive_threshold == timedelta(seconds=70)
@@ -467,7 +465,7 @@ async def test_consumer_has_the_requested_configuration(opened, name):
             # Another read with the same prefix is not in the way.
             async with jet.bind_stream(name).ordered(name_prefix="reader") as other:
                 assert await read(other, 3) == [1, 2, 3]
-                assert other.name != messages.name
+                assert other.consumer_name != messages.consumer_name
 
 
 async def test_arguments_that_make_no_sense(opened, name):
@@ -491,7 +489,7 @@ async def test_the_pace_of_the_past_survives_silence(opened, name):
         await jet.publish(f"{name}.x")
         options = {"replay_policy": "original", "expires": 1, "heartbeat": 0.5}
         async with stream.ordered(**options) as messages:
-            first = await messages.next(20)
-            second = await messages.next(20)
+            first = await messages.next(timeout=20)
+            second = await messages.next(timeout=20)
             assert [first.metadata.stream_seq, second.metadata.stream_seq] == [1, 2]
             assert messages.resets == 0

@@ -164,7 +164,7 @@ async def test_permissions_of_a_whole_program(server_factory):
             jet = connection.jetstream()
             consumer = await jet.get_consumer("ORDERS", "worker")
             async with consumer.messages() as messages:
-                order = await messages.next(10)
+                order = await messages.next(timeout=10)
                 await jet.publish("invoices.1", order.data)
                 await order.double_ack()
             with pytest.raises(js.PermissionDenied, match="orders"):

@@ -86,7 +86,7 @@ async def test_data_before_tls_is_no_message(tmp_path):
     with meddled(certificates, added, honest) as url:
         async with js.connect(url, tls=tls, reconnect=policy) as connection:
             subscription = await connection.subscribe("news")
-            assert (await subscription.next(20)).data == b"true"
+            assert (await subscription.next(timeout=20)).data == b"true"
 
 
 async def test_tls_handshake_first(server_factory, tmp_path, name):
@@ -127,7 +127,7 @@ async def test_announced_ip_address_keeps_the_host_name(tmp_path):
                 await eventually(announced)
                 # The addresses that are left are those that the server announced.
                 proxy.stop()
-                while not isinstance(event := await events.next(30), js.Connected):
+                while not isinstance(event := await events.next(timeout=30), js.Connected):
                     pass
                 assert f"nats://{event.server}" in cluster.url.split(",")
         finally:
@@ -212,8 +212,8 @@ async def test_permission_violation_is_raised_by_the_request(server_factory, nam
                 await connection.request("secret", timeout=20)
             subscription = await connection.subscribe("hidden")
             with pytest.raises(js.PermissionDenied, match="hidden"):
-                await subscription.next(20)
-            told = await events.next(5)
+                await subscription.next(timeout=20)
+            told = await events.next(timeout=5)
             assert isinstance(told, js.ServerReported)
             assert hint not in told.text
             await connection.flush()
@@ -228,9 +228,9 @@ async def test_private_subscription_without_a_queue_permission(server_factory):
             alone = await connection.subscribe("news")
             shared = await connection.subscribe("news", queue="club")
             with pytest.raises(js.PermissionDenied, match="club"):
-                await shared.next(20)
+                await shared.next(timeout=20)
             await connection.publish("news", b"1")
-            assert (await alone.next(20)).data == b"1"
+            assert (await alone.next(timeout=20)).data == b"1"
 
 
 def ann(deny):
@@ -277,10 +277,10 @@ async def test_error_for_too_many_subscriptions_names_the_subject(server_factory
                     await wait(20)
             await connection.publish("news", b"1")
             for each in listening:
-                assert (await each.next(20)).data == b"1"
+                assert (await each.next(timeout=20)).data == b"1"
             events = connection.events()
             server.restart()
-            while not isinstance(event := await events.next(30), js.Disconnected):
+            while not isinstance(event := await events.next(timeout=30), js.Disconnected):
                 pass
             # That was of the last link, and not its end.
             assert "subscriptions" not in event.cause
@@ -294,7 +294,7 @@ async def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
         async with js.connect(server.url, credentials_file=str(file)) as connection:
             async with await connection.subscribe("x") as subscription:
                 await connection.publish("x", b"in")
-                assert (await subscription.next(5)).data == b"in"
+                assert (await subscription.next(timeout=5)).data == b"in"
         with pytest.raises(js.AuthenticationFailed):
             await js.connect(server.url)
         stranger = tmp_path / "stranger.creds"
@@ -312,7 +312,7 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
     [
         (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=20)),
         (NO_PULLS, lambda stream, consumer: consumer.next(timeout=20)),
-        (NO_PULLS, lambda stream, consumer: consumer.messages().next(20)),
+        (NO_PULLS, lambda stream, consumer: consumer.messages().next(timeout=20)),
         (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
         (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
@@ -346,7 +346,7 @@ async def take_much(stream):
     )
     async with stream.push_messages(config) as messages:
         while True:
-            await messages.next(20)
+            await messages.next(timeout=20)
 
 
 async def acknowledge_one(consumer):

@@ -252,9 +252,8 @@ async def test_a_pin_changes_hands(opened, name):
             consumer = await stream.get_consumer("c")
             async with consumer.messages(priority=group, expires=2, heartbeat=0.5) as messages:
                 while not ends:
-                    try:
-                        message = await messages.next(0.1)
-                    except js.RequestTimeout:
+                    message = await messages.next(timeout=0.1)
+                    if message is None:
                         continue
                     log.note(message)
                     await message.ack()
@@ -404,10 +403,10 @@ async def delete_under(jet, name):
     stream = await filled(jet, name, 1)
     consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
     async with consumer.messages(on_deleted="recreate") as messages:
-        await (await messages.next(10)).double_ack()
+        await (await messages.next(timeout=10)).double_ack()
 
         async def take():
-            await (await messages.next(10)).double_ack()
+            await (await messages.next(timeout=10)).double_ack()
 
         async def delete():
             await eventually(waiting, consumer)

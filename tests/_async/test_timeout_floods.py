@@ -95,8 +95,7 @@ async def test_statuses_do_not_delay_the_timeout_of_an_iteration():
         async with js.connect(server.url) as connection:
             consumer = connection.jetstream().bind_consumer("S", "c")
             async with consumer.messages() as messages:
-                with pytest.raises(js.RequestTimeout):
-                    await messages.next(0.3)
+                assert await messages.next(timeout=0.3) is None
                 assert not flood.is_over
 
 
@@ -114,6 +113,5 @@ async def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
         async with js.connect(server.url) as connection:
             stream = connection.jetstream().bind_stream("S")
             async with stream.push_messages(config) as messages:
-                with pytest.raises(js.RequestTimeout):
-                    await messages.next(0.3)
+                assert await messages.next(timeout=0.3) is None
                 assert not flood.is_over

@@ -229,21 +229,21 @@ def take(consumer, stage):
     batch = consumer.fetch(1, timeout=stage.short)
     batch[0].double_ack()
     with consumer.messages() as messages:
-        (messages.next(stage.short)).ack()
-        (messages.next(stage.short)).double_ack()
+        (messages.next(timeout=stage.short)).ack()
+        (messages.next(timeout=stage.short)).double_ack()
 
 
 def ordered(jet, stage, subject=None):
     stream = jet.bind_stream(stage.stream)
     with stream.ordered(subjects=subject) as messages:
         for seq in (1, 2, 3):
-            assert (messages.next(stage.short)).metadata.stream_seq == seq
+            assert (messages.next(timeout=stage.short)).metadata.stream_seq == seq
 
 
 def ordered_info(jet, stage):
     with jet.bind_stream(stage.stream).ordered() as messages:
-        assert (messages.next(stage.short)).metadata.stream_seq == 1
-        assert (messages.info()).name == messages.name
+        assert (messages.next(timeout=stage.short)).metadata.stream_seq == 1
+        assert (messages.info()).name == messages.consumer_name
 
 
 def ordered_filter(jet, stage):
@@ -270,7 +270,7 @@ def push_messages(jet, stage):
 def take_pushed(messages, stage):
     """Take more than the 2 MiB that the server sends before it waits for flow control."""
     for _ in range(3 + BIG):
-        (messages.next(stage.short)).double_ack()
+        (messages.next(timeout=stage.short)).double_ack()
 
 
 def atomic_batch(jet, stage):
@@ -375,8 +375,7 @@ def listen(listening):
     """Listen until the server has reported a missing permission, and then listen again."""
     with listening as found:
         for _ in range(2):
-            with suppress(js.RequestTimeout):
-                found.next(0.5)
+            found.next(timeout=0.5)
 
 
 def checks_health(jet, stage):
@@ -682,8 +681,8 @@ def object_list(jet, stage):
 
 def object_watch(jet, stage):
     with jet.bind_object_store(stage.stream).watch() as watch:
-        assert (watch.next(stage.short)).name == "a"
-        assert watch.next(stage.short) is None
+        assert (watch.next(timeout=stage.short)).name == "a"
+        assert watch.next(timeout=stage.short) is None
 
 
 def object_update_meta(jet, stage):

@@ -199,7 +199,7 @@ def test_addresses_announced_before_tls_are_not_believed(tmp_path):
     with meddled(certificates, b"", b"MSG news 1 4\r\ntrue\r\n", info) as url:
         with js.connect(url, tls=tls, reconnect=QUICK, on_event=events.append) as connection:
             subscription = connection.subscribe("news")
-            assert (subscription.next(20)).data == b"true"
+            assert (subscription.next(timeout=20)).data == b"true"
     assert not discovered(events)
 
 

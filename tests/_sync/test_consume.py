@@ -16,6 +16,7 @@ from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
 from tests.hooked import hooked, starts
+from tests.inside import outstanding
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -48,7 +49,7 @@ def test_long_messages_are_not_requested_by_the_hundred(server_factory, name):
                 for message in messages:
                     assert len(message.data) == size
                     seqs.append(message.metadata.stream_seq)
-                    most = max(most, messages.buffered + messages.outstanding)
+                    most = max(most, messages.buffered + outstanding(messages))
         assert seqs == list(range(1, count + 1))
         assert most <= 32
         assert "Slow Consumer" not in server.log
@@ -63,7 +64,7 @@ def test_consumer_with_max_waiting_one_gets_one_request(opened, name):
         with consumer.messages(on_report=reports.append) as messages:
             for number in range(40):
                 jet.publish(f"{name}.{number}")
-                (messages.next(30)).ack()
+                (messages.next(timeout=30)).ack()
         assert not reports
 
 
@@ -100,7 +101,7 @@ def test_an_iteration_that_failed_is_dropped_without_a_warning(server_factory, n
             consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
             messages = [consumer.messages()]
             with pytest.raises(js.PermissionDenied):
-                messages[0].next(20)
+                messages[0].next(timeout=20)
             assert messages[0].is_ended
             # A ResourceWarning would fail the test.
             let_go(messages)
@@ -113,7 +114,7 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         consumer = stream.create_consumer(config)
         messages = [consumer.messages()]
         with starts() as tasks:
-            messages[0].next(20)
+            messages[0].next(timeout=20)
         with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
         assert tasks["twinstream-progress"].join(Deadline.after(20))
@@ -326,7 +327,7 @@ def test_a_buffer_grows_no_further_than_the_consumer_allows(opened, name, option
         seen = []
         with consumer.messages(**options) as messages:
             while len(seen) < 150:
-                message = messages.next(20)
+                message = messages.next(timeout=20)
                 seen.append(message.metadata.stream_seq)
                 message.ack()
         assert seen == list(range(1, 151))
@@ -344,7 +345,7 @@ def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
         assert len(consumer.fetch(max_bytes=10_000, timeout=1)) == 2
         with consumer.messages(expires=3) as messages:
             with pytest.raises(js.PullRefused, match="max_expires"):
-                messages.next(20)
+                messages.next(timeout=20)
 
 
 def test_missing_consumer_is_reported_at_once(opened, name):
@@ -378,7 +379,7 @@ def test_a_deleted_consumer_ends_fetch_and_messages(opened, name):
         def iterate():
             with consumer.messages() as messages:
                 with pytest.raises(js.ConsumerDeleted):
-                    messages.next(30)
+                    messages.next(timeout=30)
 
         together(iterate, delete)
 
@@ -392,7 +393,7 @@ def test_messages_refill_their_buffer(opened, name):
             with consumer.messages(max_messages=limit) as messages:
                 for message in messages:
                     seen.append(message.metadata.stream_seq)
-                    assert messages.buffered + messages.outstanding <= limit
+                    assert messages.buffered + outstanding(messages) <= limit
                     message.ack()
                     if len(seen) == 300:
                         break
@@ -573,7 +574,7 @@ def test_a_buffer_is_bounded_by_messages_and_bytes_at_once(opened, name):
         ) as messages:
             for message in messages:
                 seen.append(len(message.data))
-                most = max(most, messages.buffered + messages.outstanding)
+                most = max(most, messages.buffered + outstanding(messages))
                 ahead = sizes[len(seen) : len(seen) + messages.buffered]
                 most_bytes = max(most_bytes, sum(ahead))
         assert seen == sizes
@@ -600,7 +601,7 @@ def test_a_refused_first_request_may_be_reported_and_repeated(opened, name):
                 assert "Exceeded MaxRequestBatch of 2" in reports[0].text
                 stream.update_consumer(evolve(config, max_batch=100))
 
-            message, _ = together(lambda: messages.next(30), change)
+            message, _ = together(lambda: messages.next(timeout=30), change)
             assert message.metadata.stream_seq == 1
         for wrong in ("warn", None, True):
             with pytest.raises(js.BadArgument, match="on_refused must be 'raise' or 'retry'"):

@@ -74,11 +74,11 @@ def test_a_subscription_that_ends_connections_is_refused(small):
         with connection.subscribe("x" * 600) as subscription:
             eventually(connected_again, connection, 2)
             with pytest.raises(js.BadArgument, match="max_control_line"):
-                subscription.next(10)
+                subscription.next(timeout=10)
         with pytest.raises(js.BadArgument, match="max_control_line"):
             connection.subscribe("x" * 600)
         connection.publish("other", b"1")
-        assert (other.next(10)).data == b"1"
+        assert (other.next(timeout=10)).data == b"1"
         assert connection.epoch == 2
 
 

@@ -62,7 +62,7 @@ def test_long_lack_of_responders_ends_the_iteration(world, short):
         consumer = connection.jetstream().bind_consumer("S", "c")
         with consumer.messages(on_report=reports.append) as messages:
             with pytest.raises(js.NoResponders, match=r"CONSUMER\.INFO"):
-                messages.next(30)
+                messages.next(timeout=30)
         assert [type(each) for each in reports] == [js.PullWarning]
 
 
@@ -76,7 +76,7 @@ def test_consumer_that_appears_in_time_is_waited_for(world, policy, tuned):
         with consumer.messages(on_deleted=policy, on_report=reports.append) as messages:
 
             def take():
-                return messages.next(30)
+                return messages.next(timeout=30)
 
             def make():
                 def told():
@@ -97,7 +97,7 @@ def test_consumer_is_recreated_by_a_user_with_create_permission_only(world, shor
         consumer = connection.jetstream().create_consumer("S", CONFIG)
         with consumer.messages(on_deleted="recreate", on_report=reports.append) as messages:
             stream.delete_consumer("c")
-            message = messages.next(30)
+            message = messages.next(timeout=30)
             assert message.data == b"tea"
         assert js.Recreated("c") in reports
 
@@ -106,10 +106,10 @@ def test_a_push_consumer_that_falls_silent_ends_the_iteration(world, short):
     with user(world, "admin") as admin, user(world, "listener") as connection:
         stream = stage(admin)
         with connection.jetstream().bind_stream("S").push_messages(PUSH) as messages:
-            (messages.next(30)).double_ack()
+            (messages.next(timeout=30)).double_ack()
             stream.delete_consumer("push")
             with pytest.raises(js.NoResponders, match=r"CONSUMER\.INFO"):
-                messages.next(30)
+                messages.next(timeout=30)
 
 
 def test_an_ordered_read_needs_no_look_at_its_consumer():
@@ -118,8 +118,8 @@ def test_an_ordered_read_needs_no_look_at_its_consumer():
         with user(made, "admin") as admin, user(made, "reader") as connection:
             stream = stage(admin)
             with connection.jetstream().bind_stream("S").ordered() as messages:
-                assert (messages.next(30)).data == b"tea"
+                assert (messages.next(timeout=30)).data == b"tea"
                 for name in [each for each in stream.consumer_names()]:
                     stream.delete_consumer(name)
                 admin.jetstream().publish("s", b"milk")
-                assert (messages.next(30)).data == b"milk"
+                assert (messages.next(timeout=30)).data == b"milk"

@@ -11,7 +11,6 @@ import gc
 import json
 import re
 import warnings
-from contextlib import suppress
 from itertools import count
 from urllib.request import urlopen
 
@@ -109,9 +108,9 @@ def ordered_fetch(place):
 
 def ordered_open(place):
     with place.stream.ordered() as messages:
-        messages.next(20)
+        messages.next(timeout=20)
         again = place.stream.ordered()
-        again.next(20)
+        again.next(timeout=20)
 
 
 def cached(place):
@@ -151,8 +150,7 @@ def events(place):
 
 
 def messages(place):
-    with suppress(js.RequestTimeout):
-        place.consumer.messages().next(0.001)
+    place.consumer.messages().next(timeout=0.001)
 
 
 def push(place):

@@ -96,7 +96,7 @@ def test_lost_connection_is_restored(trouble):
     with FakeServer(first, second) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
             subscription = connection.subscribe("news")
-            assert (subscription.next(20)).data == b"back"
+            assert (subscription.next(timeout=20)).data == b"back"
             # The message may come before the keeper has noted that the link is whole.
             eventually(second_link, connection)
 
@@ -241,10 +241,10 @@ def test_waiter_at_a_refused_subscription_is_notified(way):
                 if way == "fetch":
                     consumer.fetch(1, timeout=20)
                 elif way == "messages":
-                    consumer.messages().next(20)
+                    consumer.messages().next(timeout=20)
                 else:
                     open_push(push, "c")
-                    push.next(20)
+                    push.next(timeout=20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
                 wait()
@@ -274,14 +274,14 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
             config = ConsumerConfig(deliver_subject="here")
             push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             open_push(push, "c")
-            assert (push.next(20)).data == b"1"
+            assert (push.next(timeout=20)).data == b"1"
             server.tell("taken")
 
             def broken():
                 return not connection.is_connected
 
             def take():
-                assert (push.next(20)).data == b"2"
+                assert (push.next(timeout=20)).data == b"2"
 
             def link():
                 pause(0.5)
@@ -321,13 +321,13 @@ def test_stalled_push_consumer_is_answered_after_earlier_messages():
             config = ConsumerConfig(deliver_subject="here")
             push = PushMessages(PushBuffer(api_of(jet), "S", config, None))
             open_push(push, "c")
-            assert (push.next(20)).data == b"1"
+            assert (push.next(timeout=20)).data == b"1"
 
             def reached(step):
                 return server.reached(step)
 
             eventually(reached, "behind them")
-            assert [(push.next(20)).data for _ in range(2)] == [b"2", b"3"]
+            assert [(push.next(timeout=20)).data for _ in range(2)] == [b"2", b"3"]
             server.tell("taken")
             eventually(reached, "counted")
 
@@ -358,7 +358,7 @@ def test_closing_wakes_every_wait():
 
         def iterate():
             with pytest.raises(js.ConnectionClosed):
-                jet.bind_consumer("S", "c").messages().next(60)
+                jet.bind_consumer("S", "c").messages().next(timeout=60)
 
         def ask():
             with pytest.raises(js.ConnectionClosed):

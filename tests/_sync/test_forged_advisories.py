@@ -132,10 +132,10 @@ def test_forged_event_is_not_of_its_kind(opened, name):
         letters.prepare()
         with jet.events(stream_name=name, kinds=[Terminated]) as events:
             fail(jet, stream, name)
-            event = events.next(20)
+            event = events.next(timeout=20)
             assert isinstance(event.record, Terminated)
             assert event.problem == ""
             jet.publish(f"{FAULTS}.{name}.w", advisory("SECRET"))
-            event = events.next(20)
+            event = events.next(timeout=20)
             assert isinstance(event.record, UnknownEvent)
             assert f"'{FAULTS}.SECRET.w', not on" in event.problem

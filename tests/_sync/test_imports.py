@@ -105,12 +105,12 @@ def test_calls_for_several_responses_say_what_the_export_lacks(opened, server, n
         def iterated():
             with consumer.messages() as messages:
                 while True:
-                    messages.next(30)
+                    messages.next(timeout=30)
 
         def ordered():
             with stream.ordered() as messages:
                 while True:
-                    messages.next(30)
+                    messages.next(timeout=30)
 
         for several in (
             lambda: made.get_many("k1", "k2"),
@@ -128,13 +128,13 @@ def test_updates_are_not_silently_lost(opened, server, name):
     with opened(**server.options) as jet:
         made = bucket(jet, name)
         with made.watch() as watch:
-            assert watch.next(30) is None
+            assert watch.next(timeout=30) is None
             for number in range(5):
                 made.put("a", b"%d" % number)
 
             def updates():
                 while True:
-                    watch.next(30)
+                    watch.next(timeout=30)
 
             with pytest.raises(js.BadAnswer, match=LACKS):
                 updates()

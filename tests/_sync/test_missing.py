@@ -21,7 +21,7 @@ def test_consumer_that_never_existed_is_reported(opened, name):
         filled(jet, name, 1)
         with jet.bind_consumer(name, "none").messages() as messages:
             with pytest.raises(js.ConsumerDeleted, match="none"):
-                messages.next(20)
+                messages.next(timeout=20)
 
 
 def test_error_explains_why_a_non_durable_consumer_was_deleted(opened, name):
@@ -36,7 +36,7 @@ def test_error_explains_why_a_non_durable_consumer_was_deleted(opened, name):
         eventually(gone)
         with consumer.messages() as messages:
             with pytest.raises(js.ConsumerDeleted, match=r"vanishes after 0\.2 s"):
-                messages.next(20)
+                messages.next(timeout=20)
 
 
 def test_deleted_stream_deletes_its_consumers(opened, name):
@@ -46,14 +46,14 @@ def test_deleted_stream_deletes_its_consumers(opened, name):
 
         def read():
             with pytest.raises(js.ConsumerDeleted):
-                messages.next(20)
+                messages.next(timeout=20)
 
         def delete():
             eventually(waiting, consumer)
             jet.delete_stream(name)
 
         with consumer.messages(**BRISK) as messages:
-            (messages.next(10)).ack()
+            (messages.next(timeout=10)).ack()
             together(read, delete)
         with pytest.raises((js.NoResponders, js.ConsumerDeleted)):
             consumer.fetch(1, timeout=20)
@@ -68,10 +68,10 @@ def test_deleted_consumer_is_recreated(opened, name, policy):
         reports = []
         options = {"on_deleted": policy, "on_report": reports.append}
         with consumer.messages(**BRISK, **options) as messages:
-            (messages.next(10)).ack()
+            (messages.next(timeout=10)).ack()
 
             def take():
-                return messages.next(20)
+                return messages.next(timeout=20)
 
             def delete():
                 eventually(waiting, consumer)

@@ -144,7 +144,7 @@ def test_watches(server, peers, name, maker):
 
             def see(count):
                 for _ in range(count):
-                    entry = watch.next(20)
+                    entry = watch.next(timeout=20)
                     mine.append(
                         entry and (entry.key, OPERATIONS[entry.operation.value], entry.revision)
                     )
@@ -308,12 +308,12 @@ def test_a_watch_of_objects(server, peers, name):
         natsio.put("a", b"1")
         nats_py.put("b", b"2")
         with ours.watch() as watch:
-            assert [(watch.next(20)).name for _ in range(2)] == ["a", "b"]
-            assert watch.next(20) is None
+            assert [(watch.next(timeout=20)).name for _ in range(2)] == ["a", "b"]
+            assert watch.next(timeout=20) is None
             nats_py.delete("a")
             natsio.put("b", b"3")
             natsio.delete("b")
-            seen = [watch.next(20) for _ in range(3)]
+            seen = [watch.next(timeout=20) for _ in range(3)]
         assert [(each.name, bool(each.deleted)) for each in seen] == [
             ("a", True),
             ("b", False),

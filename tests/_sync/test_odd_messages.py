@@ -100,14 +100,14 @@ def test_every_read_by_a_consumer(opened, server, name, allow_direct):
         found = []
         with consumer.messages() as messages:
             for _ in range(count):
-                found.append(messages.next(10))
+                found.append(messages.next(timeout=10))
                 found[-1].double_ack()
         found.sort(key=lambda message: message.metadata.stream_seq)
         check(found, payloads, "messages")
         with stream.ordered() as messages:
-            check([messages.next(10) for _ in range(count)], payloads, "ordered")
+            check([messages.next(timeout=10) for _ in range(count)], payloads, "ordered")
         with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
-            check([messages.next(10) for _ in range(count)], payloads, "push")
+            check([messages.next(timeout=10) for _ in range(count)], payloads, "push")
 
 
 def test_a_handler_gets_every_message(opened, server, name):
@@ -130,7 +130,7 @@ def test_a_core_subscriber_gets_every_message(server, name):
         subscription = connection.subscribe(f"{name}.odd")
         connection.flush()
         messages = publish_raw(server.port, f"{name}.odd")
-        found = [subscription.next(10) for _ in messages]
+        found = [subscription.next(timeout=10) for _ in messages]
         assert [each.data for each in found] == [each.data for each in messages]
         for each in found:
             assert len(each.headers) == len(dict(each.headers))

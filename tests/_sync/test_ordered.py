@@ -19,7 +19,7 @@ from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 def read(messages, count):
     """Return the stream sequences of the next messages."""
-    return [(messages.next(20)).metadata.stream_seq for _ in range(count)]
+    return [(messages.next(timeout=20)).metadata.stream_seq for _ in range(count)]
 
 
 def keeping(jet, name, keeps, subjects, data=b""):
@@ -80,8 +80,7 @@ def test_a_lost_consumer_is_replaced(opened, name):
 
 def asked(messages, stream):
     """Wait for a message that does not arrive; return the names of the stream's consumers."""
-    with pytest.raises(js.RequestTimeout):
-        messages.next(0.1)
+    assert messages.next(timeout=0.1) is None
     return [each for each in stream.consumer_names()]
 
 
@@ -147,7 +146,7 @@ def test_missing_stream_is_reported(opened, name):
             assert read(messages, 1) == [1]
             jet.delete_stream(name)
             with pytest.raises(js.StreamNotFound):
-                messages.next(30)
+                messages.next(timeout=30)
 
 
 def test_the_link_may_break(server_factory, name):
@@ -179,8 +178,7 @@ def test_idle_reads_do_not_reset(opened, name):
         stream = filled(jet, name, 1)
         with stream.ordered(expires=1, heartbeat=0.5) as messages:
             assert read(messages, 1) == [1]
-            with pytest.raises(js.RequestTimeout):
-                messages.next(timedelta(seconds=2.5))
+            assert messages.next(timeout=timedelta(seconds=2.5)) is None
             jet.publish(f"{name}.x")
             assert read(messages, 1) == [2]
             assert messages.resets == 0
@@ -220,12 +218,12 @@ def test_read_without_a_consumer_in_time_explains_why(opened, name):
         reports = []
         with stream.ordered(on_report=reports.append) as messages:
             assert read(messages, 1) == [1]
-            stream.delete_consumer(messages.name)
+            stream.delete_consumer(messages.consumer_name)
             stream.create_consumer(ConsumerConfig(durable_name="other"))
 
             def late():
                 with pytest.raises(js.RequestTimeout, match="no message in time") as caught:
-                    messages.next(0.2)
+                    messages.next(timeout=0.2)
                 return caught.value.__cause__
 
             def refused():
@@ -266,7 +264,7 @@ def test_a_read_may_be_closed_while_others_wait_for_it(opened, name):
             messages.close()
 
         def made():
-            return messages.name is not None
+            return messages.consumer_name is not None
 
         assert (together(*[wait] * 5, close))[:5] == [[]] * 5
         assert [each for each in stream.consumer_names()] == []
@@ -318,7 +316,7 @@ def test_after_a_snapshot_nothing_is_skipped_however_it_was_compacted(opened, na
                 jet.publish(f"{name}.{number}")
             assert read(messages, 27) == [*range(4, 11), *range(21, 41)]
             stream.change(lambda config: evolve(config, max_msgs_per_subject=5))
-            stream.delete_consumer(messages.name)
+            stream.delete_consumer(messages.consumer_name)
             for _ in range(3):
                 jet.publish(f"{name}.0")
             assert read(messages, 3) == [41, 42, 43]
@@ -331,7 +329,7 @@ def test_interrupted_snapshot_skips_no_later_message(opened, name):
             assert read(messages, 10) == list(range(1, 11))
             for _ in range(3):
                 jet.publish(f"{name}.5")
-            stream.delete_consumer(messages.name)
+            stream.delete_consumer(messages.consumer_name)
             # The last message of the subject is the third; the two before it are there, too.
             assert read(messages, 23) == list(range(11, 34))
             assert messages.resets == 1
@@ -426,7 +424,7 @@ def test_a_read_may_end_by_itself(opened, name):
             assert [each for each in stream.consumer_names()] == []
         with stream.ordered(stop_after=5) as messages:
             assert read(messages, 3) == [1, 2, 3]
-            stream.delete_consumer(messages.name)
+            stream.delete_consumer(messages.consumer_name)
             messages.fetch(1, timeout=20)
             batch = messages.fetch(9, timeout=20)
             assert (seqs(batch), batch.reason) == ([5], js.BatchEnd.NO_MESSAGES)
@@ -455,12 +453,12 @@ def test_consumer_has_the_requested_configuration(opened, name):
         filled(jet, name, 3)
         options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}
         with jet.bind_stream(name).ordered(name_prefix="reader", **options) as messages:
-            assert messages.name is None
+            assert messages.consumer_name is None
             with pytest.raises(js.BadArgument, match="no consumer now"):
                 messages.info()
             assert read(messages, 3) == [1, 2, 3]
             info = messages.info()
-            assert info.name == messages.name
+            assert info.name == messages.consumer_name
             assert info.name.startswith("reader_")
             assert info.config.metadata["app"] == "test"
             assert info.config.inactive_threshold == timedelta(seconds=70)
@@ -468,7 +466,7 @@ def test_consumer_has_the_requested_configuration(opened, name):
             # Another read with the same prefix is not in the way.
             with jet.bind_stream(name).ordered(name_prefix="reader") as other:
                 assert read(other, 3) == [1, 2, 3]
-                assert other.name != messages.name
+                assert other.consumer_name != messages.consumer_name
 
 
 def test_arguments_that_make_no_sense(opened, name):
@@ -492,7 +490,7 @@ def test_the_pace_of_the_past_survives_silence(opened, name):
         jet.publish(f"{name}.x")
         options = {"replay_policy": "original", "expires": 1, "heartbeat": 0.5}
         with stream.ordered(**options) as messages:
-            first = messages.next(20)
-            second = messages.next(20)
+            first = messages.next(timeout=20)
+            second = messages.next(timeout=20)
             assert [first.metadata.stream_seq, second.metadata.stream_seq] == [1, 2]
             assert messages.resets == 0

@@ -165,7 +165,7 @@ def test_soak_ordered_reads_of_a_stream_that_compacts_itself(server, name, keeps
                 if kind == "cuts":
                     proxy.cut()
                     return
-                gone = chance.choice(readers).messages.name
+                gone = chance.choice(readers).messages.consumer_name
                 with suppress(js.JetStreamError):
                     if gone is not None:
                         stream.delete_consumer(gone)

@@ -163,7 +163,7 @@ def test_permissions_of_a_whole_program(server_factory):
             jet = connection.jetstream()
             consumer = jet.get_consumer("ORDERS", "worker")
             with consumer.messages() as messages:
-                order = messages.next(10)
+                order = messages.next(timeout=10)
                 jet.publish("invoices.1", order.data)
                 order.double_ack()
             with pytest.raises(js.PermissionDenied, match="orders"):

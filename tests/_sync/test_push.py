@@ -21,7 +21,7 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
         with stream.push_messages(ConsumerConfig(durable_name="p")) as messages:
             seen = []
             for _ in range(50):
-                message = messages.next(10)
+                message = messages.next(timeout=10)
                 seen.append(message.metadata.stream_seq)
                 message.ack()
             assert seen == list(range(1, 51))
@@ -36,7 +36,7 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
             consumer.fetch(1)
         with consumer.messages() as messages:
             with pytest.raises(js.ConsumerIsPush, match=told):
-                messages.next(10)
+                messages.next(timeout=10)
 
 
 def test_flow_control_delays_nothing(opened, name):
@@ -49,7 +49,7 @@ def test_flow_control_delays_nothing(opened, name):
             ack_policy="none", flow_control=True, idle_heartbeat=timedelta(seconds=1)
         )
         with stream.push_messages(config) as messages:
-            seen = [(messages.next(20)).metadata.stream_seq for _ in range(3000)]
+            seen = [(messages.next(timeout=20)).metadata.stream_seq for _ in range(3000)]
         assert seen == list(range(1, 3001))
 
 
@@ -64,9 +64,8 @@ def test_a_group_shares_the_messages(opened, name):
 
             def work(messages):
                 while len(seen) < 100:
-                    try:
-                        message = messages.next(0.2)
-                    except js.RequestTimeout:
+                    message = messages.next(timeout=0.2)
+                    if message is None:
                         continue
                     seen.append(message.metadata.stream_seq)
                     message.ack()
@@ -99,8 +98,7 @@ def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned):
         ):
 
             def member(messages):
-                with pytest.raises(js.RequestTimeout):
-                    messages.next(3)
+                assert messages.next(timeout=3) is None
 
             together(lambda: member(first), lambda: member(second))
         assert reports == []
@@ -113,21 +111,21 @@ def test_a_second_subscription_without_a_group_is_refused(opened, name):
         stream = filled(jet, name, 1)
         config = ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}")
         with stream.push_messages(config) as messages:
-            (messages.next(10)).double_ack()
+            (messages.next(timeout=10)).double_ack()
             with pytest.raises(js.BadArgument, match="another subscription is bound to this push"):
                 with other.bind_stream(name).push_messages("p"):
                     pass
         # The server processes the end of the first subscription a moment later.
         with stream.push_messages("p") as messages:
             jet.publish(f"{name}.x")
-            assert (messages.next(10)).metadata.stream_seq == 2
+            assert (messages.next(timeout=10)).metadata.stream_seq == 2
 
 
 def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 50)
         with stream.push_messages(ConsumerConfig(ack_policy="none")) as messages:
-            seen = [messages.next(10)]
+            seen = [messages.next(timeout=10)]
 
             def all_here():
                 return messages.buffered == 49
@@ -140,7 +138,7 @@ def test_a_push_iteration_drains_what_the_server_had_sent(opened, name):
                 seen.append(message)
             assert messages.is_ended
             with pytest.raises(js.IterationEnded):
-                messages.next(1)
+                messages.next(timeout=1)
         assert [message.metadata.stream_seq for message in seen] == list(range(1, 51))
 
 
@@ -158,7 +156,7 @@ def test_replay_keeps_the_pace_of_the_past(opened, name):
         count = (stream.info()).state.messages
         config = ConsumerConfig(replay_policy="original", ack_policy="none")
         with stream.push_messages(config) as messages:
-            arrived = [messages.next(10) for _ in range(count)]
+            arrived = [messages.next(timeout=10) for _ in range(count)]
         assert arrived[-1].metadata.num_pending == 0
 
 
@@ -171,10 +169,10 @@ def test_old_messages_are_late_despite_later_heartbeats(opened, name):
             idle_heartbeat=timedelta(seconds=0.2),
         )
         with stream.push_messages(config) as messages:
-            (messages.next(20)).ack()
+            (messages.next(timeout=20)).ack()
             # As long as the user is at work the second one waits.
             pause(1.5)
-            second = messages.next(20)
+            second = messages.next(timeout=20)
             assert (second.metadata.num_delivered, second.is_late) == (1, True)
             assert not second.double_ack()
 
@@ -187,10 +185,10 @@ def test_a_deleted_push_consumer_is_noticed(opened, name):
             durable_name="p", idle_heartbeat=timedelta(seconds=0.2), flow_control=True
         )
         with stream.push_messages(config, on_report=reports.append) as messages:
-            (messages.next(5)).ack()
+            (messages.next(timeout=5)).ack()
             stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):
-                messages.next(20)
+                messages.next(timeout=20)
         assert isinstance(reports[0], js.PullWarning)
         with pytest.raises(js.ConsumerNotFound):
             with stream.push_messages("p"):
@@ -210,7 +208,7 @@ def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, name):
             (ConsumerConfig(durable_name="p"), None),
         ):
             with stream.push_messages(config) as messages:
-                info = jet.bind_consumer(name, messages.name).info()
+                info = jet.bind_consumer(name, messages.consumer_name).info()
                 assert info.config.idle_heartbeat == wanted
 
 
@@ -221,10 +219,9 @@ def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tuned):
         stream.create_consumer(ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}"))
         reports = []
         with stream.push_messages("p", on_report=reports.append) as messages:
-            (messages.next(5)).ack()
-            with pytest.raises(js.RequestTimeout, match="no message in time"):
-                messages.next(0.5)
+            (messages.next(timeout=5)).ack()
+            assert messages.next(timeout=0.5) is None
             stream.delete_consumer("p")
             with pytest.raises(js.ConsumerDeleted):
-                messages.next(20)
+                messages.next(timeout=20)
         assert reports == []

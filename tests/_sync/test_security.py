@@ -87,7 +87,7 @@ def test_data_before_tls_is_no_message(tmp_path):
     with meddled(certificates, added, honest) as url:
         with js.connect(url, tls=tls, reconnect=policy) as connection:
             subscription = connection.subscribe("news")
-            assert (subscription.next(20)).data == b"true"
+            assert (subscription.next(timeout=20)).data == b"true"
 
 
 def test_tls_handshake_first(server_factory, tmp_path, name):
@@ -128,7 +128,7 @@ def test_announced_ip_address_keeps_the_host_name(tmp_path):
                 eventually(announced)
                 # The addresses that are left are those that the server announced.
                 proxy.stop()
-                while not isinstance(event := events.next(30), js.Connected):
+                while not isinstance(event := events.next(timeout=30), js.Connected):
                     pass
                 assert f"nats://{event.server}" in cluster.url.split(",")
         finally:
@@ -211,8 +211,8 @@ def test_permission_violation_is_raised_by_the_request(server_factory, name):
                 connection.request("secret", timeout=20)
             subscription = connection.subscribe("hidden")
             with pytest.raises(js.PermissionDenied, match="hidden"):
-                subscription.next(20)
-            told = events.next(5)
+                subscription.next(timeout=20)
+            told = events.next(timeout=5)
             assert isinstance(told, js.ServerReported)
             assert hint not in told.text
             connection.flush()
@@ -227,9 +227,9 @@ def test_private_subscription_without_a_queue_permission(server_factory):
             alone = connection.subscribe("news")
             shared = connection.subscribe("news", queue="club")
             with pytest.raises(js.PermissionDenied, match="club"):
-                shared.next(20)
+                shared.next(timeout=20)
             connection.publish("news", b"1")
-            assert (alone.next(20)).data == b"1"
+            assert (alone.next(timeout=20)).data == b"1"
 
 
 def ann(deny):
@@ -274,10 +274,10 @@ def test_error_for_too_many_subscriptions_names_the_subject(server_factory, name
                     wait(20)
             connection.publish("news", b"1")
             for each in listening:
-                assert (each.next(20)).data == b"1"
+                assert (each.next(timeout=20)).data == b"1"
             events = connection.events()
             server.restart()
-            while not isinstance(event := events.next(30), js.Disconnected):
+            while not isinstance(event := events.next(timeout=30), js.Disconnected):
                 pass
             # That was of the last link, and not its end.
             assert "subscriptions" not in event.cause
@@ -291,7 +291,7 @@ def test_a_credentials_file_signs_with_its_jwt(server_factory, tmp_path):
         with js.connect(server.url, credentials_file=str(file)) as connection:
             with connection.subscribe("x") as subscription:
                 connection.publish("x", b"in")
-                assert (subscription.next(5)).data == b"in"
+                assert (subscription.next(timeout=5)).data == b"in"
         with pytest.raises(js.AuthenticationFailed):
             js.connect(server.url)
         stranger = tmp_path / "stranger.creds"
@@ -309,7 +309,7 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
     [
         (NO_PULLS, lambda stream, consumer: consumer.fetch(1, timeout=20)),
         (NO_PULLS, lambda stream, consumer: consumer.next(timeout=20)),
-        (NO_PULLS, lambda stream, consumer: consumer.messages().next(20)),
+        (NO_PULLS, lambda stream, consumer: consumer.messages().next(timeout=20)),
         (NO_PULLS, lambda stream, consumer: stream.ordered().next(timeout=20)),
         (NO_PULLS, lambda stream, consumer: stream.read(via="consumer").next_page()),
         (NO_DIRECT, lambda stream, consumer: stream.read(via="direct").next_page()),
@@ -343,7 +343,7 @@ def take_much(stream):
     )
     with stream.push_messages(config) as messages:
         while True:
-            messages.next(20)
+            messages.next(timeout=20)
 
 
 def acknowledge_one(consumer):

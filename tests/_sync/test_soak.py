@@ -249,9 +249,8 @@ def test_a_pin_changes_hands(opened, name):
             consumer = stream.get_consumer("c")
             with consumer.messages(priority=group, expires=2, heartbeat=0.5) as messages:
                 while not ends:
-                    try:
-                        message = messages.next(0.1)
-                    except js.RequestTimeout:
+                    message = messages.next(timeout=0.1)
+                    if message is None:
                         continue
                     log.note(message)
                     message.ack()
@@ -401,10 +400,10 @@ def delete_under(jet, name):
     stream = filled(jet, name, 1)
     consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
     with consumer.messages(on_deleted="recreate") as messages:
-        (messages.next(10)).double_ack()
+        (messages.next(timeout=10)).double_ack()
 
         def take():
-            (messages.next(10)).double_ack()
+            (messages.next(timeout=10)).double_ack()
 
         def delete():
             eventually(waiting, consumer)

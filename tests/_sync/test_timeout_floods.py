@@ -96,8 +96,7 @@ def test_statuses_do_not_delay_the_timeout_of_an_iteration():
         with js.connect(server.url) as connection:
             consumer = connection.jetstream().bind_consumer("S", "c")
             with consumer.messages() as messages:
-                with pytest.raises(js.RequestTimeout):
-                    messages.next(0.3)
+                assert messages.next(timeout=0.3) is None
                 assert not flood.is_over
 
 
@@ -115,6 +114,5 @@ def test_statuses_do_not_delay_the_timeout_of_pushed_messages():
         with js.connect(server.url) as connection:
             stream = connection.jetstream().bind_stream("S")
             with stream.push_messages(config) as messages:
-                with pytest.raises(js.RequestTimeout):
-                    messages.next(0.3)
+                assert messages.next(timeout=0.3) is None
                 assert not flood.is_over

@@ -210,7 +210,7 @@ def test_an_iteration_is_closed_again_after_an_interrupt_of_its_closing(
                 point += 1
                 jet.publish("closed", b"1")
                 messages = make()
-                messages.next(20)
+                messages.next(timeout=20)
                 again = interrupted_at(messages.close, point, MESSAGES)
                 messages.close()
                 assert connection.stats.subscriptions == boxes

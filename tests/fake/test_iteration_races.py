@@ -22,7 +22,7 @@ from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
-from tests.inside import api_of, held_of, open_push, requests_of, session_of
+from tests.inside import api_of, held_of, open_push, outstanding, requests_of, session_of
 from twinstream.core.client.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
@@ -70,14 +70,14 @@ def pulled(consumer):
 
     messages = consumer.messages()
     with hooked("messages: before wait", once(leave)), pytest.raises(Left):
-        messages.next(30)
+        messages.next(timeout=30)
     return messages
 
 
 def take(messages, timeout=30):
     """Return the sequence of the next message, or None after the end."""
     try:
-        return messages.next(timeout).metadata.stream_seq
+        return messages.next(timeout=timeout).metadata.stream_seq
     except js.IterationEnded:
         return None
 
@@ -200,7 +200,7 @@ def test_two_threads_returning_at_the_same_time_use_one_mailbox():
 
         with hooked("channels: before take", once(another)):
             came = stack.enter_context(beside(lambda: take(messages)))
-            eventually(lambda: messages.outstanding or came)
+            eventually(lambda: outstanding(messages) or came)
         assert connection.stats.subscriptions == 1
         messages.close()
         eventually(lambda: came == [None])
@@ -420,7 +420,7 @@ def test_outstanding_count_may_be_read_by_others():
                 return 1
 
         requests[b"a"] = requests[b"b"] = Request()
-        assert messages.outstanding > 2
+        assert outstanding(messages) > 2
         requests.clear()
 
 
@@ -460,8 +460,8 @@ def test_the_end_of_the_events_of_a_connection_stays_the_end():
         with connection.subscribe("ready"):
             eventually(lambda: "1 unread" in repr(events))
             connection.close()
-        with hooked("events: event taken", once(lambda: taken.append(events.next(10)))):
-            assert isinstance(events.next(10), js.ServerReported)
+        with hooked("events: event taken", once(lambda: taken.append(events.next(timeout=10)))):
+            assert isinstance(events.next(timeout=10), js.ServerReported)
         assert [type(event) for event in taken] == [js.Closed]
         with pytest.raises(js.ConnectionClosed):
-            events.next(1)
+            events.next(timeout=1)

@@ -38,7 +38,7 @@ Call = Callable[[Any, Any], Any]
 
 async def _first(iteration: Any) -> None:
     async with iteration as messages:
-        await messages.next(_TIMEOUT)
+        await messages.next(timeout=_TIMEOUT)
 
 
 async def _outcomes(outcomes: Any) -> None:
@@ -74,7 +74,7 @@ ASYNC_CALLS: Final[tuple[Call, ...]] = (
 
 def _first_sync(iteration: Any) -> None:
     with iteration as messages:
-        messages.next(_TIMEOUT)
+        messages.next(timeout=_TIMEOUT)
 
 
 SYNC_CALLS: Final[tuple[Call, ...]] = (

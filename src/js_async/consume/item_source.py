@@ -9,12 +9,19 @@ from js_async.runtime.concurrency import TimedLock
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
 
-__all__ = ["ItemSource"]
+__all__ = ["ItemSource", "NothingInTime"]
 
 T = TypeVar("T")
 
 # The longest wait for another caller that is taking a buffered item (seconds).
 _MOVING: Final = 1.0
+
+
+class NothingInTime(RequestTimeout):
+    """No item arrived before the deadline, and nothing is known to be wrong.
+
+    `next` of an iterator returns None then. Another `RequestTimeout` names what went wrong.
+    """
 
 
 class ItemSource(Owned, Generic[T]):
@@ -51,7 +58,8 @@ class ItemSource(Owned, Generic[T]):
     async def take(self, deadline: Deadline) -> T | None:
         """Return the next item, or None when the source has ended.
 
-        Raises `RequestTimeout` if no item arrived before the deadline.
+        Raises `NothingInTime` if no item arrived before the deadline, or another `RequestTimeout`
+        if it is known why.
         """
         item = self.take_nowait()
         if item is not None:
@@ -64,14 +72,14 @@ class ItemSource(Owned, Generic[T]):
             lock.release(held)
 
     async def acquire(self, deadline: Deadline) -> bool:
-        """Wait for the lock `turn`. Raises `RequestTimeout` at the deadline."""
+        """Wait for the lock `turn`. Raises `NothingInTime` at the deadline."""
         if await self.turn.acquire(deadline):
             return True
         # Another caller holds the lock. Items are buffered, so that caller needs the lock only for
         # a moment: wait for it beyond the deadline.
         if self.buffered and await self.turn.acquire(Deadline.after(_MOVING)):
             return True
-        raise RequestTimeout("no item in time: other callers wait for this iterator, too")
+        raise NothingInTime("no item in time: other callers wait for this iterator, too")
 
     async def _take_next(self, deadline: Deadline) -> T | None:
         """Return the next item as `take` does. Only one caller at a time runs this."""

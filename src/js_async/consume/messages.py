@@ -39,11 +39,6 @@ class Messages(Iteration[Message]):
         return self._buffer.is_ended
 
     @property
-    def outstanding(self) -> int:
-        """The number of messages that were requested and have not arrived."""
-        return self._buffer.outstanding
-
-    @property
     def late(self) -> int:
         """The number of messages that were skipped because they were late (`Message.is_late`)."""
         return self._ready.late

@@ -68,19 +68,22 @@ class OrderedMessages(Iteration[Message]):
         return self._buffer.is_ended
 
     @property
-    def name(self) -> str | None:
+    def consumer_name(self) -> str | None:
         """The name of the current consumer, or None if there is none."""
         return self._buffer.name
 
-    async def info(self) -> ConsumerInfo:
+    async def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
         """Request the configuration and state of the current consumer.
+
+        Args:
+            timeout: Seconds; the default is that of the JetStream context.
 
         Raises:
             BadArgument: The read has no consumer now, for example before the first message is
                 requested.
             ConsumerNotFound: The consumer was lost. The read will replace it.
         """
-        return await self._buffer.info()
+        return await self._buffer.info(timeout)
 
     async def fetch(
         self,

@@ -8,7 +8,7 @@ from typing import Final
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.consume.buffer import MessageBuffer
-from js_async.consume.item_source import ItemSource
+from js_async.consume.item_source import ItemSource, NothingInTime
 from js_async.consume.message import Message, frame_of
 from js_async.consume.ordered_consumer import OrderedConsumer
 from js_async.consume.ordered_probes import OrderedProbes
@@ -131,14 +131,15 @@ class OrderedBuffer(ItemSource[Message]):
         """The name of the current consumer, or None if there is none."""
         return self._read.name if self._consumer.messages is not None else None
 
-    async def info(self) -> ConsumerInfo:
+    async def info(self, timeout: Seconds | None) -> ConsumerInfo:
         """Request the configuration and state of the current consumer."""
         name = self.name
         if name is None:
             raise BadArgument(
                 f"{self._stream}: the ordered read has no consumer now, request a message first"
             )
-        return await consumer_admin.info(self._api, self._stream, name)
+        deadline = self._api.deadline(timeout)
+        return await consumer_admin.info(self._api, self._stream, name, deadline)
 
     async def open(self, deadline: Deadline) -> None:
         """Create the first consumer now, unless it exists.
@@ -312,7 +313,7 @@ class OrderedBuffer(ItemSource[Message]):
                     self._left -= 1
                 return message
             elif deadline.expired():
-                raise RequestTimeout("no message in time")
+                raise NothingInTime("no message in time")
         # Another caller may have closed the read while this call created a consumer. Delete that
         # consumer.
         await consumer.end()
@@ -459,6 +460,8 @@ class OrderedBuffer(ItemSource[Message]):
     def _check_time(self, deadline: Deadline) -> None:
         """Raise `RequestTimeout` at the deadline. Its cause is the last failure of an attempt."""
         if deadline.expired() and not (self._closed or self._draining):
+            if self._attempts.trouble is None:
+                raise NothingInTime("no message in time")
             raise RequestTimeout("no message in time") from self._attempts.trouble
 
     async def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:

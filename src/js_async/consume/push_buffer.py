@@ -12,7 +12,7 @@ from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery, ack_wait_of
-from js_async.consume.item_source import ItemSource
+from js_async.consume.item_source import ItemSource, NothingInTime
 from js_async.consume.message import Message
 from twinstream.core.consume.absence_timer import AbsenceTimer
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -153,7 +153,7 @@ class PushBuffer(ItemSource[Message]):
             if is_late:
                 # Only statuses have arrived. A server that sends them without a pause must not
                 # delay the timeout.
-                raise RequestTimeout("no message in time")
+                raise NothingInTime("no message in time")
             wake_at = deadline.earlier(self._quiet_until())
             try:
                 is_set = await self._api.transport.wait(box.signal, wake_at)
@@ -162,7 +162,7 @@ class PushBuffer(ItemSource[Message]):
                 self._looked_at = monotonic()
             is_late = deadline.expired()
             if is_late and not is_set:
-                raise RequestTimeout("no message in time")
+                raise NothingInTime("no message in time")
         self._ready.clear()
         return None
 

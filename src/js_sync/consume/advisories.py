@@ -9,7 +9,7 @@ from typing import Final
 from weakref import ref
 
 from js_sync.client.transport import Box, Transport
-from js_sync.consume.item_source import ItemSource
+from js_sync.consume.item_source import ItemSource, NothingInTime
 from js_sync.consume.iterator import Iteration
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.arguments.check_arguments import check_whole
@@ -19,7 +19,6 @@ from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.protocol import Frame, Sink
-from twinstream.errors import RequestTimeout
 
 __all__ = ["Events", "listen"]
 
@@ -122,7 +121,7 @@ class _EventBuffer(ItemSource[Event]):
             self._check()
             slice_ = deadline.earlier(monotonic() + _LOOK)
             if not self._transport.wait(self._signal, slice_) and deadline.expired():
-                raise RequestTimeout("no event in time")
+                raise NothingInTime("no event in time")
 
     def _reconnected(self) -> bool:
         before, self._epoch = self._epoch, self._transport.epoch
@@ -162,19 +161,9 @@ class Events(Iteration[Event]):
         return self._buffer.dropped
 
     @property
-    def pending(self) -> int:
-        """The number of buffered events: they arrived, and `next` has not returned them yet."""
-        return self._buffer.buffered
-
-    @property
     def is_ended(self) -> bool:
         """Whether the iterator is closed and no events are buffered."""
         return self._buffer.is_ended
-
-    @property
-    def buffered(self) -> int:
-        """The same number as `pending`."""
-        return self._buffer.buffered
 
     def close(self) -> None:
         """Unsubscribe. The iteration ends after the buffered events."""

@@ -11,7 +11,7 @@ from typing import Final
 from js_sync.consume.ack_progress import AckProgress
 from js_sync.consume.consumer_recovery import ConsumerRecovery
 from js_sync.consume.delivery import AGE_SHARE
-from js_sync.consume.item_source import ItemSource
+from js_sync.consume.item_source import ItemSource, NothingInTime
 from js_sync.consume.message import Message, frame_of, late_at, messages_of
 from js_sync.consume.pull_driver import PullDriver
 from js_sync.consume.pull_subscription import PullChannel
@@ -25,7 +25,7 @@ from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
-from twinstream.errors import RequestTimeout, TwinstreamError
+from twinstream.errors import TwinstreamError
 from twinstream.models.codec.records import evolve
 
 __all__ = ["MessageBuffer"]
@@ -342,7 +342,7 @@ class MessageBuffer(ItemSource[Message]):
                 return message
             is_late = deadline.expired()
             if is_late and not is_set:
-                raise RequestTimeout("no message in time")
+                raise NothingInTime("no message in time")
         if self._closed:
             # Another caller closed the buffer. That call may have missed frames that this call
             # was moving into the buffer, or a mailbox that this call has opened since.
@@ -375,7 +375,7 @@ class MessageBuffer(ItemSource[Message]):
         if is_late and not self._drained:
             # Only statuses have arrived. A server that sends them without a pause must not delay
             # the timeout.
-            raise RequestTimeout("no message in time")
+            raise NothingInTime("no message in time")
         return self._drained
 
     def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final, Generic, Self, TypeVar
 
 from js_sync.client.owned import Owned
-from js_sync.consume.item_source import ItemSource
+from js_sync.consume.item_source import ItemSource, NothingInTime
 from js_sync.runtime.concurrency import BlockHint, LoopHint
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import IterationEnded
@@ -57,17 +57,20 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
             raise StopIteration
         return item
 
-    def next(self, timeout: Seconds | None = None) -> T:
-        """Return the next item.
+    def next(self, *, timeout: Seconds | None = None) -> T | None:
+        """Return the next item, or None if none arrived in time.
 
         Args:
             timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: No item arrived in time.
             IterationEnded: The iterator has ended (check `is_ended` first).
+            RequestTimeout: No item arrived in time because of an error, which is the cause.
         """
-        item = self._source.take(Deadline.after(timeout))
+        try:
+            item = self._source.take(Deadline.after(timeout))
+        except NothingInTime:
+            return None
         if item is None:
             raise IterationEnded("the iteration has ended: it was drained or closed")
         return item

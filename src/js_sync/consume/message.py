@@ -15,6 +15,7 @@ from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
 from twinstream.errors.transient import LOST_RESPONSE
+from twinstream.models.times.timestamp import Timestamp
 
 __all__ = [
     "Message",
@@ -66,6 +67,21 @@ class Message(CoreMessage):
             raise NotAcknowledgeable(f"{self.subject}: the reply subject is not JetStream's")
         self._metadata: Metadata = found
         return found
+
+    @property
+    def seq(self) -> int:
+        """The sequence of the message in its stream, the same as `metadata.stream_seq`."""
+        return self.metadata.stream_seq
+
+    @property
+    def time(self) -> Timestamp:
+        """The time at which the stream stored the message, in nanoseconds."""
+        return Timestamp.from_ns(self.metadata.timestamp_ns)
+
+    @property
+    def num_delivered(self) -> int:
+        """The number of deliveries of the message including this one; above 1 if redelivered."""
+        return self.metadata.num_delivered
 
     @property
     def is_acknowledged(self) -> bool:

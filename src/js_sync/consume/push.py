@@ -30,7 +30,7 @@ class PushMessages(Iteration[Message]):
         self._buffer: Final = buffer
 
     @property
-    def name(self) -> str:
+    def consumer_name(self) -> str:
         """The consumer's name; empty before the consumer is created."""
         return self._buffer.name
 

@@ -13,7 +13,7 @@ from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
 from js_sync.client.transport import Box
 from js_sync.consume.delivery import Delivery, ack_wait_of
-from js_sync.consume.item_source import ItemSource
+from js_sync.consume.item_source import ItemSource, NothingInTime
 from js_sync.consume.message import Message
 from twinstream.core.consume.absence_timer import AbsenceTimer
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -154,7 +154,7 @@ class PushBuffer(ItemSource[Message]):
             if is_late:
                 # Only statuses have arrived. A server that sends them without a pause must not
                 # delay the timeout.
-                raise RequestTimeout("no message in time")
+                raise NothingInTime("no message in time")
             wake_at = deadline.earlier(self._quiet_until())
             try:
                 is_set = self._api.transport.wait(box.signal, wake_at)
@@ -163,7 +163,7 @@ class PushBuffer(ItemSource[Message]):
                 self._looked_at = monotonic()
             is_late = deadline.expired()
             if is_late and not is_set:
-                raise RequestTimeout("no message in time")
+                raise NothingInTime("no message in time")
         self._ready.clear()
         return None
 

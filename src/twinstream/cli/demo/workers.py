@@ -28,9 +28,8 @@ def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
         consumer = nc.jetstream().get_stream(STREAM).get_consumer(CONSUMER)
         with consumer.messages(max_messages=BUFFER) as messages:
             while not stop.is_set():
-                try:
-                    message = messages.next(_TURN)
-                except js_sync.RequestTimeout:
+                message = messages.next(timeout=_TURN)
+                if message is None:
                     continue
                 about = message.metadata
                 verdict = handle(message.data, about.num_delivered)
@@ -51,9 +50,8 @@ async def work_in_loop(url: str, ledger: Ledger, stop: threading.Event) -> None:
         consumer = await stream.get_consumer(CONSUMER)
         async with consumer.messages(max_messages=BUFFER) as messages:
             while not stop.is_set():
-                try:
-                    message = await messages.next(_TURN)
-                except js_async.RequestTimeout:
+                message = await messages.next(timeout=_TURN)
+                if message is None:
                     continue
                 about = message.metadata
                 verdict = handle(message.data, about.num_delivered)

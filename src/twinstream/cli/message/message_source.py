@@ -181,7 +181,7 @@ class InOrder:
 
         self.trouble = None
         try:
-            return self.messages.next(timeout if self._begun else max(timeout, _BEGINNING))
+            return self.messages.next(timeout=timeout if self._begun else max(timeout, _BEGINNING))
         except RequestTimeout as error:
             self.trouble = error.__cause__  # the reason why no consumer could be created, or None
             return None

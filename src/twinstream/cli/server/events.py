@@ -120,17 +120,15 @@ def _board() -> Generator[Callable[[Event], None]]:
 
 def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
     """Return the next event, or None after ``wait`` seconds or when ``stop`` is set."""
-    from js_sync import RequestTimeout
-
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
-        try:
-            return source.next(max(min(left, _TURN), 0.01))
-        except RequestTimeout:
-            link.look()
-            if deadline is not None and time.monotonic() >= deadline:
-                return None
+        event = source.next(timeout=max(min(left, _TURN), 0.01))
+        if event is not None:
+            return event
+        link.look()
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
     return None
 
 
