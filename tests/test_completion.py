@@ -10,15 +10,15 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 MESSAGE = (
-    "ack data double_ack headers in_progress is_acknowledged is_late json metadata nak reply"
-    " subject term text time_left"
+    "ack data double_ack headers in_progress is_acknowledged is_late json metadata nak"
+    " num_delivered reply seq subject term text time time_left"
 )
 
 # How to come by an object, and all that editors offer of it.
 OBJECTS: dict[str, tuple[str, str]] = {
     "connection": (
         "",
-        "close drain epoch events flush is_closed is_connected jetstream publish request"
+        "close drain events flush is_closed is_connected jetstream publish request"
         " server_info stats subscribe",
     ),
     "message": (
@@ -30,7 +30,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     "messages": (
         "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
         "async with consumer.messages() as messages:",
-        "buffered close drain is_ended late next outstanding",
+        "buffered close drain is_ended late next",
     ),
     "consuming": (
         "consumer = await nc.jetstream().get_consumer('S', 'c')\n"
@@ -49,20 +49,21 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "subscription": (
         "async with nc.subscribe('s') as subscription:",
-        "close drain dropped is_closed is_ended next pending subject",
+        "buffered close drain dropped is_closed is_ended next subject",
     ),
     "pushed": (
         "stream = await nc.jetstream().get_stream('S')\n"
         "async with stream.push_messages('c') as pushed:",
-        "buffered close drain is_ended name next",
+        "buffered close consumer_name drain is_ended next",
     ),
     "ordered": (
         "stream = await nc.jetstream().get_stream('S')\nasync with stream.ordered() as ordered:",
-        "buffered close drain fetch info is_current is_ended name next position resets scanned",
+        "buffered close consumer_name drain fetch info is_current is_ended next position resets"
+        " scanned",
     ),
     "events": (
         "async with nc.jetstream().events() as events:",
-        "buffered close dropped is_ended next pending subjects",
+        "buffered close dropped is_ended next subjects",
     ),
     "happened": ("happened = nc.events()\nif happened:", "next"),
     "lease": (

@@ -827,7 +827,7 @@ def cancel_wait(twin: str, server: NatsServer) -> None:
         "nc = await js.connect(URL)\nsubscription = await nc.subscribe('cancelled')\n"
         + textwrap.dedent(interrupted[twin])
         + "await nc.publish('cancelled', b'x')\nprint((await subscription.next(timeout=20)).data)\n"
-        + "print(nc.stats.links)\nawait nc.close()\n"
+        + "print(nc.stats.connects)\nawait nc.close()\n"
     )
     assert ran(twin, body, server.url) == (0, "b'x'\n1\n", "")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from js_sync.client.connection_events import ConnectionEvents
     from js_sync.client.core_message import CoreMessage
     from js_sync.client.subscription import Subscription
-    from js_sync.connection import Connection, Stats, connect, connect_with
+    from js_sync.connection import Connection, ConnectionStats, connect
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Consuming
     from js_sync.consume.message import Message
@@ -281,6 +281,7 @@ __all__ = [
     "ConnectionEvents",
     "ConnectionFailed",
     "ConnectionLost",
+    "ConnectionStats",
     "Consumer",
     "ConsumerConfig",
     "ConsumerDeleted",
@@ -440,7 +441,6 @@ __all__ = [
     "SqliteOutbox",
     "StaticConsumerGroup",
     "StaticGroupConfig",
-    "Stats",
     "StorageType",
     "StoreRefused",
     "Stored",
@@ -480,7 +480,6 @@ __all__ = [
     "WrongStream",
     "arrow_schema",
     "connect",
-    "connect_with",
     "coordination_config",
     "copied_headers",
     "evolve",

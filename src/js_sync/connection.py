@@ -36,14 +36,15 @@ if TYPE_CHECKING:
     from js_sync.client.subscription import Subscription, SubscriptionBuffer
     from twinstream.core.api.instrumentation import Call
 
-__all__ = ["Connection", "Stats", "connect", "connect_with"]
+__all__ = ["Connection", "ConnectionStats", "connect"]
 
 _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
+_LOCAL: Final = "nats://127.0.0.1:4222"
 
 
 def connect(
-    servers: str | Iterable[str] = "nats://127.0.0.1:4222",
+    servers: str | Iterable[str] | ConnectOptions = _LOCAL,
     *,
     name: str | None = None,
     user: str | None = None,
@@ -66,7 +67,9 @@ def connect(
 
     Args:
         servers: A URL (`nats://[user:password@]host:port`, `tls://…`), several URLs separated by
-            commas, or a list. The client learns the other servers of the cluster from them.
+            commas, or a list. The client learns the other servers of the cluster from them. A
+            `ConnectOptions`, for example one from another process, replaces this and all other
+            arguments except `on_event` and `on_call`.
         name: Name of this client in the server's monitoring and in advisories.
         user: User name. Needs `password`.
         password: Password of `user`.
@@ -103,7 +106,7 @@ def connect(
     if credentials is not None and not given.is_empty:
         raise BadArgument("give credentials, or a user, token or nkey_seed, not both")
     options = ConnectOptions(
-        servers=servers,
+        servers=_LOCAL if isinstance(servers, ConnectOptions) else servers,
         name=name,
         credentials=credentials if credentials is not None else given,
         credentials_file=credentials_file,
@@ -115,24 +118,13 @@ def connect(
         shuffle=shuffle,
         inbox_prefix=inbox_prefix,
     )
-    return connect_with(options, on_event=on_event, on_call=on_call)
-
-
-def connect_with(
-    options: ConnectOptions,
-    *,
-    on_event: Callable[[ConnectionEvent], None] | None = None,
-    on_call: Callable[[Call], None] | None = None,
-) -> Connection:
-    """Connect with an options object, for example with one from another process.
-
-    Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`, as `connect` does.
-
-    Args:
-        options: Options of the connection.
-        on_event: Callback for connection events, as in `connect`.
-        on_call: Callback for finished calls, as in `connect`.
-    """
+    if isinstance(servers, ConnectOptions):
+        beside = options.changes(ConnectOptions(servers=_LOCAL))
+        if beside:
+            raise BadArgument(
+                f"pass {', '.join(beside)} within the ConnectOptions, not beside them"
+            )
+        options = servers
     return opening(_connect(options, on_event, on_call))
 
 
@@ -147,16 +139,16 @@ def _connect(
 
 
 @frozen
-class Stats:
+class ConnectionStats:
     """Counters of a connection at one moment."""
 
-    links: int
+    connects: int
     """The number of times that the connection was established."""
     subscriptions: int
     """The number of current subscriptions, including inboxes."""
     open_requests: int
     """The number of requests that wait for their response."""
-    strays: int
+    late_messages: int
     """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
@@ -192,7 +184,7 @@ class Connection(Owned, BlockHint):
         """Connect for the first time. `connect` calls this once."""
         if self.is_closed:
             raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
-        if self.epoch:
+        if self._session.epoch:
             raise BadArgument("the connection was opened already; it reconnects by itself")
         self._session.start()
 
@@ -218,23 +210,15 @@ class Connection(Owned, BlockHint):
         return self._session.is_closed
 
     @property
-    def epoch(self) -> int:
-        """The number of connects so far.
-
-        Requests that were sent before the latest connect get no response.
-        """
-        return self._session.epoch
-
-    @property
     def server_info(self) -> ServerInfo:
         """The server's latest INFO, for example its name and version."""
         return self._session.server_info
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> ConnectionStats:
         """The current counters of the connection."""
         session = self._session
-        return Stats(
+        return ConnectionStats(
             session.epoch, session.subscriptions, session.replies.open_requests, session.strays
         )
 
@@ -267,7 +251,7 @@ class Connection(Owned, BlockHint):
         if not self._is_parents:
             self._session.close()
 
-    def drain(self, timeout: Seconds = 30.0) -> None:
+    def drain(self, *, timeout: Seconds = 30.0) -> None:
         """Drain the subscriptions, then close the connection.
 
         The call unsubscribes everything that `subscribe` has subscribed, and waits until all
@@ -338,10 +322,11 @@ class Connection(Owned, BlockHint):
     def publish(
         self,
         subject: str,
-        payload: bytes = b"",
+        data: bytes = b"",
         *,
         reply: str | None = None,
         headers: HeaderValues | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Send a message to the current subscribers, without confirmation.
 
@@ -349,36 +334,40 @@ class Connection(Owned, BlockHint):
 
         Args:
             subject: Subject of the message.
-            payload: Payload of the message.
+            data: Payload of the message.
             reply: Subject for responses.
             headers: Headers of the message.
+            timeout: Seconds to wait for the connection; the default is its `request_timeout`.
 
         Raises:
             BadArgument: The subject or a header is invalid, or the message is larger than the
                 server accepts.
-            RequestTimeout: The client was not connected within `request_timeout`.
+            RequestTimeout: The client was not connected in time.
             ConnectionClosed: The connection is closed.
         """
-        check_data(subject, payload)
+        check_data(subject, data)
         encoded_reply = check_subject(reply) if reply is not None else b""
         encoded = encode_headers(headers)
-        self._session.send(check_subject(subject), encoded_reply, encoded, payload)
+        target = check_subject(subject)
+        if not self._session.is_connected:
+            self._session.ready(self._deadline(timeout))
+        self._session.send(target, encoded_reply, encoded, data)
 
     def request(
         self,
         subject: str,
-        payload: bytes = b"",
+        data: bytes = b"",
         *,
-        timeout: Seconds | None = None,
         headers: HeaderValues | None = None,
+        timeout: Seconds | None = None,
     ) -> CoreMessage:
         """Send a message and return the first response.
 
         Args:
             subject: Subject of the request.
-            payload: Payload of the request.
-            timeout: Seconds to wait; the default is the connection's `request_timeout`.
+            data: Payload of the request.
             headers: Headers of the request.
+            timeout: Seconds to wait; the default is the connection's `request_timeout`.
 
         Raises:
             NoResponders: No subscriber listens to the subject.
@@ -391,9 +380,9 @@ class Connection(Owned, BlockHint):
         from js_sync.client.core_message import CoreMessage
 
         check_subject(subject)
-        check_data(subject, payload)
+        check_data(subject, data)
         deadline = self._deadline(timeout)
-        frame = self._session.ask(subject, encode_headers(headers), payload, deadline)
+        frame = self._session.ask(subject, encode_headers(headers), data, deadline)
         return CoreMessage(frame)
 
     def subscribe(
@@ -436,7 +425,7 @@ class Connection(Owned, BlockHint):
                 self._subscriptions.pop(key, None)
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._subscriptions))
 
-    def flush(self, timeout: Seconds | None = None) -> None:
+    def flush(self, *, timeout: Seconds | None = None) -> None:
         """Wait until the server has processed everything that was sent so far.
 
         Raises `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.

@@ -24,7 +24,7 @@ def welcome(peer: FakePeer) -> None:
 
 
 async def second_link(connection):
-    return connection.is_connected and connection.epoch == 2
+    return connection.is_connected and connection.stats.connects == 2
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -146,7 +146,7 @@ async def test_connection_that_breaks_at_once_is_not_retried_in_a_loop():
         connection = await js.connect(server.url, reconnect=policy, on_event=events.append)
         async with connection.subscribe("x"):
             await eventually(closed_for_good, connection)
-        assert connection.epoch == 5
+        assert connection.stats.connects == 5
 
         async def is_reported():
             return isinstance(events[-1], js.Closed)
@@ -181,7 +181,7 @@ async def test_after_a_while_of_service_the_rounds_begin_again():
                 server.tell(f"break {number}")
 
             async def sixth():
-                return connection.is_connected and connection.epoch == 6
+                return connection.is_connected and connection.stats.connects == 6
 
             await eventually(sixth)
 

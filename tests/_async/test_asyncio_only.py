@@ -775,7 +775,7 @@ async def test_cancelled_drain_releases_the_outbox(server, tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await draining
         other = jet.outbox(js.SqliteOutbox(path), stream="CANCELLED", by="subject")
-        assert await other.drain(0.001) == 0
+        assert await other.drain(timeout=0.001) == 0
 
 
 async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_path):
@@ -1271,7 +1271,7 @@ async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
                 return link_of(connection).is_full
 
             async def is_mended():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             await eventually(is_deaf)
             publishing = asyncio.create_task(connection.publish("big", bytes(1 << 25)))
@@ -1296,7 +1296,7 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
             session.write(b"lost", b"", b"", bytes(size))
 
         async def is_mended():
-            return connection.is_connected and connection.epoch == 2
+            return connection.is_connected and connection.stats.connects == 2
 
         await eventually(is_mended)
         await connection.flush()

@@ -14,7 +14,7 @@ QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
 
 async def connected_again(connection, epoch):
-    return connection.is_connected and connection.epoch == epoch
+    return connection.is_connected and connection.stats.connects == epoch
 
 
 @pytest.fixture
@@ -29,15 +29,15 @@ async def test_a_long_key_fails_once_and_is_not_sent_again(small):
         for _ in range(2):
             with pytest.raises(js.BadArgument, match="max_control_line"):
                 await bucket.put("k" * 800, b"x")
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
         # The key of a read is part of a subject, too.
         for _ in range(2):
             with pytest.raises(js.BadArgument, match="max_control_line"):
                 await bucket.get("k" * 600)
-        assert connection.epoch == 3
+        assert connection.stats.connects == 3
         assert (await bucket.get("a")).value == b"1"
         await bucket.put("k" * 200, b"2")
-        assert connection.epoch == 3
+        assert connection.stats.connects == 3
 
 
 async def test_publishers_of_many_fail_with_the_reason(small):
@@ -52,7 +52,7 @@ async def test_publishers_of_many_fail_with_the_reason(small):
             errors.append(each.error if isinstance(each, js.PublishFailure) else None)
         assert [error is None for error in errors] == [True, False, True]
         assert "max_control_line" in str(errors[1])
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
 
 
 async def test_a_message_that_must_not_be_sent_twice_fails_with_the_reason(small):
@@ -64,7 +64,7 @@ async def test_a_message_that_must_not_be_sent_twice_fails_with_the_reason(small
         with pytest.raises(js.BadArgument, match="max_control_line"):
             await jet.publish("s." + "x" * 700)
         assert (await jet.publish("s.a")).seq == 1
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
 
 
 async def test_a_subscription_that_ends_connections_is_refused(small):
@@ -78,14 +78,14 @@ async def test_a_subscription_that_ends_connections_is_refused(small):
             await connection.subscribe("x" * 600)
         await connection.publish("other", b"1")
         assert (await other.next(timeout=10)).data == b"1"
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
 
 
 async def test_lines_that_no_server_reads_by_default_are_not_sent(opened, server):
     async with js.connect(server.url) as connection:
         with pytest.raises(js.BadArgument, match="max_control_line"):
             await connection.publish("s" * 2500, reply="r" * 2500)
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
     async with opened() as jet:
         bucket = await jet.create_key_value(js.KeyValueConfig(bucket="LINES"))
         for call in (bucket.put, bucket.create):

@@ -27,12 +27,12 @@ async def test_connection_events_are_reported(server_factory):
         server.restart()
         back = await events.next(timeout=10)
         assert isinstance(back, js.Connected)
-        assert back.epoch == connection.stats.links == 2
+        assert back.epoch == connection.stats.connects == 2
         assert reported[0].outage == 0.0 < back.outage
         await connection.close()
         rest = [event async for event in events]
         assert rest == [js.Closed("")]
-        with pytest.raises(js.ConnectionClosed):
+        with pytest.raises(js.IterationEnded):
             await events.next(timeout=1)
     assert [type(event) for event in reported] == [
         js.Connected,
@@ -55,7 +55,7 @@ async def test_failing_callback_does_not_end_the_connection(server_factory, capl
             server.restart()
 
             async def came_back():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             await eventually(came_back)
             await connection.publish("news", b"1")
@@ -71,7 +71,7 @@ async def test_slow_owner_loses_the_newest_and_is_notified(server, name):
         for number in range(10):
             await connection.publish(name, b"%d" % number)
         await connection.flush()
-        assert subscription.pending == 3
+        assert subscription.buffered == 3
         assert subscription.dropped == 7
         assert [(await subscription.next(timeout=1)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert await events.next(timeout=1) == js.MessagesDropped(name, 1)
@@ -101,7 +101,7 @@ async def test_draining_waits_for_the_server_once():
     with FakeServer(script) as server:
         connection = await js.connect(server.url)
         subscriptions = [await connection.subscribe(f"news.{number}") for number in range(3)]
-        await connection.drain(10)
+        await connection.drain(timeout=10)
         assert all(each.is_ended for each in subscriptions)
         lines = [each.line for each in server.operations("^UNSUB|^PING")]
         assert lines[1:5] == ["UNSUB 1", "UNSUB 2", "UNSUB 3", "PING"]
@@ -119,7 +119,7 @@ async def test_draining_hands_over_what_arrived(server, name):
             seen.append(message.data)
 
     async def drain():
-        await connection.drain(10)
+        await connection.drain(timeout=10)
 
     await together(read, drain)
     assert seen == [b"0", b"1", b"2", b"3", b"4"]

@@ -22,7 +22,7 @@ def welcome(peer: FakePeer) -> None:
 
 
 async def second_link(connection):
-    return connection.is_connected and connection.epoch == 2
+    return connection.is_connected and connection.stats.connects == 2
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ async def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
 
             monkeypatch.setattr(link, "wait", slow)
             with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
-                await connection.flush(20)
+                await connection.flush(timeout=20)
 
 
 async def test_a_peer_that_answers_no_ping_is_given_up():

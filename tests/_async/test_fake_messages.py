@@ -224,7 +224,7 @@ async def test_a_new_link_pulls_at_once_and_once():
             async with messages:
                 assert (await messages.next(timeout=5)).data == b"one"
                 assert (await messages.next(timeout=5)).data == b"two"
-            assert connection.epoch == 2
+            assert connection.stats.connects == 2
         assert len(server.operations("MSG.NEXT")) == 2
         assert reports == []
 
@@ -328,7 +328,7 @@ async def test_closing_during_iteration_returns_messages_in_flight():
                 await messages.close()
 
             await together(iterate, close)
-            assert connection.stats.strays == 0
+            assert connection.stats.late_messages == 0
         assert [each.payload for each in server.operations("ACK")] == [b"-NAK"]
 
 

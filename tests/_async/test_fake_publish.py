@@ -729,7 +729,7 @@ async def test_a_broken_link_is_survived_by_what_is_safe(way):
                 await way(jet)
 
             async def back():
-                return connection.epoch == 3
+                return connection.stats.connects == 3
 
             await eventually(back)
 

@@ -58,7 +58,7 @@ async def test_an_odd_answer_neither_ends_the_connection_nor_counts_as_success(c
             with pytest.raises(js.TwinstreamError):
                 await call(connection.jetstream())
             await connection.flush()
-            assert connection.epoch == 1
+            assert connection.stats.connects == 1
 
 
 async def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(server, name):
@@ -80,7 +80,7 @@ async def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connect
         _, failed = await together(answer, publish)
         assert failed == [js.PublishFailure] * 10
         await connection.flush()
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
 
 
 async def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
@@ -104,7 +104,7 @@ async def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name)
             seen = []
             while not seen or seen[-1] != b"true":
                 seen.append((await messages.next(timeout=10)).data)
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
 
 
 async def test_undeliverable_message_is_dropped_and_reported(server, name, caplog):
@@ -122,7 +122,7 @@ async def test_undeliverable_message_is_dropped_and_reported(server, name, caplo
         await connection.publish(name, b"next")
         assert (await subscription.next(timeout=10)).data == b"next"
         await connection.flush()
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
         await session.close_mailbox(box)
     dropped = [event for event in events if isinstance(event, js.MessagesDropped)]
     assert [each.dropped for each in dropped] == [1, 2, 4]

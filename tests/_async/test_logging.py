@@ -108,7 +108,7 @@ async def test_an_outage_is_one_warning_and_its_end_one_line(server_factory, cap
                 return not connection.is_connected
 
             async def came_back():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             await eventually(is_lost)
             server.restart()
@@ -145,7 +145,7 @@ async def test_neither_passwords_nor_urls_with_them_are_logged(server_factory, a
             server.restart()
 
             async def came_back():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             await eventually(came_back)
     assert len(texts(all_levels, "connection")) >= 4

@@ -242,7 +242,7 @@ async def test_callers_that_share_a_read_leave_no_consumer(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 40)
         async with stream.ordered() as messages:
-            got = await together(*(partial(messages.next, 20) for _ in range(20)))
+            got = await together(*(partial(messages.next, timeout=20) for _ in range(20)))
             assert sorted(each.metadata.stream_seq for each in got) == list(range(1, 21))
             assert messages.resets == 0
             assert len([each async for each in stream.consumer_names()]) == 1

@@ -140,7 +140,7 @@ async def test_elections_with_somebody_else_on_the_subject(cluster, name, answer
         jet = connection.jetstream(timeout=20)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], num_replicas=3))
         listener = await other.subscribe(f"{name}.*")
-        await other.flush(20)
+        await other.flush(timeout=20)
         count = 300
 
         async def listen():

@@ -6,6 +6,7 @@ import base64
 import os
 import re
 from datetime import timedelta
+from functools import partial
 
 import nkeys
 import pytest
@@ -71,7 +72,7 @@ async def test_a_connection_to_any_server_is_logged(server_factory, tmp_path, ca
                 proxy.cut()
 
                 async def reconnected():
-                    return connection.epoch == 2
+                    return connection.stats.connects == 2
 
                 await eventually(reconnected)
                 # Only the first connect is logged, because a reconnect uses the same options.
@@ -272,9 +273,9 @@ async def test_error_for_too_many_subscriptions_names_the_subject(server_factory
             consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
             listening = [await connection.subscribe("news") for _ in range(3)]
             too_many = await connection.subscribe("news")
-            for wait in (too_many.next, lambda timeout: consumer.fetch(1, timeout=timeout)):
+            for wait in (too_many.next, partial(consumer.fetch, 1)):
                 with pytest.raises(js.ServerError, match="maximum subscriptions exceeded"):
-                    await wait(20)
+                    await wait(timeout=20)
             await connection.publish("news", b"1")
             for each in listening:
                 assert (await each.next(timeout=20)).data == b"1"

@@ -114,7 +114,7 @@ def test_slow_reader_is_told_how_many_events_it_missed(server, name):
             for number in range(6):
                 connection.publish(subject, b"%d" % number)
             connection.flush()
-            assert (events.pending, events.dropped) == (2, 4)
+            assert (events.buffered, events.dropped) == (2, 4)
             assert [event.missed for event in taken(events, 2)] == [0, 0]
             connection.publish(subject, b"6")
             [event] = taken(events, 1)
@@ -136,7 +136,7 @@ def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
             for number in range(3):
                 connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)
             connection.flush()
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
     assert raised(caplog) == ["on_drop raised LookupError('not my day')"] * 2
 
 
@@ -157,7 +157,7 @@ def test_lost_connection_is_reported_with_the_next_event(server_factory, name):
 
 
 def linked(connection, epoch):
-    return connection.is_connected and connection.epoch >= epoch
+    return connection.is_connected and connection.stats.connects >= epoch
 
 
 def test_the_iteration_ends_when_it_is_closed(opened, name):

@@ -15,7 +15,7 @@ QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 
 
 def connected_again(connection, epoch):
-    return connection.is_connected and connection.epoch == epoch
+    return connection.is_connected and connection.stats.connects == epoch
 
 
 @pytest.fixture
@@ -30,15 +30,15 @@ def test_a_long_key_fails_once_and_is_not_sent_again(small):
         for _ in range(2):
             with pytest.raises(js.BadArgument, match="max_control_line"):
                 bucket.put("k" * 800, b"x")
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
         # The key of a read is part of a subject, too.
         for _ in range(2):
             with pytest.raises(js.BadArgument, match="max_control_line"):
                 bucket.get("k" * 600)
-        assert connection.epoch == 3
+        assert connection.stats.connects == 3
         assert (bucket.get("a")).value == b"1"
         bucket.put("k" * 200, b"2")
-        assert connection.epoch == 3
+        assert connection.stats.connects == 3
 
 
 def test_publishers_of_many_fail_with_the_reason(small):
@@ -53,7 +53,7 @@ def test_publishers_of_many_fail_with_the_reason(small):
             errors.append(each.error if isinstance(each, js.PublishFailure) else None)
         assert [error is None for error in errors] == [True, False, True]
         assert "max_control_line" in str(errors[1])
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
 
 
 def test_a_message_that_must_not_be_sent_twice_fails_with_the_reason(small):
@@ -65,7 +65,7 @@ def test_a_message_that_must_not_be_sent_twice_fails_with_the_reason(small):
         with pytest.raises(js.BadArgument, match="max_control_line"):
             jet.publish("s." + "x" * 700)
         assert (jet.publish("s.a")).seq == 1
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
 
 
 def test_a_subscription_that_ends_connections_is_refused(small):
@@ -79,14 +79,14 @@ def test_a_subscription_that_ends_connections_is_refused(small):
             connection.subscribe("x" * 600)
         connection.publish("other", b"1")
         assert (other.next(timeout=10)).data == b"1"
-        assert connection.epoch == 2
+        assert connection.stats.connects == 2
 
 
 def test_lines_that_no_server_reads_by_default_are_not_sent(opened, server):
     with js.connect(server.url) as connection:
         with pytest.raises(js.BadArgument, match="max_control_line"):
             connection.publish("s" * 2500, reply="r" * 2500)
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
     with opened() as jet:
         bucket = jet.create_key_value(js.KeyValueConfig(bucket="LINES"))
         for call in (bucket.put, bucket.create):

@@ -260,7 +260,7 @@ def on_the_server(server):
 def left(connection, server):
     """Return the number of subscriptions of a connection, after a garbage collection."""
     gc.collect()
-    connection.flush(20)
+    connection.flush(timeout=20)
     clients, number = on_the_server(server), connection.server_info.client_id
     return max(connection.stats.subscriptions, len(clients[number]))
 

@@ -28,12 +28,12 @@ def test_connection_events_are_reported(server_factory):
         server.restart()
         back = events.next(timeout=10)
         assert isinstance(back, js.Connected)
-        assert back.epoch == connection.stats.links == 2
+        assert back.epoch == connection.stats.connects == 2
         assert reported[0].outage == 0.0 < back.outage
         connection.close()
         rest = [event for event in events]
         assert rest == [js.Closed("")]
-        with pytest.raises(js.ConnectionClosed):
+        with pytest.raises(js.IterationEnded):
             events.next(timeout=1)
     assert [type(event) for event in reported] == [
         js.Connected,
@@ -56,7 +56,7 @@ def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
             server.restart()
 
             def came_back():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             eventually(came_back)
             connection.publish("news", b"1")
@@ -72,7 +72,7 @@ def test_slow_owner_loses_the_newest_and_is_notified(server, name):
         for number in range(10):
             connection.publish(name, b"%d" % number)
         connection.flush()
-        assert subscription.pending == 3
+        assert subscription.buffered == 3
         assert subscription.dropped == 7
         assert [(subscription.next(timeout=1)).data for _ in range(3)] == [b"0", b"1", b"2"]
         assert events.next(timeout=1) == js.MessagesDropped(name, 1)
@@ -102,7 +102,7 @@ def test_draining_waits_for_the_server_once():
     with FakeServer(script) as server:
         connection = js.connect(server.url)
         subscriptions = [connection.subscribe(f"news.{number}") for number in range(3)]
-        connection.drain(10)
+        connection.drain(timeout=10)
         assert all(each.is_ended for each in subscriptions)
         lines = [each.line for each in server.operations("^UNSUB|^PING")]
         assert lines[1:5] == ["UNSUB 1", "UNSUB 2", "UNSUB 3", "PING"]
@@ -120,7 +120,7 @@ def test_draining_hands_over_what_arrived(server, name):
             seen.append(message.data)
 
     def drain():
-        connection.drain(10)
+        connection.drain(timeout=10)
 
     together(read, drain)
     assert seen == [b"0", b"1", b"2", b"3", b"4"]

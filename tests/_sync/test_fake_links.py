@@ -23,7 +23,7 @@ def welcome(peer: FakePeer) -> None:
 
 
 def second_link(connection):
-    return connection.is_connected and connection.epoch == 2
+    return connection.is_connected and connection.stats.connects == 2
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
 
             monkeypatch.setattr(link, "wait", slow)
             with pytest.raises(js.ConnectionLost, match=r"before the PONG .*Stale Connection"):
-                connection.flush(20)
+                connection.flush(timeout=20)
 
 
 def test_a_peer_that_answers_no_ping_is_given_up():

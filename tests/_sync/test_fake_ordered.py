@@ -346,7 +346,8 @@ def test_a_creation_without_an_answer_is_repeated_under_its_name():
         with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
-                assert messages.next(timeout=1) is None
+                with pytest.raises(js.RequestTimeout):
+                    messages.next(timeout=1)
                 server.tell("given up")
                 assert taken(messages, 1) == [10]
 
@@ -361,7 +362,8 @@ def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
-                assert messages.next(timeout=1) is None
+                with pytest.raises(js.RequestTimeout):
+                    messages.next(timeout=1)
                 assert messages.consumer_name is None
 
 
@@ -508,7 +510,7 @@ def test_callers_take_turns():
         with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
-                got = together(*(partial(messages.next, 20) for _ in range(4)))
+                got = together(*(partial(messages.next, timeout=20) for _ in range(4)))
                 assert sorted(each.metadata.stream_seq for each in got) == [1, 2, 3, 4]
         assert len(server.operations("CONSUMER.CREATE")) == 1
 

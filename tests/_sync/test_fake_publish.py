@@ -730,7 +730,7 @@ def test_a_broken_link_is_survived_by_what_is_safe(way):
                 way(jet)
 
             def back():
-                return connection.epoch == 3
+                return connection.stats.connects == 3
 
             eventually(back)
 

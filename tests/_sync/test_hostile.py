@@ -59,7 +59,7 @@ def test_an_odd_answer_neither_ends_the_connection_nor_counts_as_success(call, r
             with pytest.raises(js.TwinstreamError):
                 call(connection.jetstream())
             connection.flush()
-            assert connection.epoch == 1
+            assert connection.stats.connects == 1
 
 
 def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(server, name):
@@ -81,7 +81,7 @@ def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(ser
         _, failed = together(answer, publish)
         assert failed == [js.PublishFailure] * 10
         connection.flush()
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
 
 
 def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
@@ -105,7 +105,7 @@ def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
             seen = []
             while not seen or seen[-1] != b"true":
                 seen.append((messages.next(timeout=10)).data)
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
 
 
 def test_undeliverable_message_is_dropped_and_reported(server, name, caplog):
@@ -123,7 +123,7 @@ def test_undeliverable_message_is_dropped_and_reported(server, name, caplog):
         connection.publish(name, b"next")
         assert (subscription.next(timeout=10)).data == b"next"
         connection.flush()
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
         session.close_mailbox(box)
     dropped = [event for event in events if isinstance(event, js.MessagesDropped)]
     assert [each.dropped for each in dropped] == [1, 2, 4]

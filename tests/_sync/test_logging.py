@@ -107,7 +107,7 @@ def test_an_outage_is_one_warning_and_its_end_one_line(server_factory, caplog):
                 return not connection.is_connected
 
             def came_back():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             eventually(is_lost)
             server.restart()
@@ -144,7 +144,7 @@ def test_neither_passwords_nor_urls_with_them_are_logged(server_factory, all_lev
             server.restart()
 
             def came_back():
-                return connection.is_connected and connection.epoch == 2
+                return connection.is_connected and connection.stats.connects == 2
 
             eventually(came_back)
     assert len(texts(all_levels, "connection")) >= 4

@@ -135,7 +135,7 @@ def test_a_core_subscriber_gets_every_message(server, name):
         for each in found:
             assert len(each.headers) == len(dict(each.headers))
         assert connection.is_connected
-        assert connection.epoch == 1
+        assert connection.stats.connects == 1
 
 
 def test_backup_contains_and_restores_them(opened, server, name, tmp_path):

@@ -243,7 +243,7 @@ def test_callers_that_share_a_read_leave_no_consumer(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 40)
         with stream.ordered() as messages:
-            got = together(*(partial(messages.next, 20) for _ in range(20)))
+            got = together(*(partial(messages.next, timeout=20) for _ in range(20)))
             assert sorted(each.metadata.stream_seq for each in got) == list(range(1, 21))
             assert messages.resets == 0
             assert len([each for each in stream.consumer_names()]) == 1

@@ -193,7 +193,7 @@ def test_stopped_drain_reports_it(opened, name, path, tuned, key):
         assert outbox.waiting() == 20 - relay.stored
         assert relay.stored == (5 if key is None else 1)
         other = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
-        assert other.drain(60) == 20 - relay.stored
+        assert other.drain(timeout=60) == 20 - relay.stored
         assert outbox.waiting() == 0
 
 

@@ -141,7 +141,7 @@ def test_elections_with_somebody_else_on_the_subject(cluster, name, answers):
         jet = connection.jetstream(timeout=20)
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], num_replicas=3))
         listener = other.subscribe(f"{name}.*")
-        other.flush(20)
+        other.flush(timeout=20)
         count = 300
 
         def listen():

@@ -7,6 +7,7 @@ import base64
 import os
 import re
 from datetime import timedelta
+from functools import partial
 
 import nkeys
 import pytest
@@ -72,7 +73,7 @@ def test_a_connection_to_any_server_is_logged(server_factory, tmp_path, caplog):
                 proxy.cut()
 
                 def reconnected():
-                    return connection.epoch == 2
+                    return connection.stats.connects == 2
 
                 eventually(reconnected)
                 # Only the first connect is logged, because a reconnect uses the same options.
@@ -269,9 +270,9 @@ def test_error_for_too_many_subscriptions_names_the_subject(server_factory, name
             consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
             listening = [connection.subscribe("news") for _ in range(3)]
             too_many = connection.subscribe("news")
-            for wait in (too_many.next, lambda timeout: consumer.fetch(1, timeout=timeout)):
+            for wait in (too_many.next, partial(consumer.fetch, 1)):
                 with pytest.raises(js.ServerError, match="maximum subscriptions exceeded"):
-                    wait(20)
+                    wait(timeout=20)
             connection.publish("news", b"1")
             for each in listening:
                 assert (each.next(timeout=20)).data == b"1"

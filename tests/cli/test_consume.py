@@ -373,7 +373,7 @@ def heard(server: NatsServer, subject: str) -> Iterator[Callable[[], list[js_syn
 
         def so_far() -> list[js_sync.CoreMessage]:
             nc.flush()
-            return [subscription.next() for _ in range(subscription.pending)]
+            return [subscription.next() for _ in range(subscription.buffered)]
 
         yield so_far
 

@@ -114,9 +114,9 @@ def test_restored_connection_is_reported() -> None:
     with NatsServer() as server, Proxy(server.url) as proxy:
 
         def cut(connection: js_sync.Connection) -> None:
-            before = connection.epoch
+            before = connection.stats.connects
             proxy.cut()
-            eventually(lambda: connection.epoch > before)
+            eventually(lambda: connection.stats.connects > before)
 
         arguments = ["events", "--wait", "0.1", "--server", proxy.url]
         with hooked("command: before event", cut):

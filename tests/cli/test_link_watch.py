@@ -53,11 +53,11 @@ def test_iteration_continues_after_the_server_restarts(command: list[str]) -> No
 def test_unnoticed_reconnect_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    nc = SimpleNamespace(is_connected=True, epoch=1)
+    nc = SimpleNamespace(is_connected=True, stats=SimpleNamespace(connects=1))
     link = LinkWatch(cast(Any, nc))
     assert link.look()
     assert capsys.readouterr().err == ""
-    nc.epoch = 2
+    nc.stats.connects = 2
     assert link.look()
     assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == [
         "reconnecting",

@@ -61,15 +61,20 @@ SESSION = (
 )
 
 
+def in_finalizer(frame: FrameType | None) -> bool:
+    """Return whether a `__del__` runs, from which no exception reaches the program."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
+
+
 def interrupted_at(work: Callable[[], object], point: int, files: tuple[str, ...] = SEAM) -> bool:
     """Run work with an interrupt at one of its points, from 1; return whether it occurred."""
     passed = 0
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal passed
-        code = frame.f_code
-        # What is raised in a `__del__` goes no further.
-        if code.co_name == "__del__" or not code.co_filename.endswith(files):
+        if not frame.f_code.co_filename.endswith(files) or in_finalizer(frame):
             return
         if event in {"call", "c_return"}:
             passed += 1
@@ -101,7 +106,7 @@ def flushed(connection: js.Connection, timeout: float) -> None:
     """Return once a connection works, which may require a reconnect."""
     for _ in range(100):
         with suppress(js.ConnectionLost):
-            connection.flush(timeout)
+            connection.flush(timeout=timeout)
             return
     raise AssertionError("each link broke")
 

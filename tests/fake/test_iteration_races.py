@@ -440,7 +440,7 @@ def test_subscriptions_created_concurrently_are_all_drained():
             made.append(connection.subscribe(f"a.{number}"))
         sys.setprofile(None)
         assert len(meanwhile) == 1
-        connection.drain(10)
+        connection.drain(timeout=10)
         assert all(each.is_closed for each in made + meanwhile)
 
 
@@ -463,5 +463,5 @@ def test_the_end_of_the_events_of_a_connection_stays_the_end():
         with hooked("events: event taken", once(lambda: taken.append(events.next(timeout=10)))):
             assert isinstance(events.next(timeout=10), js.ServerReported)
         assert [type(event) for event in taken] == [js.Closed]
-        with pytest.raises(js.ConnectionClosed):
+        with pytest.raises(js.IterationEnded):
             events.next(timeout=1)

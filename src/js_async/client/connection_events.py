@@ -10,7 +10,7 @@ from js_async.runtime.concurrency import LoopHint, Signal
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.hooks import HOOKS, reached
-from twinstream.errors import ConnectionClosed, RequestTimeout
+from twinstream.errors import IterationEnded
 
 __all__ = ["ConnectionEvents"]
 
@@ -39,22 +39,22 @@ class ConnectionEvents(LoopHint):
         state = "ended" if self._ended else f"{len(self._events)} unread"
         return f"<ConnectionEvents: {state}>"
 
-    async def next(self, timeout: Seconds | None = None) -> ConnectionEvent:
-        """Return the next event.
+    async def next(self, *, timeout: Seconds | None = None) -> ConnectionEvent | None:
+        """Return the next event, or None if none occurred in time.
 
         Args:
             timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: No event occurred in time.
-            ConnectionClosed: All events were read, up to `Closed`.
+            IterationEnded: All events were read, up to `Closed`.
         """
         event = await self._next(Deadline.after(timeout))
-        if event is None:
-            raise ConnectionClosed("the connection is closed: no more events")
+        if event is None and self._ended:
+            raise IterationEnded("the connection is closed: no more events")
         return event
 
     async def _next(self, deadline: Deadline) -> ConnectionEvent | None:
+        """Return the next event, or None at the deadline and after the end."""
         while not self._ended:
             # Clear the signal before reading the queue, so that no arrival is missed.
             self._signal.clear()
@@ -75,7 +75,7 @@ class ConnectionEvents(LoopHint):
             # If the wait ends early without a signal, another caller has cleared the signal and
             # taken the event. Then wait again.
             if not await self._transport.wait(self._signal, deadline) and deadline.expired():
-                raise RequestTimeout("no event in time")
+                return None
         return None
 
     def __aiter__(self) -> Self:

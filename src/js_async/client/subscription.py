@@ -15,7 +15,7 @@ from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.client.connection_events import MessagesDropped
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.wire.protocol import Frame, Sink
-from twinstream.errors import IterationEnded, RequestTimeout
+from twinstream.errors import IterationEnded
 
 __all__ = ["Subscription", "SubscriptionBuffer"]
 
@@ -79,14 +79,14 @@ class SubscriptionBuffer:
         return self._closed
 
     @property
-    def pending(self) -> int:
-        """The number of buffered messages."""
+    def buffered(self) -> int:
+        """The number of messages that have arrived and were not taken."""
         return len(self.box.frames) if self.box is not None else 0
 
     async def take(self, deadline: Deadline) -> CoreMessage | None:
-        """Return the next message, or None if the subscription has ended.
+        """Return the next message, or None at the deadline and after the end.
 
-        Raises `RequestTimeout` at the deadline, or the error that ended the subscription.
+        Raises the error that ended the subscription.
         """
         box = self.box
         while box is not None:
@@ -106,7 +106,7 @@ class SubscriptionBuffer:
             # If the wait ends early without a signal, another caller has cleared the signal and
             # taken the message. Then wait again.
             if not await self._transport.wait(box.signal, deadline) and deadline.expired():
-                raise RequestTimeout(f"{self.subject}: no message in time")
+                return None
         return None
 
     def _ends(self, box: Box) -> bool:
@@ -130,9 +130,9 @@ class SubscriptionBuffer:
 
     async def wait_emptied(self, deadline: Deadline) -> None:
         """Wait until the buffer is empty, or until the deadline."""
-        while self.pending and not deadline.expired():
+        while self.buffered and not deadline.expired():
             self._emptied.clear()
-            if self.pending:
+            if self.buffered:
                 await self._transport.wait(self._emptied, deadline)
 
     async def drain(self) -> None:
@@ -174,12 +174,12 @@ class Subscription(Owned, BlockHint, LoopHint):
 
         `next` would raise `IterationEnded`.
         """
-        return self.is_closed and not self.pending
+        return self.is_closed and not self.buffered
 
     @property
-    def pending(self) -> int:
-        """The number of buffered messages: they arrived, and `next` has not returned them yet."""
-        return self._buffer.pending
+    def buffered(self) -> int:
+        """The number of messages that have arrived and were not taken."""
+        return self._buffer.buffered
 
     @property
     def dropped(self) -> int:
@@ -187,24 +187,23 @@ class Subscription(Owned, BlockHint, LoopHint):
         return self._buffer.dropped
 
     def __repr__(self) -> str:
-        state = "ended" if self.is_ended else f"{self.pending} pending"
+        state = "ended" if self.is_ended else f"{self.buffered} buffered"
         return f"<Subscription {self.subject}: {state}>"
 
-    async def next(self, timeout: Seconds | None = None) -> CoreMessage:
-        """Return the next message.
+    async def next(self, *, timeout: Seconds | None = None) -> CoreMessage | None:
+        """Return the next message, or None if none arrived in time.
 
         Args:
             timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: No message arrived in time.
             PermissionDenied: The user may not subscribe to the subject.
             ServerError: The client has too many subscriptions.
             ConnectionClosed: The connection is closed.
             IterationEnded: The subscription has ended (check `is_ended` first).
         """
         message = await self._buffer.take(Deadline.after(timeout))
-        if message is None:
+        if message is None and self.is_ended:
             raise IterationEnded(f"the subscription to {self.subject} was drained or closed")
         return message
 

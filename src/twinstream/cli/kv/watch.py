@@ -62,7 +62,7 @@ def watch(
             shown = 0
             while not asked.is_set() and (count is None or shown < count):
                 try:
-                    entry = watching.next(_TURN)
+                    entry = watching.next(timeout=_TURN)
                 except js_sync.RequestTimeout:
                     continue
                 if entry is not None:

@@ -146,7 +146,7 @@ def consume(
                 printed += 1
                 source.done(message)
             if link.look():
-                nc.flush(target.timeout)
+                nc.flush(timeout=target.timeout)
                 if source.trouble is not None and not stop.is_set():
                     raise source.trouble
             elif not stop.is_set():

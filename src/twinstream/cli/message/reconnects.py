@@ -28,12 +28,12 @@ class LinkWatch:
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
-        self._epoch = nc.epoch
+        self._epoch = nc.stats.connects
         self._lost = False
 
     def look(self) -> bool:
         """Print a change of the connection's state, and return whether it is connected."""
-        up, epoch = self._nc.is_connected, self._nc.epoch
+        up, epoch = self._nc.is_connected, self._nc.stats.connects
         # After a reconnect between two checks, only the epoch has changed.
         if not self._lost and (not up or epoch != self._epoch):
             notes().print("the connection to the server is lost; reconnecting", style="yellow")

@@ -357,7 +357,7 @@ def _show_next(changes: ObjectWatch, *, as_json: bool) -> int:
     from js_sync import IterationEnded, RequestTimeout
 
     try:
-        found = changes.next(_TURN)
+        found = changes.next(timeout=_TURN)
     except RequestTimeout:
         return 0
     except IterationEnded as error:

@@ -87,7 +87,7 @@ def events(
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
         show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
-        epoch, link = nc.epoch, LinkWatch(nc)
+        epoch, link = nc.stats.connects, LinkWatch(nc)
         while count is None or shown < count:
             if HOOKS:
                 reached("command: before event", nc)
@@ -97,7 +97,7 @@ def events(
             shown += 1
             show(event)
         is_up = nc.is_connected
-        broken = not is_up or nc.epoch != epoch
+        broken = not is_up or nc.stats.connects != epoch
     notes().print(counted(shown, "event"), style="dim")
     if broken and not is_up and not stop.is_set():
         raise Failure("the connection to the server is lost, and no event arrived since")

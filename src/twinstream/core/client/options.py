@@ -11,7 +11,7 @@ from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.wire.subjects import check_prefix
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import field, frozen
+from twinstream.models.codec.records import field, frozen, members
 
 __all__ = ["ConnectOptions"]
 
@@ -62,6 +62,11 @@ class ConnectOptions:
             raise BadArgument("pass credentials or a credentials_file, not both")
         if self.ping_interval == 0 or self.connect_timeout == 0:
             raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
+
+    def changes(self, other: ConnectOptions) -> list[str]:
+        """Return the names of the options that differ from those of `other`."""
+        names = members(ConnectOptions)
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
 
     def _check_kinds(self) -> None:
         # Without this check, a wrong type would cause an error only during the TLS handshake or
