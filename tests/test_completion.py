@@ -87,7 +87,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "publisher": (
         "async with nc.jetstream().publisher() as publisher:",
-        "close flush send send_request under_way",
+        "close flush send under_way",
     ),
     "relay": (
         "async with nc.jetstream().outbox(None, 'S') as relay:",

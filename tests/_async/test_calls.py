@@ -184,7 +184,7 @@ async def test_messages_in_flight_together_are_reported_separately(server, name)
 
         async with jet.publisher() as publisher:
             handles = [await publisher.send(subject, b"123") for subject in subjects]
-            wrong = await publisher.send_request(bad)
+            wrong = await publisher.send(bad)
             for handle in handles:
                 await handle.result()
             with pytest.raises(js.WrongLastSequence) as refused:

@@ -481,6 +481,20 @@ async def test_a_publisher_hands_out_results(opened, name):
         assert (await stream.info()).state.messages == 50
 
 
+async def test_a_publisher_takes_a_request_alone(opened, name):
+    async with opened() as jet:
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        request = js.PublishRequest(f"{name}.a", b"1", msg_id="one")
+        async with jet.publisher() as publisher:
+            first, again = await publisher.send(request), await publisher.send(request)
+            assert first.request is request
+            assert not (await first.result()).duplicate
+            assert (await again.result()).duplicate
+            for beside in ({"data": b"2"}, {"ttl": 5}, {"msg_id": "two"}):
+                with pytest.raises(js.BadArgument, match="pass it alone"):
+                    await publisher.send(request, **beside)
+
+
 async def test_publisher_reports_unread_failures_at_its_end(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))

@@ -181,7 +181,7 @@ def test_messages_in_flight_together_are_reported_separately(server, name):
 
         with jet.publisher() as publisher:
             handles = [publisher.send(subject, b"123") for subject in subjects]
-            wrong = publisher.send_request(bad)
+            wrong = publisher.send(bad)
             for handle in handles:
                 handle.result()
             with pytest.raises(js.WrongLastSequence) as refused:

@@ -476,6 +476,20 @@ def test_a_publisher_hands_out_results(opened, name):
         assert (stream.info()).state.messages == 50
 
 
+def test_a_publisher_takes_a_request_alone(opened, name):
+    with opened() as jet:
+        jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+        request = js.PublishRequest(f"{name}.a", b"1", msg_id="one")
+        with jet.publisher() as publisher:
+            first, again = publisher.send(request), publisher.send(request)
+            assert first.request is request
+            assert not (first.result()).duplicate
+            assert (again.result()).duplicate
+            for beside in ({"data": b"2"}, {"ttl": 5}, {"msg_id": "two"}):
+                with pytest.raises(js.BadArgument, match="pass it alone"):
+                    publisher.send(request, **beside)
+
+
 def test_publisher_reports_unread_failures_at_its_end(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))

@@ -189,7 +189,7 @@ def test_refusal_of_a_shared_inbox_reaches_all_requests(way):
             elif way == "publisher":
                 publisher = jet.publisher(timeout=10)
                 for request in requests:
-                    publisher.send_request(request)
+                    publisher.send(request)
                 with pytest.raises(js.PublishFailures) as caught:
                     publisher.close()
                 errors = [failure.error for failure in caught.value.failures]

@@ -316,7 +316,7 @@ class _Chunks:
     async def _send(self, chunk: bytes) -> None:
         while self._in_flight and self._bytes + len(chunk) > self._window:
             await self._first_in_flight()
-        self._in_flight.append(await self._publisher.send_request(self._request(chunk)))
+        self._in_flight.append(await self._publisher.send(self._request(chunk)))
         self._bytes += len(chunk)
         while self._in_flight and self._in_flight[0].is_done:
             await self._first_in_flight()

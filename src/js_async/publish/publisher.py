@@ -15,7 +15,7 @@ from js_async.runtime.concurrency import Lock, Signal, Task, before_exit, sleep,
 from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.errors import ConnectionClosed, PublishFailure
+from twinstream.errors import BadArgument, ConnectionClosed, PublishFailure
 from twinstream.errors.publish_failures import UnreadFailures
 from twinstream.models import PubAck
 from twinstream.records.headers import HeaderValues
@@ -180,7 +180,7 @@ class Publisher(Leaving):
 
     async def send(
         self,
-        subject: str,
+        subject: str | PublishRequest,
         data: bytes = b"",
         *,
         headers: HeaderValues | None = None,
@@ -196,7 +196,8 @@ class Publisher(Leaving):
         """Send a message and return its handle.
 
         Waits only while the window is full or the client is not connected. The arguments are those
-        of `JetStream.publish`. `PublishHandle.result` raises all errors that are not listed here.
+        of `JetStream.publish`, or a `PublishRequest` alone. `PublishHandle.result` raises all
+        errors that are not listed here.
 
         Raises:
             BadArgument: The message is invalid.
@@ -204,8 +205,9 @@ class Publisher(Leaving):
             RequestTimeout: This is the first call, not in a `with` block, and the client is not
                 connected in time.
         """
+        given = subject if isinstance(subject, PublishRequest) else None
         request = PublishRequest(
-            subject,
+            subject.subject if isinstance(subject, PublishRequest) else subject,
             data,
             headers,
             msg_id,
@@ -217,10 +219,10 @@ class Publisher(Leaving):
             rollup,
             ttl,
         )
-        return await self.send_request(request)
-
-    async def send_request(self, request: PublishRequest) -> PublishHandle:
-        """Send a `PublishRequest` and return its handle. Waits and raises as `send` does."""
+        if given is not None:
+            if request != PublishRequest(given.subject):
+                raise BadArgument("a PublishRequest contains all arguments: pass it alone")
+            request = given
         if self._keeper is None:
             await self._open()
         pipeline = self._pipeline

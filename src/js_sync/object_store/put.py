@@ -317,7 +317,7 @@ class _Chunks:
     def _send(self, chunk: bytes) -> None:
         while self._in_flight and self._bytes + len(chunk) > self._window:
             self._first_in_flight()
-        self._in_flight.append(self._publisher.send_request(self._request(chunk)))
+        self._in_flight.append(self._publisher.send(self._request(chunk)))
         self._bytes += len(chunk)
         while self._in_flight and self._in_flight[0].is_done:
             self._first_in_flight()
