@@ -936,8 +936,9 @@ class JetStream:
         """Create an object store, or return the existing one if its settings are equal.
 
         Raises:
-            StreamExists: The object store exists with other settings. The error names the
+            BucketExists: The object store exists with other settings. The error names the
                 differences.
+            NotABucket: The stream of that name exists and is not an object store.
             InvalidConfig: The server refused the settings.
             JetStreamError: The server refused the request for another reason.
         """
@@ -948,7 +949,7 @@ class JetStream:
     async def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
         """Return an existing object store, which another client may have created.
 
-        Raises `ObjectStoreNotFound` or `NotAnObjectStore`.
+        Raises `BucketNotFound` or `NotABucket`.
         """
         from js_async.object_store import stores
 
@@ -973,8 +974,8 @@ class JetStream:
             timeout: Seconds for both requests together; the default is that of this object.
 
         Raises:
-            ObjectStoreNotFound: The object store does not exist.
-            NotAnObjectStore: The stream of this name is not an object store.
+            BucketNotFound: The object store does not exist.
+            NotABucket: The stream of this name is not an object store.
             InvalidConfig: The server rejected the new configuration.
             JetStreamError: The server refused the request for another reason.
         """
@@ -991,7 +992,7 @@ class JetStream:
         return await stores.create_or_update(self._api, config, self._api.deadline(timeout))
 
     async def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
-        """Delete an object store with all its objects. Raises `ObjectStoreNotFound`."""
+        """Delete an object store with all its objects. Raises `BucketNotFound`."""
         from js_async.object_store import stores
 
         await stores.delete(self._api, bucket, timeout)

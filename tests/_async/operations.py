@@ -145,7 +145,7 @@ async def a_message_without_acknowledgement(jet, stage, stream):
 
 
 async def no_object_store(jet, stage, _):
-    with suppress(js.ObjectStoreNotFound):
+    with suppress(js.BucketNotFound):
         await jet.delete_object_store(stage.stream)
 
 

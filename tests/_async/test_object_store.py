@@ -78,8 +78,9 @@ async def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
         assert status.mirror_of is None
         # An equal one is fine, another one is refused with the difference.
         await jet.create_object_store(config)
-        with pytest.raises(js.StreamExists, match="max_bytes"):
+        with pytest.raises(js.BucketExists, match="update_object_store changes them") as caught:
             await jet.create_object_store(evolve(config, max_bytes=1 << 21))
+        assert [each.field for each in caught.value.differences] == ["max_bytes"]
 
 
 async def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
@@ -90,7 +91,7 @@ async def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name)
             await jet.update_object_store(config)
             store = await jet.create_object_store(config)
             assert (await store.status()).config.ttl == ttl
-        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s"):
+        with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s"):
             await jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
 
 
@@ -116,11 +117,11 @@ async def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened
         assert {name, f"{name}_2"} <= found
         assert found <= {bucket async for bucket in jet.object_store_names()}
         await jet.delete_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             await jet.delete_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             await jet.get_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             await jet.update_object_store(config)
 
 
@@ -139,9 +140,9 @@ async def test_a_store_that_is_deleted_during_its_update_is_created(opened, name
 async def test_what_is_no_store_is_refused(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=f"OBJ_{name}", subjects=[f"{name}.>"]))
-        with pytest.raises(js.NotAnObjectStore, match="not an object store"):
+        with pytest.raises(js.NotABucket, match="not an object store"):
             await jet.get_object_store(name)
-        with pytest.raises(js.NotAnObjectStore):
+        with pytest.raises(js.NotABucket):
             await jet.update_object_store(ObjectStoreConfig(bucket=name))
         assert name not in {status.bucket async for status in jet.object_stores()}
         for bad in ("", "a.b", "a b", "ä", "a\n", "*", None, 7):
@@ -1113,7 +1114,7 @@ async def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
         await jet.create_stream(
             StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
         )
-        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+        with pytest.raises(js.NotABucket, match="is a mirror of"):
             await jet.get_object_store(f"{name}_B")
 
 
@@ -1133,7 +1134,7 @@ async def test_a_store_without_direct_gets(opened, name):
 async def test_a_bound_store_asks_when_it_is_used(opened, name):
     async with opened() as jet:
         store = jet.bind_object_store(name)
-        with pytest.raises(js.StreamNotFound):
+        with pytest.raises(js.BucketNotFound, match="create it with create_object_store"):
             await store.info("a")
         await stored(jet, name)
         await store.put("a", b"x")

@@ -146,7 +146,7 @@ def a_message_without_acknowledgement(jet, stage, stream):
 
 
 def no_object_store(jet, stage, _):
-    with suppress(js.ObjectStoreNotFound):
+    with suppress(js.BucketNotFound):
         jet.delete_object_store(stage.stream)
 
 

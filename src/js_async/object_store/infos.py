@@ -34,7 +34,6 @@ from twinstream.errors import (
     BadObjectInfo,
     LinkError,
     MessageNotFound,
-    NotAnObjectStore,
     ObjectDeleted,
     ObjectNotFound,
     StreamNotFound,
@@ -66,7 +65,7 @@ async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     subjects = stored_subjects(info.config, origins)
     if info.config.mirror is not None or info.config.sources:
         prefix, what = f"$O.{subjects.bucket}.", f"object store {bucket}"
-        await check_visible(api, info, origins, prefix, what, NotAnObjectStore, deadline)
+        await check_visible(api, info, origins, prefix, what, deadline)
     # The response to the creation of a stream does not contain the domain. If the info is from such
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain

@@ -46,6 +46,7 @@ from twinstream.errors import (
     ObjectNotFound,
     TwinstreamError,
 )
+from twinstream.errors.object_store import store_errors
 from twinstream.models import ObjectInfo, StreamInfo
 from twinstream.records.headers import HeaderValues
 
@@ -129,16 +130,17 @@ class ObjectStore(NoContainer):
             Exception: The error that the source raised.
         """
         meta = ObjectMeta.of(name)
-        upload = ObjectUpload(
-            await self._place(),
-            meta,
-            await self._old(),
-            window=window,
-            digest=digest,
-            timeout=seconds(timeout),
-            on_progress=on_progress,
-        )
-        return await upload.run(source)
+        with store_errors(self.bucket):
+            upload = ObjectUpload(
+                await self._place(),
+                meta,
+                await self._old(),
+                window=window,
+                digest=digest,
+                timeout=seconds(timeout),
+                on_progress=on_progress,
+            )
+            return await upload.run(source)
 
     async def put_file(
         self,
@@ -231,7 +233,8 @@ class ObjectStore(NoContainer):
         timeout: float,
         on_progress: Callable[[ObjectProgress], None] | None,
     ) -> ObjectReader:
-        place, info = await self._find(name, *options)
+        with store_errors(self.bucket):
+            place, info = await self._find(name, *options)
         if start == 0 and end is None:
             return ObjectReader(place, info, timeout, on_progress)
         index, size = await chunk_index(place, info), info.size or 0
@@ -302,7 +305,8 @@ class ObjectStore(NoContainer):
         from twinstream.disk.local_path import local_path
 
         check_callback(on_progress, "on_progress")
-        place, info = await self._find(name, follow=True, deleted=False)
+        with store_errors(self.bucket):
+            place, info = await self._find(name, follow=True, deleted=False)
         return await get_file(
             place,
             info,
@@ -320,7 +324,9 @@ class ObjectStore(NoContainer):
         With `deleted`, the metadata of a deleted object is returned as well. Raises
         `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
-        return await (await self._place()).info(check_object_name(name), deleted=deleted)
+        check_object_name(name)
+        with store_errors(self.bucket):
+            return await (await self._place()).info(name, deleted=deleted)
 
     @looped
     async def list(
@@ -333,8 +339,9 @@ class ObjectStore(NoContainer):
         seconds without progress. If the metadata of an object cannot be read, its `ObjectInfo` only
         has the name, and the reason as `error` in its `unknown` members.
         """
-        place = await self._place()
-        stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        with store_errors(self.bucket):
+            place = await self._place()
+            stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         for message in stored.values():
             info = place.listed(message)
             if deleted or not info.deleted:
@@ -351,7 +358,8 @@ class ObjectStore(NoContainer):
     async def _watch(self, updates_only: bool, deletes: bool) -> ObjectWatch:
         from js_async.object_store.watch import open_watch
 
-        return await open_watch(await self._place(), updates_only=updates_only, deletes=deletes)
+        with store_errors(self.bucket):
+            return await open_watch(await self._place(), updates_only=updates_only, deletes=deletes)
 
     # ---- changing
 
@@ -529,8 +537,9 @@ class ObjectStore(NoContainer):
     # ---- the whole store
 
     async def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Request the settings and the size of the store. Raises `StreamNotFound`."""
-        return ObjectStoreStatus.of(await self.stream.info(timeout=timeout))
+        """Request the settings and the size of the store. Raises `BucketNotFound`."""
+        with store_errors(self.bucket):
+            return ObjectStoreStatus.of(await self.stream.info(timeout=timeout))
 
     async def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Make the store permanently read-only, and return its status.
@@ -538,7 +547,8 @@ class ObjectStore(NoContainer):
         In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
         """
-        return ObjectStoreStatus.of(await self.stream.seal(timeout=timeout))
+        with store_errors(self.bucket):
+            return ObjectStoreStatus.of(await self.stream.seal(timeout=timeout))
 
     async def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE

@@ -16,6 +16,7 @@ from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import IterationEnded, RequestTimeout
+from twinstream.errors.object_store import store_errors
 from twinstream.models import ObjectInfo, Timestamp
 
 __all__ = ["ObjectWatch", "open_watch"]
@@ -49,7 +50,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
     in its `unknown` members. If the store is deleted and re-created, the watch returns the metadata
     of each object of the new store. It returns None only once.
 
-    The iteration raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the
+    The iteration raises `BucketNotFound` if the store was deleted, and `ConnectionClosed` if the
     connection was closed.
     """
 
@@ -106,7 +107,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 raise RequestTimeout(
                     "no description in time: another caller is waiting for this watch"
                 )
-            return await self._take_next(deadline)
+            with store_errors(self._place.bucket):
+                return await self._take_next(deadline)
         finally:
             self._taking.release(held)
 

@@ -32,6 +32,7 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from twinstream.errors.bucket import bucket_exists
 from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
 from twinstream.models.buckets.streams import key_value_source
@@ -88,28 +89,13 @@ def _check_equal(
     try:
         actual = (_info(api, config.bucket, deadline)).config
     except BucketNotFound:
-        raise _exists(config, "exists, and another client deletes it", error) from None
+        raise bucket_exists(config.bucket, "key_value", error, ()) from None
     found = setting_differences(
         key_value_config(completed_stream(wanted, api.transport.server_info.version)),
         key_value_config(actual),
     )
-    if not found:
-        return
-    fixed = "storage" in {each.field for each in found}
-    advice = "the storage of a bucket is fixed" if fixed else "update_key_value changes them"
-    listed = "; ".join(map(str, found))
-    exists = _exists(config, f"exists with other settings: {listed}; {advice}", error)
-    exists.differences = found
-    raise exists from error
-
-
-def _exists(config: KeyValueConfig, state: str, error: StreamExists) -> BucketExists:
-    return BucketExists(
-        f"bucket {config.bucket} {state}",
-        code=error.code,
-        err_code=error.err_code,
-        subject=error.subject,
-    )
+    if found:
+        raise bucket_exists(config.bucket, "key_value", error, found) from error
 
 
 def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
@@ -122,9 +108,7 @@ def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     origins = origins_of(api, info.config, deadline)
     place = Place(api, bucket, info, origins)
     if info.config.mirror is not None or info.config.sources:
-        check_visible(
-            api, info, origins, place.subjects.stored, f"bucket {bucket}", NotABucket, deadline
-        )
+        check_visible(api, info, origins, place.subjects.stored, f"bucket {bucket}", deadline)
     return place
 
 

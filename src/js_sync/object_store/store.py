@@ -47,6 +47,7 @@ from twinstream.errors import (
     ObjectNotFound,
     TwinstreamError,
 )
+from twinstream.errors.object_store import store_errors
 from twinstream.models import ObjectInfo, StreamInfo
 from twinstream.records.headers import HeaderValues
 
@@ -130,16 +131,17 @@ class ObjectStore(NoContainer):
             Exception: The error that the source raised.
         """
         meta = ObjectMeta.of(name)
-        upload = ObjectUpload(
-            self._place(),
-            meta,
-            self._old(),
-            window=window,
-            digest=digest,
-            timeout=seconds(timeout),
-            on_progress=on_progress,
-        )
-        return upload.run(source)
+        with store_errors(self.bucket):
+            upload = ObjectUpload(
+                self._place(),
+                meta,
+                self._old(),
+                window=window,
+                digest=digest,
+                timeout=seconds(timeout),
+                on_progress=on_progress,
+            )
+            return upload.run(source)
 
     def put_file(
         self,
@@ -232,7 +234,8 @@ class ObjectStore(NoContainer):
         timeout: float,
         on_progress: Callable[[ObjectProgress], None] | None,
     ) -> ObjectReader:
-        place, info = self._find(name, *options)
+        with store_errors(self.bucket):
+            place, info = self._find(name, *options)
         if start == 0 and end is None:
             return ObjectReader(place, info, timeout, on_progress)
         index, size = chunk_index(place, info), info.size or 0
@@ -303,7 +306,8 @@ class ObjectStore(NoContainer):
         from twinstream.disk.local_path import local_path
 
         check_callback(on_progress, "on_progress")
-        place, info = self._find(name, follow=True, deleted=False)
+        with store_errors(self.bucket):
+            place, info = self._find(name, follow=True, deleted=False)
         return get_file(
             place,
             info,
@@ -321,7 +325,9 @@ class ObjectStore(NoContainer):
         With `deleted`, the metadata of a deleted object is returned as well. Raises
         `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
-        return (self._place()).info(check_object_name(name), deleted=deleted)
+        check_object_name(name)
+        with store_errors(self.bucket):
+            return (self._place()).info(name, deleted=deleted)
 
     @looped
     def list(self, *, deleted: bool = False, timeout: Seconds = _PATIENCE) -> Items[ObjectInfo]:
@@ -332,8 +338,9 @@ class ObjectStore(NoContainer):
         seconds without progress. If the metadata of an object cannot be read, its `ObjectInfo` only
         has the name, and the reason as `error` in its `unknown` members.
         """
-        place = self._place()
-        stored = place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        with store_errors(self.bucket):
+            place = self._place()
+            stored = place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         for message in stored.values():
             info = place.listed(message)
             if deleted or not info.deleted:
@@ -350,7 +357,8 @@ class ObjectStore(NoContainer):
     def _watch(self, updates_only: bool, deletes: bool) -> ObjectWatch:
         from js_sync.object_store.watch import open_watch
 
-        return open_watch(self._place(), updates_only=updates_only, deletes=deletes)
+        with store_errors(self.bucket):
+            return open_watch(self._place(), updates_only=updates_only, deletes=deletes)
 
     # ---- changing
 
@@ -526,8 +534,9 @@ class ObjectStore(NoContainer):
     # ---- the whole store
 
     def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Request the settings and the size of the store. Raises `StreamNotFound`."""
-        return ObjectStoreStatus.of(self.stream.info(timeout=timeout))
+        """Request the settings and the size of the store. Raises `BucketNotFound`."""
+        with store_errors(self.bucket):
+            return ObjectStoreStatus.of(self.stream.info(timeout=timeout))
 
     def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Make the store permanently read-only, and return its status.
@@ -535,7 +544,8 @@ class ObjectStore(NoContainer):
         In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
         """
-        return ObjectStoreStatus.of(self.stream.seal(timeout=timeout))
+        with store_errors(self.bucket):
+            return ObjectStoreStatus.of(self.stream.seal(timeout=timeout))
 
     def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE

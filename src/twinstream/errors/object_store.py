@@ -1,4 +1,4 @@
-"""Errors of object stores.
+"""Errors of objects. Those of the store itself are in `errors.bucket`.
 
 ::
 
@@ -11,18 +11,18 @@
         ├── DigestMismatch                   the content does not match its digest
         ├── BadObjectInfo                    the stored metadata of an object cannot be read
         ├── LinkError                        a link cannot be created or followed
-        ├── PutFailed                        an object was not stored
-        ├── NotAnObjectStore                 the stream of that name is not an object store
-        └── JetStreamError
-            └── StreamNotFound
-                └── ObjectStoreNotFound      no store of that name exists
+        └── PutFailed                        an object was not stored
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from twinstream.errors.base import TwinstreamError
+from twinstream.errors.bucket import BucketNotFound, bucket_not_found
+from twinstream.errors.publish import NoStream
 from twinstream.errors.server_errors import StreamNotFound
 
 if TYPE_CHECKING:
@@ -32,14 +32,13 @@ __all__ = [
     "BadObjectInfo",
     "DigestMismatch",
     "LinkError",
-    "NotAnObjectStore",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectExists",
     "ObjectIncomplete",
     "ObjectNotFound",
-    "ObjectStoreNotFound",
     "PutFailed",
+    "store_errors",
 ]
 
 
@@ -93,9 +92,13 @@ class PutFailed(TwinstreamError):
     cleaned: bool = False
 
 
-class NotAnObjectStore(TwinstreamError):
-    """The stream has the name of an object store, but not the subjects of an object store."""
-
-
-class ObjectStoreNotFound(StreamNotFound):
-    """No object store of that name exists."""
+@contextmanager
+def store_errors(bucket: str) -> Generator[None]:
+    """Raise `BucketNotFound` instead of an error which says that the store's stream is missing."""
+    try:
+        yield
+    except BucketNotFound:
+        # Also that of another store, to which a link leads.
+        raise
+    except (NoStream, StreamNotFound) as error:
+        raise bucket_not_found(bucket, "object_store", error) from error

@@ -58,7 +58,7 @@ from twinstream.errors import (
     BadObjectInfo,
     ConnectionLost,
     DigestMismatch,
-    NotAnObjectStore,
+    NotABucket,
     ObjectChanged,
     ObjectIncomplete,
     RequestTimeout,
@@ -180,7 +180,7 @@ def test_mirror_has_no_subjects() -> None:
     ],
 )
 def test_other_streams_are_no_stores(stream: StreamConfig) -> None:
-    with pytest.raises(NotAnObjectStore, match="not an object store"):
+    with pytest.raises(NotABucket, match="not an object store"):
         store_config(stream)
 
 
