@@ -161,7 +161,7 @@ async def test_bucket_created_by_both(server, name):
         await jet.create_object_store(ObjectStoreConfig(bucket=name))
         # Their bucket allows no direct gets; ours asks the leader then.
         theirs = await jet.get_key_value(name)
-        assert not theirs.stream.config.allow_direct
+        assert not theirs.cached_status.info.config.allow_direct
         await theirs.put("a", b"1")
         assert (await theirs.get("a")).value == b"1"
         assert (await theirs.get("a", stale=True)).value == b"1"

@@ -316,7 +316,7 @@ async def test_a_cache_reads_what_it_writes(opened, name):
 
             await eventually(delivered)
             assert list(cache) == ["a"]
-        assert [each async for each in made.stream.consumer_names()] == []
+        assert [each async for each in jet.bind_stream(made.stream_name).consumer_names()] == []
 
 
 async def test_a_cache_sees_what_others_write(opened, name):

@@ -113,7 +113,7 @@ def test_calls_for_several_responses_say_what_the_export_lacks(opened, server, n
                     messages.next(30)
 
         for several in (
-            lambda: made.get_many("k1", "k2"),
+            lambda: made.get_many(["k1", "k2"]),
             lambda: listed(made.keys()),
             stream.snapshot,
             lambda: consumer.fetch(10, timeout=30),

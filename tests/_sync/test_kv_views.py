@@ -315,7 +315,7 @@ def test_a_cache_reads_what_it_writes(opened, name):
 
             eventually(delivered)
             assert list(cache) == ["a"]
-        assert [each for each in made.stream.consumer_names()] == []
+        assert [each for each in jet.bind_stream(made.stream_name).consumer_names()] == []
 
 
 def test_a_cache_sees_what_others_write(opened, name):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 from js_async.client.owned import Owned
 from js_async.kv.watch import Watch
 from js_async.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
+from js_async.runtime.opening import Opening
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.kv.cached_entries import CachedEntries, ServerClock
@@ -51,18 +52,21 @@ _LOOK: Final = 5.0
 
 async def open_cache(
     bucket: KeyValue[V],
-    filters: Sequence[str],
+    stored: Sequence[str],
+    follow: Callable[[], Opening[Watch[V]]],
     on_change: Callable[[Entry[V]], None] | None,
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
-    """Create a cache, and return it when it contains the current values of the matching keys."""
+    """Create a cache, and return it when it contains the current values of the matching keys.
+
+    `stored` are filters of stored keys; without filters, all keys match. `follow` watches them.
+    """
     # Another client may have changed the ttl, so the current settings decide.
     info = (await bucket.status()).info
     _check_expiry(info.config)
     # Servers with a TTL for keys report their time.
     clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
-    watch = await bucket.watch(*filters, on_report=on_report)
-    stored = [bucket._codecs.encode_filter(each) for each in filters]
+    watch = await follow()
     cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock, on_report)
     async with AsyncOnFailure(watch.close):
         await cache._start()
@@ -191,7 +195,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         # while another thread adds entries from the watch.
         self._changing: Final = Lock()
         self._follower: Final = _Follower(
-            bucket.stream.name,
+            bucket.stream_name,
             bucket.bucket,
             watch,
             self._entries,

@@ -17,7 +17,6 @@ from twinstream.core.kv.config import (
     changed_stream,
     check_is_bucket,
     key_value_config,
-    merged,
     stream_config,
 )
 from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
@@ -168,14 +167,16 @@ async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
 
 
 async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change the settings that are not None in `config`, and return the bucket's `Place`.
+    """Replace the settings of a bucket, and return its `Place`.
 
-    Raises `BucketNotFound`.
+    A mirror stays a mirror, also without `mirror` in `config`. Raises `BucketNotFound`.
     """
     stream_config(config)
-    return await change_bucket(
-        api, config.bucket, lambda current: merged(current, config), deadline
-    )
+
+    def replaced(current: KeyValueConfig) -> KeyValueConfig:
+        return config if config.mirror else evolve(config, mirror=current.mirror)
+
+    return await change_bucket(api, config.bucket, replaced, deadline)
 
 
 async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:

@@ -134,9 +134,14 @@ class Place:
         return self.subjects.origin is not None
 
     @property
+    def info(self) -> StreamInfo | None:
+        """The stream's last known info, or None if there is none."""
+        return self.stream._info
+
+    @property
     def config(self) -> StreamConfig | None:
         """The configuration in the stream's last known info, or None if there is none."""
-        return None if self.stream._info is None else self.stream.config
+        return None if self.info is None else self.info.config
 
     @property
     def info_of_one(self) -> StreamInfo | None:
@@ -144,20 +149,18 @@ class Place:
 
         Otherwise, or if no info is known, this is None.
         """
-        info = self.stream._info
+        info = self.info
         return info if info is not None and self._reads_directly(stale=False) else None
 
-    async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration of the stream. Requests the stream's info if none is cached.
+    async def known(self, deadline: Deadline) -> StreamInfo:
+        """Return the info of the stream. Requests it if none is cached.
 
         Raises `BucketNotFound`, or `RequestTimeout` if the server does not respond.
         """
-        if self.stream._info is None:
-            try:
-                await self.stream.info(timeout=deadline.remaining())
-            except TwinstreamError as error:
-                raise_for_bucket(self.bucket, error)
-        return self.stream.config
+        try:
+            return self.info or await self.stream.info(timeout=deadline.remaining())
+        except TwinstreamError as error:
+            raise_for_bucket(self.bucket, error)
 
     async def target(self, deadline: Deadline) -> Stream:
         """Return the stream for writes: the bucket's stream, or the origin if it is a mirror.

@@ -52,18 +52,21 @@ _LOOK: Final = 5.0
 
 def open_cache(
     bucket: KeyValue[V],
-    filters: Sequence[str],
+    stored: Sequence[str],
+    follow: Callable[[], Watch[V]],
     on_change: Callable[[Entry[V]], None] | None,
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
-    """Create a cache, and return it when it contains the current values of the matching keys."""
+    """Create a cache, and return it when it contains the current values of the matching keys.
+
+    `stored` are filters of stored keys; without filters, all keys match. `follow` watches them.
+    """
     # Another client may have changed the ttl, so the current settings decide.
     info = (bucket.status()).info
     _check_expiry(info.config)
     # Servers with a TTL for keys report their time.
     clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
-    watch = bucket.watch(*filters, on_report=on_report)
-    stored = [bucket._codecs.encode_filter(each) for each in filters]
+    watch = follow()
     cache = KeyValueCache(bucket, watch, matcher(stored), on_change, clock, on_report)
     with OnFailure(watch.close):
         cache._start()
@@ -192,7 +195,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         # while another thread adds entries from the watch.
         self._changing: Final = Lock()
         self._follower: Final = _Follower(
-            bucket.stream.name,
+            bucket.stream_name,
             bucket.bucket,
             watch,
             self._entries,

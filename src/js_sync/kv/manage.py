@@ -18,7 +18,6 @@ from twinstream.core.kv.config import (
     changed_stream,
     check_is_bucket,
     key_value_config,
-    merged,
     stream_config,
 )
 from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
@@ -167,12 +166,16 @@ def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
 
 
 def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change the settings that are not None in `config`, and return the bucket's `Place`.
+    """Replace the settings of a bucket, and return its `Place`.
 
-    Raises `BucketNotFound`.
+    A mirror stays a mirror, also without `mirror` in `config`. Raises `BucketNotFound`.
     """
     stream_config(config)
-    return change_bucket(api, config.bucket, lambda current: merged(current, config), deadline)
+
+    def replaced(current: KeyValueConfig) -> KeyValueConfig:
+        return config if config.mirror else evolve(config, mirror=current.mirror)
+
+    return change_bucket(api, config.bucket, replaced, deadline)
 
 
 def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:

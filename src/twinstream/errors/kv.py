@@ -156,7 +156,8 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
                 " overwrite a key. The markers of delete and purge need room, too. To make room,"
                 " remove old markers and revisions with purge_deletes(older_than=0), remove a key"
                 " without a marker, so that watchers do not hear of it, with"
-                " stream.purge(subject=...), or raise max_bytes with update_key_value"
+                " bind_stream(bucket.stream_name).purge(subject=...), or raise max_bytes with"
+                " change"
             )
     return error
 

@@ -53,7 +53,7 @@ def watch(
     with asked_to_stop() as asked, target.connect(keep_trying=True) as nc:
         found = target.jetstream(nc).get_key_value(bucket)
         with found.watch(
-            *filters,
+            filters or None,
             history=history,
             updates_only=updates,
             resume_from=revision,

@@ -39,7 +39,7 @@ async def put_many(bucket: Any, items: Iterable[tuple[str, bytes]], window: int)
 
 async def get_many(bucket: Any, keys: Sequence[str], _: int) -> int:
     """Read values; return how many there are."""
-    return len(await bucket.get_many(*keys))
+    return len(await bucket.get_many(keys))
 
 
 async def watch(bucket: Any) -> int:

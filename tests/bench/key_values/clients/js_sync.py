@@ -39,7 +39,7 @@ def put_many(bucket: Any, items: Iterable[tuple[str, bytes]], window: int) -> in
 
 def get_many(bucket: Any, keys: Sequence[str], _: int) -> int:
     """Read values; return how many there are."""
-    return len(bucket.get_many(*keys))
+    return len(bucket.get_many(keys))
 
 
 def watch(bucket: Any) -> int:
