@@ -99,11 +99,11 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "watching": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.watch() as watching:",
-        "buffered close generation initial is_current is_ended next position",
+        "buffered close generation initial is_current is_ended next revision",
     ),
     "cache": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.cached() as cache:",
-        "bucket close create delete entry get is_current purge put revision update",
+        "bucket close create delete entry get is_current items keys purge put revision update values",
     ),
     "stream": (
         "stream = await nc.jetstream().get_stream('S')\nif stream:",

@@ -124,7 +124,7 @@ class BucketMachine(RuleBasedStateMachine):
         self.stream = jet.bind_stream(self.bucket.stream_name)
         self.watch = self.do(self.bucket.watch())
         self.cache = self.do(self.bucket.cached())
-        assert self.do(self.watch.next(20)) is None
+        assert self.listed(self.watch.initial()) == []
         self.written: list[tuple[str, Revision]] = []
 
     def wrote(self, key: str, operation: str, value: bytes | None, revision: int) -> None:
@@ -228,7 +228,7 @@ class BucketMachine(RuleBasedStateMachine):
     def new_watch(self) -> None:
         watch = self.do(self.bucket.watch())
         found: dict[str, Revision] = {}
-        while (entry := self.do(watch.next(20))) is not None:
+        for entry in self.listed(watch.initial()):
             found[entry.key] = (entry.revision, entry.operation, entry.value)
         self.do(watch.close())
         assert found == {key: self.model.head(key) for key in self.model.keys}
@@ -240,7 +240,7 @@ class BucketMachine(RuleBasedStateMachine):
         """Take all entries of the watch. With a history of 1, only the last ones are certain."""
         seen: list[tuple[str, Revision]] = []
         while self.written and (not seen or seen[-1] != self.written[-1]):
-            entry = self.do(self.watch.next(20))
+            entry = self.do(self.watch.next(timeout=20))
             seen.append((entry.key, (entry.revision, entry.operation.value, entry.value)))
         places = [self.written.index(each) for each in seen]
         assert places == sorted(set(places))

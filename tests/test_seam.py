@@ -490,7 +490,7 @@ def fork_closes(twin: str, server: NatsServer) -> None:
     await nc.publish("{name}.a", b"the parent's")
     while (await subscription.next(20)).data != b"the parent's":
         pass
-    print((await watch.next(20)).value, (await messages.next(20)).subject, lease.is_held)
+    print((await watch.next(timeout=20)).value, (await messages.next(20)).subject, lease.is_held)
     for each in (lease, watch, messages, subscription, nc):
         await each.close()
     """

@@ -53,7 +53,7 @@ async def once(place: Any) -> None:
 async def watch_closed(place: Any) -> None:
     """Use a watch as it should be used."""
     async with place.bucket.watch() as watch:
-        await watch.next(20)
+        await watch.next(timeout=20)
 
 
 async def ordered_closed(place: Any) -> None:

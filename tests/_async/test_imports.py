@@ -127,13 +127,13 @@ async def test_updates_are_not_silently_lost(opened, server, name):
     async with opened(**server.options) as jet:
         made = await bucket(jet, name)
         async with made.watch() as watch:
-            assert await watch.next(30) is None
+            assert [each async for each in watch.initial()] == []
             for number in range(5):
                 await made.put("a", b"%d" % number)
 
             async def updates():
                 while True:
-                    await watch.next(30)
+                    await watch.next(timeout=30)
 
             with pytest.raises(js.BadAnswer, match=LACKS):
                 await updates()

@@ -434,7 +434,7 @@ async def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
         assert [each.key for each in await made.history(key)] == [key]
         assert await listed(made.keys(key)) == [key]
         async with made.watch(key) as watch:
-            assert (await watch.next(20)).key == key
+            assert (await watch.next(timeout=20)).key == key
         for call in (
             lambda: made.put(key, b"2"),
             lambda: made.create(key, b"2"),

@@ -81,7 +81,7 @@ async def whole(mirror, origin):
     async with mirror.watch(["a", "b"]) as watch:
         assert sorted(await state(watch)) == [("a", "put", b"1"), ("b", "put", b"6")]
         await origin.put("a", b"7")
-        entry = await watch.next(30)
+        entry = await watch.next(timeout=30)
         assert (entry.key, entry.value) == ("a", b"7")
     outcomes = mirror.put_many({"d": b"8", "e": b"9"})
     assert [each.seq async for each in outcomes] == [8, 9]

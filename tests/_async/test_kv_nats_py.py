@@ -109,7 +109,7 @@ async def test_watches_see_what_the_other_does(server, name, maker):
             await theirs.put("b", b"2")
             await ours.delete("a")
             await theirs.purge("b")
-            seen = [summary(await watch.next(20)) for _ in range(3)]
+            seen = [summary(await watch.next(timeout=20)) for _ in range(3)]
             assert seen == [("b", "put", b"2"), ("a", "delete", None), ("b", "purge", None)]
             also = [await watching.updates() for _ in range(3)]
             assert [(each.key, each.operation) for each in also] == [

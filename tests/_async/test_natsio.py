@@ -142,17 +142,17 @@ async def test_watches(server, peers, name, maker):
         mine = []
         async with ours.watch() as watch:
 
-            async def see(count):
-                for _ in range(count):
-                    entry = await watch.next(20)
-                    mine.append(
-                        entry and (entry.key, OPERATIONS[entry.operation.value], entry.revision)
-                    )
+            def see(entry):
+                mine.append((entry.key, OPERATIONS[entry.operation.value], entry.revision))
 
-            await see(4)
-            assert mine == [("a", "PUT", 1), ("b", "PUT", 2), ("c", "PUT", 3), None]
+            async for entry in watch.initial():
+                see(entry)
+            assert mine == [("a", "PUT", 1), ("b", "PUT", 2), ("c", "PUT", 3)]
+            # The peers return a marker at the end of the initial values.
+            mine.append(None)
             seen = peers.watched(name, write, 4)
-            await see(4)
+            for _ in range(4):
+                see(await watch.next(timeout=20))
         assert seen == [mine, mine]
 
 
@@ -308,12 +308,12 @@ async def test_a_watch_of_objects(server, peers, name):
         natsio.put("a", b"1")
         nats_py.put("b", b"2")
         async with ours.watch() as watch:
-            assert [(await watch.next(20)).name for _ in range(2)] == ["a", "b"]
-            assert await watch.next(20) is None
+            assert [(await watch.next(timeout=20)).name for _ in range(2)] == ["a", "b"]
+            assert await watch.next(timeout=20) is None
             nats_py.delete("a")
             natsio.put("b", b"3")
             natsio.delete("b")
-            seen = [await watch.next(20) for _ in range(3)]
+            seen = [await watch.next(timeout=20) for _ in range(3)]
         assert [(each.name, bool(each.deleted)) for each in seen] == [
             ("a", True),
             ("b", False),

@@ -85,9 +85,8 @@ def delete_many(jet, stage):
 
 def watch(jet, stage):
     with bound(jet, stage).watch() as watching:
-        for key in ("a", "b", "c"):
-            assert (watching.next(stage.short)).key == key
-        assert watching.next(stage.short) is None
+        found = [each.key for each in watching.initial()]
+        assert found == ["a", "b", "c"]
 
 
 def cached(jet, stage):

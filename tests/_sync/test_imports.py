@@ -128,13 +128,13 @@ def test_updates_are_not_silently_lost(opened, server, name):
     with opened(**server.options) as jet:
         made = bucket(jet, name)
         with made.watch() as watch:
-            assert watch.next(30) is None
+            assert [each for each in watch.initial()] == []
             for number in range(5):
                 made.put("a", b"%d" % number)
 
             def updates():
                 while True:
-                    watch.next(30)
+                    watch.next(timeout=30)
 
             with pytest.raises(js.BadAnswer, match=LACKS):
                 updates()

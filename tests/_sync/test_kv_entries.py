@@ -435,7 +435,7 @@ def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
         assert [each.key for each in made.history(key)] == [key]
         assert listed(made.keys(key)) == [key]
         with made.watch(key) as watch:
-            assert (watch.next(20)).key == key
+            assert (watch.next(timeout=20)).key == key
         for call in (
             lambda: made.put(key, b"2"),
             lambda: made.create(key, b"2"),

@@ -82,7 +82,7 @@ def whole(mirror, origin):
     with mirror.watch(["a", "b"]) as watch:
         assert sorted(state(watch)) == [("a", "put", b"1"), ("b", "put", b"6")]
         origin.put("a", b"7")
-        entry = watch.next(30)
+        entry = watch.next(timeout=30)
         assert (entry.key, entry.value) == ("a", b"7")
     outcomes = mirror.put_many({"d": b"8", "e": b"9"})
     assert [each.seq for each in outcomes] == [8, 9]

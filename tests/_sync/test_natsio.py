@@ -142,17 +142,17 @@ def test_watches(server, peers, name, maker):
         mine = []
         with ours.watch() as watch:
 
-            def see(count):
-                for _ in range(count):
-                    entry = watch.next(20)
-                    mine.append(
-                        entry and (entry.key, OPERATIONS[entry.operation.value], entry.revision)
-                    )
+            def see(entry):
+                mine.append((entry.key, OPERATIONS[entry.operation.value], entry.revision))
 
-            see(4)
-            assert mine == [("a", "PUT", 1), ("b", "PUT", 2), ("c", "PUT", 3), None]
+            for entry in watch.initial():
+                see(entry)
+            assert mine == [("a", "PUT", 1), ("b", "PUT", 2), ("c", "PUT", 3)]
+            # The peers return a marker at the end of the initial values.
+            mine.append(None)
             seen = peers.watched(name, write, 4)
-            see(4)
+            for _ in range(4):
+                see(watch.next(timeout=20))
         assert seen == [mine, mine]
 
 
@@ -308,12 +308,12 @@ def test_a_watch_of_objects(server, peers, name):
         natsio.put("a", b"1")
         nats_py.put("b", b"2")
         with ours.watch() as watch:
-            assert [(watch.next(20)).name for _ in range(2)] == ["a", "b"]
-            assert watch.next(20) is None
+            assert [(watch.next(timeout=20)).name for _ in range(2)] == ["a", "b"]
+            assert watch.next(timeout=20) is None
             nats_py.delete("a")
             natsio.put("b", b"3")
             natsio.delete("b")
-            seen = [watch.next(20) for _ in range(3)]
+            seen = [watch.next(timeout=20) for _ in range(3)]
         assert [(each.name, bool(each.deleted)) for each in seen] == [
             ("a", True),
             ("b", False),

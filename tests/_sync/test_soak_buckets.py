@@ -89,10 +89,9 @@ def count_up(bucket, name, writes, progress):
 def watch_all(watch, seen):
     """Record the entries that a watch delivers, up to the key `end`."""
     for entry in watch:
-        if entry is not None:
-            seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
-            if entry.key == "end":
-                return
+        seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
+        if entry.key == "end":
+            return
 
 
 def check(seen, key, writes):

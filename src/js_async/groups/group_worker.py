@@ -49,6 +49,7 @@ from twinstream.errors import (
     BucketNotFound,
     ConsumerDeleted,
     ConsumerExists,
+    IterationEnded,
     JetStreamError,
     NoResponders,
     RequestTimeout,
@@ -69,6 +70,8 @@ __all__ = ["GroupWorker"]
 # the configuration has been repaired.
 _KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
 _FOREVER: Final = float("inf")
+# Seconds until the worker notices that its group is missing in a bucket that was re-created.
+_LOOK: Final = 1.0
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
@@ -203,7 +206,10 @@ class GroupWorker(Runnable):
 
     async def _begin(self, watch: Watch[bytes]) -> None:
         """Read the first configuration, and create the consumer if the member has partitions."""
-        config = self._judge(await watch.next(self._api.timeout))
+        entry = None
+        async for each in watch.initial():
+            entry = each
+        config = self._judge(entry)
         if config is None:
             raise self._store.missing()
         if isinstance(config, BadGroupConfig):
@@ -278,7 +284,8 @@ class GroupWorker(Runnable):
         # `start` has read the first entry, so the group exists.
         generation, is_there = watch.generation, True
         try:
-            async for entry in watch:
+            while not watch.is_ended:
+                entry = await watch.next(timeout=_LOOK)
                 if watch.generation != generation:
                     # The bucket was re-created. If the watch delivers no entry before the end of
                     # the initial values, the group does not exist any more.
@@ -286,8 +293,12 @@ class GroupWorker(Runnable):
                 if entry is not None:
                     is_there = True
                     self._note_change(self._judge(entry))
-                elif not is_there:
+                elif watch.is_current and not is_there:
+                    is_there = True
                     self._note_change(None)
+        except IterationEnded:
+            # `stop` has closed the watch.
+            pass
         except Exception as error:
             self._watch_error = error
             self._woken.set()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from js_async.kv.cache import KeyValueCache
     from js_async.kv.keys import PurgedMarkers
     from js_async.kv.put_many import PutMany
-    from js_async.kv.watch import Watch
+    from js_async.kv.watch import EntrySteps, Watch
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import KeyCodec, ValueCodec
     from twinstream.core.kv.config import Edit
@@ -414,8 +414,8 @@ class KeyValue(NoContainer, Generic[V]):
 
         if ttl is not None and not purge:
             raise BadArgument("ttl is that of the markers of a purge: add purge=True")
-        if keys is None:
-            raise BadArgument("give the keys to delete, or '>' for all keys of the bucket")
+        # Not None, which would mean all keys.
+        check_kind(keys, Iterable, "keys", "one key or an iterable of keys ('>' for all keys)")
         found = [each async for each in self.keys(keys, idle_timeout=idle_timeout)]
         limits = limits_of(self._place.api, WINDOW, idle_timeout, WINDOW_BYTES)
         given = (self._place, self._writes, self._codecs, limits, ttl, purge)
@@ -496,7 +496,7 @@ class KeyValue(NoContainer, Generic[V]):
         resume_from: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Opening[Watch[V]]:
-        """Iterate over the last entry of each key, then None, then each new revision.
+        """Iterate over the last entry of each key, then over each new revision.
 
         Args:
             keys: Only watch keys that match one of these; by default all keys.
@@ -581,12 +581,12 @@ class KeyValue(NoContainer, Generic[V]):
                 report when a value expires.
         """
         from js_async.kv.cache import open_cache
-        from js_async.kv.watch import WatchOptions, open_watch
+        from js_async.kv.watch import WatchOptions, open_steps
 
         stored = self._filters(keys)
 
-        def follow() -> Opening[Watch[V]]:
-            return opening(open_watch(self._place, self._maker, stored, WatchOptions(), on_report))
+        def follow() -> Opening[EntrySteps[V]]:
+            return opening(open_steps(self._place, self._maker, stored, WatchOptions(), on_report))
 
         return opening(open_cache(self, stored, follow, on_change, on_report))
 

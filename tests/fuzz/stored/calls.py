@@ -105,7 +105,7 @@ class SyncTwin:
 
     def first(self, work: Callable[[], Any], count: int) -> list[Any]:
         with work() as items:
-            return [items.next(_PATIENCE) for _ in range(count)]
+            return [items.next(timeout=_PATIENCE) for _ in range(count)]
 
     def worked(self, make: Callable[[Any], Any], seconds: float) -> None:
         handled = threading.Event()
@@ -160,7 +160,7 @@ class AsyncTwin:
     def first(self, work: Callable[[], Any], count: int) -> list[Any]:
         async def run() -> list[Any]:
             async with work() as items:
-                return [await items.next(_PATIENCE) for _ in range(count)]
+                return [await items.next(timeout=_PATIENCE) for _ in range(count)]
 
         return self._loop.run_until_complete(run())
 
