@@ -20,6 +20,7 @@ __all__ = [
     "refuse",
     "requests_of",
     "session_of",
+    "stream_in",
     "writer_of",
 ]
 
@@ -37,6 +38,11 @@ def link_of(connection: Any) -> Any:
 def api_of(jet: Any) -> Any:
     """Return the `Api` of a JetStream context."""
     return jet._api
+
+
+def stream_in(store: Any) -> Any:
+    """Return the `Stream` of an object store."""
+    return store._stream
 
 
 def buffer_of(messages: Any) -> Any:

@@ -73,8 +73,8 @@ OBJECTS: dict[str, tuple[str, str]] = {
     "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close under_way"),
     "store": (
         "store = await nc.jetstream().get_object_store('S')\nif store:",
-        "add_bucket_link add_link bucket delete get get_bytes get_file info list put put_file seal"
-        " status stream sweep update_meta watch",
+        "add_bucket_link add_link bucket cached_status change delete get get_bytes get_file info"
+        " list put put_file seal status stream_name sweep update_meta watch",
     ),
     "reader": (
         "store = await nc.jetstream().get_object_store('S')\nasync with store.get('a') as reader:",
@@ -82,7 +82,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "watch": (
         "store = await nc.jetstream().get_object_store('S')\nasync with store.watch() as watch:",
-        "close is_current next revision",
+        "buffered close generation initial is_current is_ended next revision",
     ),
     "publisher": (
         "async with nc.jetstream().publisher() as publisher:",
@@ -103,7 +103,8 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "cache": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.cached() as cache:",
-        "bucket close create delete entry get is_current items keys purge put revision update values",
+        "bucket close create delete entry get is_current items keys purge put revision update"
+        " values",
     ),
     "stream": (
         "stream = await nc.jetstream().get_stream('S')\nif stream:",

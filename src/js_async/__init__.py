@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     )
     from twinstream.core.kv.put_many import KeyPutFailure
     from twinstream.core.kv.status import KeyValueStatus
-    from twinstream.core.object_store.changes import KEEP, Swept
+    from twinstream.core.object_store.changes import Swept
     from twinstream.core.object_store.chunks import ObjectProgress
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
@@ -253,7 +253,6 @@ if TYPE_CHECKING:
     from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
-    "KEEP",
     "AccountInfo",
     "AckPolicy",
     "AcknowledgementError",

@@ -96,7 +96,6 @@ MODULES: Final[dict[str, str]] = {
     "JetStreamOff": "twinstream.errors",
     "JoinDelayed": "twinstream.core.groups.reports",
     "JsonValues": "twinstream.core.kv.codecs",
-    "KEEP": "twinstream.core.object_store.changes",
     "KeyCodec": "twinstream.core.kv.codecs",
     "KeyCodecs": "twinstream.core.kv.codecs",
     "KeyDeleted": "twinstream.errors",

@@ -15,6 +15,7 @@ import js_sync as js
 from tests._sync.flow import eventually, pause, together
 from tests._sync.trouble import PATIENT, Progress, created, is_passing, trouble
 from tests.conftest import VERSION
+from tests.inside import stream_in
 from tests.soak import rounds, state
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsCluster
@@ -220,7 +221,7 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
                 read.append(key)
                 progress.done += 1
 
-        together(lambda: trouble(own_cluster, store.stream, progress, troubles), write, reading)
+        together(lambda: trouble(own_cluster, stream_in(store), progress, troubles), write, reading)
         state(
             f"objects in trouble: {troubles} troubles, {sum(map(len, known.values()))} puts,"
             f" {len(failed)} failed, {len(read)} reads"
@@ -228,7 +229,7 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         assert read
         for key, content in last.items():
             # The cluster may still be busy with what happened to it.
-            assert other.get_bytes(key, timeout=60) == content
+            assert other.get_bytes(key, idle_timeout=60) == content
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert other.get_bytes(key, timeout=60) in known[key]
+                assert other.get_bytes(key, idle_timeout=60) in known[key]

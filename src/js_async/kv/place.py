@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from js_async.api.api import Api
 from js_async.read.get_message import get_message
@@ -127,6 +127,15 @@ class Place:
                 " open the bucket again"
             )
         self.subjects, self._mirrors, self._origin = subjects, mirrors, None
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the subjects of all messages."""
+        return self.subjects.stored
+
+    def raise_for(self, error: TwinstreamError) -> NoReturn:
+        """Raise the error of the bucket for an error of its stream."""
+        raise_for_bucket(self.bucket, error)
 
     @property
     def is_mirror(self) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.api.create_update import completed_stream, create_stream, update_stream
+from js_async.api.create_update import completed_stream, create_stream
 from js_async.api.streams_of_kind import StatusesOfKind
+from js_async.object_store.settings import change_store, store_info
 from js_async.object_store.store import ObjectStore
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
-    changed_stream_config,
     check_store_config,
     store_config,
     store_stream_config,
@@ -41,7 +41,7 @@ async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
         info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     except StreamExists as error:
         try:
-            info = await _info(api, config.bucket, deadline)
+            info = await store_info(api, config.bucket, deadline)
         except BucketNotFound:
             # Another client deleted it after the first request.
             raise bucket_exists(config.bucket, "object_store", error, ()) from None
@@ -54,7 +54,7 @@ async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
 
 async def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     """Return an existing store. Raises `BucketNotFound` or `NotABucket`."""
-    info = await _info(api, bucket, deadline)
+    info = await store_info(api, bucket, deadline)
     # This call raises `NotABucket` if the stream is not an object store.
     store_config(info.config)
     store = ObjectStore(api, bucket, info)
@@ -70,12 +70,7 @@ async def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
     Raises `BucketNotFound` or `NotABucket`.
     """
     bucket = check_store_config(config).bucket
-    present = (await _info(api, bucket, deadline)).config
-    store_config(present)
-    changed = changed_stream_config(present, config)
-    with store_errors(bucket):
-        info = await update_stream(api, stream_of(bucket), changed, False, deadline)
-    return ObjectStore(api, bucket, info)
+    return ObjectStore(api, bucket, await change_store(api, bucket, lambda _: config, deadline))
 
 
 async def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
@@ -101,11 +96,6 @@ async def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
     """Delete a store with its objects. Raises `BucketNotFound`."""
     with store_errors(bucket):
         await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
-
-
-async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
-    with store_errors(bucket):
-        return await api.stream_info(stream_of(bucket), deadline)
 
 
 class Statuses(StatusesOfKind[ObjectStoreStatus]):

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, Self, TypeAlias, TypeVar
+from typing import Final, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
+from js_sync.api.api import Api
 from js_sync.api.leader_info import confirmed_info
 from js_sync.client.owned import Owned
 from js_sync.consume.item_source import ItemSource
@@ -15,6 +16,7 @@ from js_sync.consume.ordered import buffer_of
 from js_sync.kv.place import Place
 from js_sync.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_sync.runtime.opening import looped
+from js_sync.stream import Stream
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -31,7 +33,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import DeliverPolicy
 from twinstream.records.entry import Entry
 from twinstream.records.headers import Headers
@@ -42,6 +43,7 @@ __all__ = [
     "EntrySteps",
     "KeyWatch",
     "Reader",
+    "StateWatch",
     "Watch",
     "WatchOptions",
     "open_steps",
@@ -128,7 +130,6 @@ def open_watch(
     The consumer exists when the call returns, so the watch also covers every write after the call.
     """
     steps = open_steps(place, maker, filters, options, on_report)
-    steps.hold_last()
     return Watch(steps)
 
 
@@ -141,9 +142,7 @@ def open_steps(
 ) -> EntrySteps[V]:
     """Create the consumer of a watch, and return the entries and the ends of initial values."""
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
-    steps.is_followed = True
-    with OnFailure(steps.close):
-        steps.open()
+    steps.follow()
     return steps
 
 
@@ -165,6 +164,34 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     return read
 
 
+class Watched(Protocol):
+    """The bucket of a watch: a `Place`, or the `ObjectPlace` of an object store."""
+
+    @property
+    def api(self) -> Api:
+        """The context of requests."""
+        ...
+
+    @property
+    def bucket(self) -> str:
+        """The name of the bucket."""
+        ...
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that stores the bucket."""
+        ...
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the subjects of all messages."""
+        ...
+
+    def raise_for(self, error: TwinstreamError) -> NoReturn:
+        """Raise the error of the bucket for an error of its stream."""
+        ...
+
+
 class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
     """The results of `read` for the messages that match the filters.
 
@@ -175,7 +202,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
 
     def __init__(
         self,
-        place: Place,
+        place: Watched,
         read: Reader[S],
         filters: Sequence[str],
         options: WatchOptions,
@@ -202,7 +229,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         # pending when the server sent this message.
         self._revision = 0
         self._has_more = False
-        stored = place.subjects.stored
+        stored = place.prefix
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
         resumes = options.resume_from is not None
         messages = place.stream.ordered(
@@ -226,6 +253,12 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
             self._held = int(self._holds)
         if self._on_report is not None:
             self._on_report(report)
+
+    def follow(self) -> None:
+        """Create the consumer, and request revisions also while no caller waits for one."""
+        self.is_followed = True
+        with OnFailure(self.close):
+            self.open()
 
     def hold_last(self) -> None:
         """Hold each initial value back until it is known whether it is the last one."""
@@ -255,7 +288,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
             if self.is_followed:
                 self.messages.pull_ahead(deadline)
         except TwinstreamError as error:
-            raise_for_bucket(self._place.bucket, error)
+            self._place.raise_for(error)
 
     @property
     def is_ended(self) -> bool:
@@ -329,7 +362,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                 # The request that was in progress is only the cause.
                 reason = "no entry in time" if "$JS" in str(error) else error
                 raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
-            raise_for_bucket(self._place.bucket, error)
+            self._place.raise_for(error)
 
     def _release(self) -> S | None:
         """Return the result that is held back, or None."""
@@ -413,37 +446,39 @@ EntrySteps: TypeAlias = KeyWatch[Entry[V]]
 """The entries of a watch, and the ends of its initial values."""
 
 
-def returned_revision(steps: EntrySteps[V]) -> int:
+class Revised(Protocol):
+    """A value with a revision: an `Entry` or an `ObjectInfo`."""
+
+    @property
+    def revision(self) -> int | None:
+        """The revision."""
+        ...
+
+
+R = TypeVar("R", bound=Revised)
+
+
+def returned_revision(steps: KeyWatch[R]) -> int:
     """Return the revision up to which a watch has returned all matching revisions."""
     scanned = steps.messages.scanned
     try:
-        return min(scanned, steps.ready[0].revision - 1)
+        following = steps.ready[0].revision
     except IndexError:
         return scanned
+    return scanned if following is None else min(scanned, following - 1)
 
 
-class Watch(Owned, BlockHint, LoopHint, Generic[V]):
-    """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
+class StateWatch(Owned, BlockHint, LoopHint, Generic[R]):
+    """The base class of the watches of keys and of objects."""
 
-    The watch returns the initial values, then each new revision: `initial` iterates over the
-    initial values only, and `is_current` becomes true with the last of them. Revisions are returned
-    in order and never twice, even if the connection, the consumer or its leader is lost. Revisions
-    are delivered while the program does other work: hundreds, and for up to half a minute after the
-    last call. A revision is left out if the bucket removes it before the server can deliver it. If
-    the bucket is deleted and re-created, the watch returns the new initial values. Tasks or threads
-    may share a watch.
-
-    The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
-    connection was closed.
-    """
-
-    def __init__(self, steps: EntrySteps[V]) -> None:
+    def __init__(self, steps: KeyWatch[R]) -> None:
         super().__init__()
         self._steps: Final = steps
+        steps.hold_last()
 
     def __repr__(self) -> str:
         state = "ended" if self._steps.is_ended else f"at {self.revision}"
-        return f"<Watch of {self._steps.label}: {state}>"
+        return f"<{type(self).__name__} of {self._steps.label}: {state}>"
 
     @property
     def is_current(self) -> bool:
@@ -482,7 +517,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Entry[V]:
+    def __next__(self) -> R:
         """Return the next entry. The iteration ends after `close`."""
         entry = self._steps.take_nowait()
         if entry is None:
@@ -491,7 +526,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
             raise StopIteration
         return entry
 
-    def next(self, *, timeout: Seconds | None = None) -> Entry[V] | None:
+    def next(self, *, timeout: Seconds | None = None) -> R | None:
         """Return the next entry, or None if there is none in time.
 
         Args:
@@ -511,7 +546,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
             raise IterationEnded("the iteration has ended: it was drained or closed")
         return entry
 
-    def _take(self, deadline: Deadline) -> Entry[V] | None:
+    def _take(self, deadline: Deadline) -> R | None:
         """Return the next entry, or None when the watch was closed."""
         while True:
             step = self._steps.take(deadline)
@@ -519,7 +554,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
                 return step
 
     @looped
-    def initial(self) -> Items[Entry[V]]:
+    def initial(self) -> Items[R]:
         """Iterate over the initial values only. Ends at once if they were returned before.
 
         The watch stays open. Iterate over the watch itself to get the updates.
@@ -542,3 +577,19 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     def __exit__(self, *_: object) -> None:
         if not self._is_parents:
             self.close()
+
+
+class Watch(StateWatch[Entry[V]], Generic[V]):
+    """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
+
+    The watch returns the initial values, then each new revision: `initial` iterates over the
+    initial values only, and `is_current` becomes true with the last of them. Revisions are returned
+    in order and never twice, even if the connection, the consumer or its leader is lost. Revisions
+    are delivered while the program does other work: hundreds, and for up to half a minute after the
+    last call. A revision is left out if the bucket removes it before the server can deliver it. If
+    the bucket is deleted and re-created, the watch returns the new initial values. Tasks or threads
+    may share a watch.
+
+    The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
+    connection was closed.
+    """

@@ -184,6 +184,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         while not (self._ready or self._content.is_whole or self._closed):
             if self._reader is None:
                 self._reader = self._open()
+            self._place.check_time()
             page = self._reader.next_page()
             if page is None:
                 self._look_again()
@@ -213,7 +214,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
             read,
             choose(None, 1, place.config, version),
             [place.subjects.chunks(self.info.nuid)],
-            timeout=self._timeout,
+            timeout=min(self._timeout, place.left or self._timeout),
             ahead=True,
         )
 

@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.api.create_update import completed_stream, create_stream, update_stream
+from js_sync.api.create_update import completed_stream, create_stream
 from js_sync.api.streams_of_kind import StatusesOfKind
+from js_sync.object_store.settings import change_store, store_info
 from js_sync.object_store.store import ObjectStore
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
-    changed_stream_config,
     check_store_config,
     store_config,
     store_stream_config,
@@ -42,7 +42,7 @@ def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
         info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     except StreamExists as error:
         try:
-            info = _info(api, config.bucket, deadline)
+            info = store_info(api, config.bucket, deadline)
         except BucketNotFound:
             # Another client deleted it after the first request.
             raise bucket_exists(config.bucket, "object_store", error, ()) from None
@@ -55,7 +55,7 @@ def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
 
 def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     """Return an existing store. Raises `BucketNotFound` or `NotABucket`."""
-    info = _info(api, bucket, deadline)
+    info = store_info(api, bucket, deadline)
     # This call raises `NotABucket` if the stream is not an object store.
     store_config(info.config)
     store = ObjectStore(api, bucket, info)
@@ -71,12 +71,7 @@ def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
     Raises `BucketNotFound` or `NotABucket`.
     """
     bucket = check_store_config(config).bucket
-    present = (_info(api, bucket, deadline)).config
-    store_config(present)
-    changed = changed_stream_config(present, config)
-    with store_errors(bucket):
-        info = update_stream(api, stream_of(bucket), changed, False, deadline)
-    return ObjectStore(api, bucket, info)
+    return ObjectStore(api, bucket, change_store(api, bucket, lambda _: config, deadline))
 
 
 def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
@@ -102,11 +97,6 @@ def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
     """Delete a store with its objects. Raises `BucketNotFound`."""
     with store_errors(bucket):
         Stream(api, stream_of(bucket), None).delete(timeout=timeout)
-
-
-def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
-    with store_errors(bucket):
-        return api.stream_info(stream_of(bucket), deadline)
 
 
 class Statuses(StatusesOfKind[ObjectStoreStatus]):

@@ -292,6 +292,7 @@ _TABLE: Final = (
         "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} $O.{bucket}.M.*",
     ),
     Pattern("object.status", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
+    Pattern("object.change", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"),
     Pattern("object.seal", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"),
     Pattern(
         "object.sweep",
