@@ -17,7 +17,7 @@ from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
-from twinstream.core.kv.status import KeyValueStatus
+from twinstream.core.kv.status import KeyValueStatus, key_value_status
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
 from twinstream.errors import BadArgument, KeyDeleted, KeyNotFound, TwinstreamError
 from twinstream.errors.kv import raise_for_bucket
@@ -105,12 +105,12 @@ class KeyValue(NoContainer, Generic[V]):
     def cached_status(self) -> KeyValueStatus | None:
         """The status in the last stream info that the server sent to this object, or None."""
         info = self._place.info
-        return None if info is None else KeyValueStatus.of(info)
+        return None if info is None else key_value_status(info)
 
     async def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
         """Request the settings and the state of the bucket. Raises `BucketNotFound`."""
         try:
-            return KeyValueStatus.of(await self._place.stream.info(timeout=timeout))
+            return key_value_status(await self._place.stream.info(timeout=timeout))
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
 
@@ -132,7 +132,7 @@ class KeyValue(NoContainer, Generic[V]):
         deadline = api.deadline(timeout)
         changed = await change_bucket(api, self.bucket, edit, deadline)
         self._place.adopt(changed)
-        return KeyValueStatus.of(await changed.known(deadline))
+        return key_value_status(await changed.known(deadline))
 
     # ---- one key
 

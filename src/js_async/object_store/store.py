@@ -32,8 +32,8 @@ from twinstream.core.object_store.changes import (
     orphans,
 )
 from twinstream.core.object_store.chunks import ContentRange, ObjectProgress
-from twinstream.core.object_store.config import ObjectStoreStatus
-from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info
+from twinstream.core.object_store.config import ObjectStoreStatus, store_status
+from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info, object_meta
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
 from twinstream.core.read.direct_get import last_request
 from twinstream.errors import (
@@ -97,7 +97,7 @@ class ObjectStore(NoContainer):
     def cached_status(self) -> ObjectStoreStatus | None:
         """The status in the last stream info that the server sent to this object, or None."""
         info = self._stream._info
-        return None if info is None else ObjectStoreStatus.of(info)
+        return None if info is None else store_status(info)
 
     async def _place(self, deadline: Deadline | None = None) -> ObjectPlace:
         """Return the place of the store; with a deadline, one whose requests end at it."""
@@ -147,7 +147,7 @@ class ObjectStore(NoContainer):
             OutcomeUnknown: The metadata may or may not have been stored.
             Exception: The error that the source raised.
         """
-        meta = ObjectMeta.of(name)
+        meta = object_meta(name)
         deadline = None if timeout is None else self._api.deadline(timeout)
         with store_errors(self.bucket):
             place = await self._place(deadline)
@@ -581,7 +581,7 @@ class ObjectStore(NoContainer):
     async def _link(
         self, name: str | ObjectMeta, bucket: str, target: ObjectInfo | None, deadline: Deadline
     ) -> ObjectInfo:
-        place, meta = await self._place(deadline), ObjectMeta.of(name)
+        place, meta = await self._place(deadline), object_meta(name)
         if target is not None:
             check_target(meta.name, self.bucket, target)
 
@@ -597,7 +597,7 @@ class ObjectStore(NoContainer):
     async def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Request the settings and the size of the store. Raises `BucketNotFound`."""
         with store_errors(self.bucket):
-            return ObjectStoreStatus.of(await self._stream.info(timeout=timeout))
+            return store_status(await self._stream.info(timeout=timeout))
 
     async def change(
         self,
@@ -619,7 +619,7 @@ class ObjectStore(NoContainer):
 
         info = await change_store(self._api, self.bucket, edit, self._api.deadline(timeout))
         self._stream._info, self._known = info, None
-        return ObjectStoreStatus.of(info)
+        return store_status(info)
 
     async def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Make the store permanently read-only, and return its status.
@@ -628,7 +628,7 @@ class ObjectStore(NoContainer):
         stays, so call `sweep` first.
         """
         with store_errors(self.bucket):
-            return ObjectStoreStatus.of(await self._stream.seal(timeout=timeout))
+            return store_status(await self._stream.seal(timeout=timeout))
 
     async def sweep(
         self,

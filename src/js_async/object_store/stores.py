@@ -16,6 +16,7 @@ from twinstream.core.object_store.config import (
     ObjectStoreStatus,
     check_store_config,
     store_config,
+    store_status,
     store_stream_config,
 )
 from twinstream.core.object_store.names import bucket_of, stream_of
@@ -106,6 +107,6 @@ class Statuses(StatusesOfKind[ObjectStoreStatus]):
 
     def _status(self, info: StreamInfo) -> ObjectStoreStatus | None:
         try:
-            return ObjectStoreStatus.of(info)
+            return store_status(info)
         except NotABucket:
             return None

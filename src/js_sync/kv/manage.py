@@ -21,7 +21,7 @@ from twinstream.core.kv.config import (
     stream_config,
 )
 from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
-from twinstream.core.kv.status import KeyValueStatus
+from twinstream.core.kv.status import KeyValueStatus, key_value_status
 from twinstream.errors import (
     BadArgument,
     BucketExists,
@@ -254,6 +254,6 @@ class Buckets(StatusesOfKind[KeyValueStatus]):
 
     def _status(self, info: StreamInfo) -> KeyValueStatus | None:
         try:
-            return KeyValueStatus.of(info)
+            return key_value_status(info)
         except NotABucket:
             return None

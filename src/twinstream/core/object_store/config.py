@@ -36,6 +36,7 @@ __all__ = [
     "is_copy",
     "origin_of",
     "store_config",
+    "store_status",
     "store_stream_config",
     "stored_subjects",
 ]
@@ -171,15 +172,12 @@ class ObjectStoreStatus:
         """The bucket that this store mirrors, None if it is not a mirror."""
         return origin_of(self.info.config)
 
-    @classmethod
-    def of(cls, info: StreamInfo) -> ObjectStoreStatus:
-        """Return the status of the store in a stream.
 
-        Raises `NotABucket` for another stream.
-        """
-        return cls(
-            config=store_config(info.config),
-            size=info.state.bytes,
-            is_sealed=bool(info.config.sealed),
-            info=info,
-        )
+def store_status(info: StreamInfo) -> ObjectStoreStatus:
+    """Return the status of the store in a stream. Raises `NotABucket` for another stream."""
+    return ObjectStoreStatus(
+        config=store_config(info.config),
+        size=info.state.bytes,
+        is_sealed=bool(info.config.sealed),
+        info=info,
+    )
