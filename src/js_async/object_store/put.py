@@ -47,7 +47,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.records.publish_request import PublishRequest
 
@@ -112,7 +112,7 @@ class ObjectUpload:
             return info
 
         async with AsyncOnError(self._failed):
-            with store_errors(self._place.bucket):
+            with StoreErrors(self._place.bucket):
                 async with self._chunks:
                     await self._send(source)
                 info = self._described()

@@ -30,7 +30,7 @@ from twinstream.errors import (
     ObjectIncomplete,
     TwinstreamError,
 )
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.models.digits import natural
 from twinstream.records.headers import appended
@@ -173,7 +173,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         if self._error is not None:
             raise self._error
         try:
-            with store_errors(self._place.bucket):
+            with StoreErrors(self._place.bucket):
                 await self._receive()
         except (DigestMismatch, ObjectChanged, ObjectIncomplete) as error:
             self._error = error

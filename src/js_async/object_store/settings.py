@@ -14,7 +14,7 @@ from twinstream.core.object_store.config import (
 )
 from twinstream.core.object_store.names import stream_of
 from twinstream.errors import BadArgument
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectStoreConfig, StreamInfo
 
 __all__ = ["change_store", "store_info"]
@@ -22,7 +22,7 @@ __all__ = ["change_store", "store_info"]
 
 async def store_info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
     """Request the info of the stream of a store. Raises `BucketNotFound`."""
-    with store_errors(bucket):
+    with StoreErrors(bucket):
         return await api.stream_info(stream_of(bucket), deadline)
 
 
@@ -43,5 +43,5 @@ async def change_store(
     changed = changed_stream_config(info.config, after)
     if changed == info.config:
         return info
-    with store_errors(bucket):
+    with StoreErrors(bucket):
         return await update_stream(api, stream_of(bucket), changed, False, deadline)

@@ -44,7 +44,7 @@ from twinstream.errors import (
     ObjectNotFound,
     TwinstreamError,
 )
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo, ObjectStoreConfig, StreamInfo
 from twinstream.records.headers import HeaderValues
 
@@ -149,7 +149,7 @@ class ObjectStore(NoContainer):
         """
         meta = object_meta(name)
         deadline = None if timeout is None else self._api.deadline(timeout)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = await self._place(deadline)
             upload = ObjectUpload(
                 place,
@@ -258,7 +258,7 @@ class ObjectStore(NoContainer):
         on_progress: Callable[[ObjectProgress], None] | None,
         deadline: Deadline | None = None,
     ) -> ObjectReader:
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place, info = await self._find(name, *options, deadline)
         if start == 0 and end is None:
             return ObjectReader(place, info, idle_timeout, on_progress)
@@ -342,7 +342,7 @@ class ObjectStore(NoContainer):
         from twinstream.disk.local_path import local_path
 
         check_callback(on_progress, "on_progress")
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             deadline = None if timeout is None else self._api.deadline(timeout)
             place, info = await self._find(name, True, False, deadline)
         return await get_file(
@@ -365,7 +365,7 @@ class ObjectStore(NoContainer):
         `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
         check_object_name(name)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = await self._place(self._api.deadline(timeout))
             return await place.info(name, deleted=deleted)
 
@@ -380,7 +380,7 @@ class ObjectStore(NoContainer):
         be read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
         members.
         """
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = await self._place()
             stored = await place.stream.snapshot(place.subjects.all_infos, timeout=idle_timeout)
         for message in stored.values():
@@ -399,7 +399,7 @@ class ObjectStore(NoContainer):
     async def _watch(self, updates_only: bool, deletes: bool) -> ObjectWatch:
         from js_async.object_store.watch import open_watch
 
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return await open_watch(await self._place(), updates_only=updates_only, deletes=deletes)
 
     # ---- changing
@@ -436,9 +436,9 @@ class ObjectStore(NoContainer):
             def renamed(info: ObjectInfo) -> ObjectInfo:
                 return changed_info(info, new_name, description, headers, metadata)
 
-            with store_errors(self.bucket):
+            with StoreErrors(self.bucket):
                 return await self._rename(await self._place(deadline), name, renamed)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = await self._place(deadline)
 
             def edit(info: ObjectInfo | None) -> ObjectInfo:
@@ -509,7 +509,7 @@ class ObjectStore(NoContainer):
         """
         check_object_name(name)
         deadline = self._api.deadline(timeout)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = await self._place(deadline)
             return await self._delete(place, name, None if timeout is None else deadline)
 
@@ -560,7 +560,7 @@ class ObjectStore(NoContainer):
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
         deadline = self._api.deadline(timeout)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             found = await (await self._place(deadline)).target(target)
             return await self._link(name, found.bucket or self.bucket, found, deadline)
 
@@ -575,7 +575,7 @@ class ObjectStore(NoContainer):
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return await self._link(name, bucket, None, self._api.deadline(timeout))
 
     async def _link(
@@ -596,7 +596,7 @@ class ObjectStore(NoContainer):
 
     async def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Request the settings and the size of the store. Raises `BucketNotFound`."""
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return store_status(await self._stream.info(timeout=timeout))
 
     async def change(
@@ -627,7 +627,7 @@ class ObjectStore(NoContainer):
         In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
         """
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return store_status(await self._stream.seal(timeout=timeout))
 
     async def sweep(
@@ -652,7 +652,7 @@ class ObjectStore(NoContainer):
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return await self._sweep(age, dry_run, seconds(idle_timeout, "idle_timeout"))
 
     async def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> Swept:

@@ -22,7 +22,7 @@ from twinstream.core.object_store.config import (
 from twinstream.core.object_store.names import bucket_of, stream_of
 from twinstream.errors import BucketExists, BucketNotFound, NotABucket, StreamExists
 from twinstream.errors.bucket import bucket_exists
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectStoreConfig, StreamInfo
 from twinstream.records.difference import setting_differences
 
@@ -95,7 +95,7 @@ async def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadli
 
 async def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
     """Delete a store with its objects. Raises `BucketNotFound`."""
-    with store_errors(bucket):
+    with StoreErrors(bucket):
         await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
 
 

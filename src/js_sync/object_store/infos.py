@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn, Protocol
 
-import attrs
 from attrs import frozen
 
 from js_sync.api.api import Api
@@ -43,7 +42,7 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import (
     ObjectInfo,
     PubAck,
@@ -121,7 +120,16 @@ class ObjectPlace:
 
     def until(self, deadline: Deadline | None) -> ObjectPlace:
         """Return the same place, whose requests end at another deadline."""
-        return attrs.evolve(self, deadline=deadline)
+        # This takes a fifth of the time of `attrs.evolve`.
+        return ObjectPlace(
+            self.api,
+            self.bucket,
+            self.stream,
+            self.subjects,
+            self.config,
+            self.domain,
+            deadline,
+        )
 
     def check_time(self) -> None:
         """Raise `RequestTimeout` after the deadline."""
@@ -141,7 +149,7 @@ class ObjectPlace:
 
     def raise_for(self, error: TwinstreamError) -> NoReturn:
         """Raise the error of the store for an error of its stream."""
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             raise error
 
     def check_ack(self, ack: PubAck) -> None:

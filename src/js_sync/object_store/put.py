@@ -48,7 +48,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.records.publish_request import PublishRequest
 
@@ -113,7 +113,7 @@ class ObjectUpload:
             return info
 
         with OnError(self._failed):
-            with store_errors(self._place.bucket):
+            with StoreErrors(self._place.bucket):
                 with self._chunks:
                     self._send(source)
                 info = self._described()

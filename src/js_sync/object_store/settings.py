@@ -15,7 +15,7 @@ from twinstream.core.object_store.config import (
 )
 from twinstream.core.object_store.names import stream_of
 from twinstream.errors import BadArgument
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectStoreConfig, StreamInfo
 
 __all__ = ["change_store", "store_info"]
@@ -23,7 +23,7 @@ __all__ = ["change_store", "store_info"]
 
 def store_info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
     """Request the info of the stream of a store. Raises `BucketNotFound`."""
-    with store_errors(bucket):
+    with StoreErrors(bucket):
         return api.stream_info(stream_of(bucket), deadline)
 
 
@@ -44,5 +44,5 @@ def change_store(
     changed = changed_stream_config(info.config, after)
     if changed == info.config:
         return info
-    with store_errors(bucket):
+    with StoreErrors(bucket):
         return update_stream(api, stream_of(bucket), changed, False, deadline)

@@ -45,7 +45,7 @@ from twinstream.errors import (
     ObjectNotFound,
     TwinstreamError,
 )
-from twinstream.errors.object_store import store_errors
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo, ObjectStoreConfig, StreamInfo
 from twinstream.records.headers import HeaderValues
 
@@ -150,7 +150,7 @@ class ObjectStore(NoContainer):
         """
         meta = object_meta(name)
         deadline = None if timeout is None else self._api.deadline(timeout)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = self._place(deadline)
             upload = ObjectUpload(
                 place,
@@ -259,7 +259,7 @@ class ObjectStore(NoContainer):
         on_progress: Callable[[ObjectProgress], None] | None,
         deadline: Deadline | None = None,
     ) -> ObjectReader:
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place, info = self._find(name, *options, deadline)
         if start == 0 and end is None:
             return ObjectReader(place, info, idle_timeout, on_progress)
@@ -343,7 +343,7 @@ class ObjectStore(NoContainer):
         from twinstream.disk.local_path import local_path
 
         check_callback(on_progress, "on_progress")
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             deadline = None if timeout is None else self._api.deadline(timeout)
             place, info = self._find(name, True, False, deadline)
         return get_file(
@@ -366,7 +366,7 @@ class ObjectStore(NoContainer):
         `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
         check_object_name(name)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = self._place(self._api.deadline(timeout))
             return place.info(name, deleted=deleted)
 
@@ -381,7 +381,7 @@ class ObjectStore(NoContainer):
         be read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
         members.
         """
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = self._place()
             stored = place.stream.snapshot(place.subjects.all_infos, timeout=idle_timeout)
         for message in stored.values():
@@ -400,7 +400,7 @@ class ObjectStore(NoContainer):
     def _watch(self, updates_only: bool, deletes: bool) -> ObjectWatch:
         from js_sync.object_store.watch import open_watch
 
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return open_watch(self._place(), updates_only=updates_only, deletes=deletes)
 
     # ---- changing
@@ -437,9 +437,9 @@ class ObjectStore(NoContainer):
             def renamed(info: ObjectInfo) -> ObjectInfo:
                 return changed_info(info, new_name, description, headers, metadata)
 
-            with store_errors(self.bucket):
+            with StoreErrors(self.bucket):
                 return self._rename(self._place(deadline), name, renamed)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = self._place(deadline)
 
             def edit(info: ObjectInfo | None) -> ObjectInfo:
@@ -510,7 +510,7 @@ class ObjectStore(NoContainer):
         """
         check_object_name(name)
         deadline = self._api.deadline(timeout)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             place = self._place(deadline)
             return self._delete(place, name, None if timeout is None else deadline)
 
@@ -561,7 +561,7 @@ class ObjectStore(NoContainer):
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
         deadline = self._api.deadline(timeout)
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             found = (self._place(deadline)).target(target)
             return self._link(name, found.bucket or self.bucket, found, deadline)
 
@@ -576,7 +576,7 @@ class ObjectStore(NoContainer):
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return self._link(name, bucket, None, self._api.deadline(timeout))
 
     def _link(
@@ -597,7 +597,7 @@ class ObjectStore(NoContainer):
 
     def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Request the settings and the size of the store. Raises `BucketNotFound`."""
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return store_status(self._stream.info(timeout=timeout))
 
     def change(
@@ -628,7 +628,7 @@ class ObjectStore(NoContainer):
         In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
         """
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return store_status(self._stream.seal(timeout=timeout))
 
     def sweep(
@@ -653,7 +653,7 @@ class ObjectStore(NoContainer):
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
-        with store_errors(self.bucket):
+        with StoreErrors(self.bucket):
             return self._sweep(age, dry_run, seconds(idle_timeout, "idle_timeout"))
 
     def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> Swept:

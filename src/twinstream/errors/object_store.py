@@ -16,8 +16,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from twinstream.errors.base import TwinstreamError
@@ -38,7 +36,7 @@ __all__ = [
     "ObjectIncomplete",
     "ObjectNotFound",
     "PutFailed",
-    "store_errors",
+    "StoreErrors",
 ]
 
 
@@ -92,13 +90,18 @@ class PutFailed(TwinstreamError):
     cleaned: bool = False
 
 
-@contextmanager
-def store_errors(bucket: str) -> Generator[None]:
-    """Raise `BucketNotFound` instead of an error which says that the store's stream is missing."""
-    try:
-        yield
-    except BucketNotFound:
-        # Also that of another store, to which a link leads.
-        raise
-    except (NoStream, StreamNotFound) as error:
-        raise bucket_not_found(bucket, "object_store", error) from error
+class StoreErrors:
+    """A context that raises `BucketNotFound` for an error which says that the stream is missing."""
+
+    __slots__ = ("_bucket",)
+
+    def __init__(self, bucket: str) -> None:
+        self._bucket = bucket
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # A `BucketNotFound` may be that of another store, to which a link leads.
+        if isinstance(error, NoStream | StreamNotFound) and not isinstance(error, BucketNotFound):
+            raise bucket_not_found(self._bucket, "object_store", error) from error
