@@ -62,7 +62,8 @@ def bucket_exists(
     if found:
         fixed = "storage" in {each.field for each in found}
         advice = "the storage of a bucket is fixed" if fixed else f"update_{kind} changes them"
-        state = f"exists with other settings: {'; '.join(map(str, found))}; {advice}"
+        listed = "; ".join(map(str, found))
+        state = f"exists with other settings: {listed}; {advice}, and get_{kind} opens it as it is"
     exists = BucketExists(
         f"bucket {bucket} {state}",
         code=error.code,
