@@ -76,10 +76,12 @@ def section(module: ModuleType) -> str:
 
 
 def is_function(value: object) -> bool:
+    """Return whether a value is a function."""
     return inspect.isfunction(value)
 
 
 def is_error(value: object) -> bool:
+    """Return whether a value is a class of exceptions."""
     return isinstance(value, type) and issubclass(value, BaseException)
 
 

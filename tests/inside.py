@@ -6,6 +6,7 @@ the remaining accesses.
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,13 +22,14 @@ __all__ = [
     "refuse",
     "requests_of",
     "session_of",
+    "stream_in",
     "writer_of",
 ]
 
 
 def outstanding(messages: Any) -> int:
     """Return the number of messages that an iterator has requested and that have not arrived."""
-    count: int = messages._buffer.outstanding
+    count: int = import_module(type(messages).__module__).buffer_of(messages).outstanding
     return count
 
 
@@ -44,6 +46,11 @@ def link_of(connection: Any) -> Any:
 def api_of(jet: Any) -> Any:
     """Return the `Api` of a JetStream context."""
     return jet._api
+
+
+def stream_in(store: Any) -> Any:
+    """Return the `Stream` of an object store."""
+    return store._stream
 
 
 def buffer_of(messages: Any) -> Any:

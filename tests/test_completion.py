@@ -74,8 +74,8 @@ OBJECTS: dict[str, tuple[str, str]] = {
     "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close under_way"),
     "store": (
         "store = await nc.jetstream().get_object_store('S')\nif store:",
-        "add_bucket_link add_link bucket delete get get_bytes get_file info list put put_file seal"
-        " status stream sweep update_meta watch",
+        "add_bucket_link add_link bucket cached_status change delete get get_bytes get_file info"
+        " list put put_file seal status stream_name sweep update_meta watch",
     ),
     "reader": (
         "store = await nc.jetstream().get_object_store('S')\nasync with store.get('a') as reader:",
@@ -83,7 +83,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "watch": (
         "store = await nc.jetstream().get_object_store('S')\nasync with store.watch() as watch:",
-        "close is_current next revision",
+        "buffered close generation initial is_current is_ended next revision",
     ),
     "publisher": (
         "async with nc.jetstream().publisher() as publisher:",
@@ -96,16 +96,16 @@ OBJECTS: dict[str, tuple[str, str]] = {
     "bucket": (
         "bucket = await nc.jetstream().get_key_value('B')\nif bucket:",
         "bucket cached cached_status change create delete delete_many entry get get_many history"
-        " keys purge purge_deletes purge_many put put_many status stream typed update watch"
-        " with_codecs",
+        " keys purge purge_deletes put put_many status stream_name typed update watch with_codecs",
     ),
     "watching": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.watch() as watching:",
-        "buffered close generation initial is_current is_ended next position",
+        "buffered close generation initial is_current is_ended next revision",
     ),
     "cache": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.cached() as cache:",
-        "bucket close create delete entry get is_current purge put revision update",
+        "bucket close create delete entry get is_current items keys purge put revision update"
+        " values",
     ),
     "counters": (
         "from js_async.counters import Counters\ncounters = Counters(nc.jetstream(), 'S')\n"

@@ -109,7 +109,7 @@ if TYPE_CHECKING:
     )
     from twinstream.core.kv.put_many import KeyPutFailure
     from twinstream.core.kv.status import KeyValueStatus
-    from twinstream.core.object_store.changes import KEEP, Swept
+    from twinstream.core.object_store.changes import Swept
     from twinstream.core.object_store.chunks import ObjectProgress
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
@@ -166,14 +166,12 @@ if TYPE_CHECKING:
         NoStream,
         NotABucket,
         NotAcknowledgeable,
-        NotAnObjectStore,
         NotPromised,
         ObjectChanged,
         ObjectDeleted,
         ObjectExists,
         ObjectIncomplete,
         ObjectNotFound,
-        ObjectStoreNotFound,
         OutcomeUnknown,
         PermissionDenied,
         ProtocolError,
@@ -246,7 +244,6 @@ if TYPE_CHECKING:
     from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
-    "KEEP",
     "AccountInfo",
     "AckPolicy",
     "AcknowledgementError",
@@ -362,7 +359,6 @@ __all__ = [
     "NoStream",
     "NotABucket",
     "NotAcknowledgeable",
-    "NotAnObjectStore",
     "NotPromised",
     "ObjectChanged",
     "ObjectDeleted",
@@ -375,7 +371,6 @@ __all__ = [
     "ObjectReader",
     "ObjectStore",
     "ObjectStoreConfig",
-    "ObjectStoreNotFound",
     "ObjectStoreStatus",
     "ObjectWatch",
     "Once",

@@ -709,11 +709,17 @@ class JetStream:
     async def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Change the settings of a bucket that `config` sets, and keep all others.
+        """Replace all settings of a bucket, and keep all other settings of its stream.
 
-        A zero duration disables a TTL. `KeyValue.change` can also reset a setting to its default.
+        Settings that `config` omits get their defaults; `KeyValue.change` changes single settings.
         The storage cannot be changed. After a `limit_marker_ttl` was set, keys can always have a
-        TTL. Raises `BucketNotFound`.
+        TTL. A mirror stays a mirror, unless `KeyValue.change` sets `mirror` to None.
+
+        Raises:
+            BucketNotFound: The bucket does not exist.
+            NotABucket: The stream of that name is not a bucket.
+            BadArgument: A setting is invalid.
+            InvalidConfig: The server does not support a change, for example of the storage.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import update_bucket
@@ -723,33 +729,38 @@ class JetStream:
     async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Change a bucket as `update_key_value` does, or create it if it does not exist."""
+        """Create a bucket, or replace the settings of an existing one (see `update_key_value`)."""
         from js_async.kv.bucket import handle
         from js_async.kv.manage import create_or_update_bucket
 
         return handle(await create_or_update_bucket(self._api, config, self._api.deadline(timeout)))
 
     async def get_key_value(
-        self, bucket: str, *, timeout: Seconds | None = None
+        self, bucket: str, *, validate_keys: bool = True, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Return an existing bucket. Raises `BucketNotFound` or `NotABucket`."""
+        """Return an existing bucket. Raises `BucketNotFound` or `NotABucket`.
+
+        With `validate_keys=False`, writes accept any subject without wildcards as a key, such as
+        `user:1`. Other clients may refuse to read such keys.
+        """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import get_bucket
 
-        return handle(await get_bucket(self._api, bucket, self._api.deadline(timeout)))
+        place = await get_bucket(self._api, bucket, self._api.deadline(timeout))
+        return handle(place, validate_keys=validate_keys)
 
-    def bind_key_value(self, bucket: str) -> KeyValue[bytes]:
+    def bind_key_value(self, bucket: str, *, validate_keys: bool = True) -> KeyValue[bytes]:
         """Return a handle of a bucket without a request to the server.
 
         Use this if the user lacks the permission to request the info of the bucket's stream. The
         bucket must not be a mirror, and reads use the leader. Some calls need the settings of the
         bucket and request them: `create`, `update`, calls with a TTL, and `delete` and `purge` with
-        a `revision`.
+        a `revision`. `validate_keys` is as in `get_key_value`.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.place import Place
 
-        return handle(Place(self._api, bucket, None))
+        return handle(Place(self._api, bucket, None), validate_keys=validate_keys)
 
     async def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete a bucket with all its keys. Raises `BucketNotFound`."""
@@ -786,8 +797,9 @@ class JetStream:
         """Create an object store, or return the existing one if its settings are equal.
 
         Raises:
-            StreamExists: The object store exists with other settings. The error names the
+            BucketExists: The object store exists with other settings. The error names the
                 differences.
+            NotABucket: The stream of that name exists and is not an object store.
             InvalidConfig: The server refused the settings.
             JetStreamError: The server refused the request for another reason.
         """
@@ -798,7 +810,7 @@ class JetStream:
     async def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
         """Return an existing object store, which another client may have created.
 
-        Raises `ObjectStoreNotFound` or `NotAnObjectStore`.
+        Raises `BucketNotFound` or `NotABucket`.
         """
         from js_async.object_store import stores
 
@@ -823,8 +835,8 @@ class JetStream:
             timeout: Seconds for both requests together; the default is that of this object.
 
         Raises:
-            ObjectStoreNotFound: The object store does not exist.
-            NotAnObjectStore: The stream of this name is not an object store.
+            BucketNotFound: The object store does not exist.
+            NotABucket: The stream of this name is not an object store.
             InvalidConfig: The server rejected the new configuration.
             JetStreamError: The server refused the request for another reason.
         """
@@ -841,7 +853,7 @@ class JetStream:
         return await stores.create_or_update(self._api, config, self._api.deadline(timeout))
 
     async def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
-        """Delete an object store with all its objects. Raises `ObjectStoreNotFound`."""
+        """Delete an object store with all its objects. Raises `BucketNotFound`."""
         from js_async.object_store import stores
 
         await stores.delete(self._api, bucket, timeout)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from twinstream.models import KeyValueConfig
 
-__all__ = ["bucket", "listed", "state", "summary"]
+__all__ = ["bucket", "listed", "renewed", "state", "summary"]
 
 
 async def bucket(jet, name, **settings):
@@ -18,15 +18,24 @@ async def bucket(jet, name, **settings):
 
 
 def summary(entry):
-    """Return key, operation and value of an entry; None for the end of the initial values."""
-    return entry and (entry.key, entry.operation.value, entry.value)
+    """Return key, operation and value of an entry."""
+    return (entry.key, entry.operation.value, entry.value)
 
 
 async def state(watch):
-    """Return the entries that a watch delivers before it has caught up."""
+    """Return the initial values of a watch."""
+    found = [summary(entry) async for entry in watch.initial()]
+    assert watch.is_current
+    return found
+
+
+async def renewed(watch, generation):
+    """Return the initial values of a watch after its bucket was re-created."""
     found = []
-    while (entry := await watch.next(20)) is not None:
-        found.append(summary(entry))
+    while not (watch.generation == generation and watch.is_current):
+        entry = await watch.next(timeout=0.5)
+        if entry is not None and watch.generation == generation:
+            found.append((entry.key, entry.revision))
     return found
 
 

@@ -74,23 +74,18 @@ async def purge(jet, stage):
 
 
 async def keys(jet, stage):
-    found = [each async for each in bound(jet, stage).keys(timeout=stage.short)]
+    found = [each async for each in bound(jet, stage).keys(idle_timeout=stage.short)]
     assert sorted(found) == ["a", "b"]
 
 
 async def delete_many(jet, stage):
-    assert await bound(jet, stage).delete_many(">", timeout=stage.short) == 2
-
-
-async def purge_many(jet, stage):
-    assert await bound(jet, stage).purge_many(">", timeout=stage.short) == 2
+    assert await bound(jet, stage).delete_many(">", idle_timeout=stage.short) == 2
 
 
 async def watch(jet, stage):
     async with bound(jet, stage).watch() as watching:
-        for key in ("a", "b", "c"):
-            assert (await watching.next(stage.short)).key == key
-        assert await watching.next(stage.short) is None
+        found = [each.key async for each in watching.initial()]
+        assert found == ["a", "b", "c"]
 
 
 async def cached(jet, stage):
@@ -99,18 +94,21 @@ async def cached(jet, stage):
 
 
 async def history(jet, stage):
-    (found,) = await bound(jet, stage).history("a", timeout=stage.short)
+    (found,) = await bound(jet, stage).history("a", idle_timeout=stage.short)
     assert found.value == b"1"
     with pytest.raises(js.KeyNotFound):
-        await bound(jet, stage).history("none", timeout=stage.short)
+        await bound(jet, stage).history("none", idle_timeout=stage.short)
 
 
 async def get_many(jet, stage):
-    assert sorted(await bound(jet, stage).get_many("a", "b", timeout=stage.short)) == ["a", "b"]
+    assert sorted(await bound(jet, stage).get_many(["a", "b"], idle_timeout=stage.short)) == [
+        "a",
+        "b",
+    ]
 
 
 async def purge_deletes(jet, stage):
-    done = await bound(jet, stage).purge_deletes(older_than=0, timeout=stage.short)
+    done = await bound(jet, stage).purge_deletes(older_than=0, idle_timeout=stage.short)
     assert (done.removed, done.kept) == (1, 0)
 
 
@@ -128,7 +126,7 @@ async def create_key_value(jet, stage):
 
 
 async def update_key_value(jet, stage):
-    config = KeyValueConfig(bucket=stage.stream, ttl=timedelta(hours=1))
+    config = KeyValueConfig(bucket=stage.stream, storage="memory", ttl=timedelta(hours=1))
     assert (await jet.update_key_value(config)).cached_status.config.ttl == timedelta(hours=1)
 
 
@@ -175,7 +173,6 @@ BUCKET_ACTS = {
     "key_value.purge": (("a",), purge, "2.11"),
     "key_value.keys": ((">",), keys, "2.11"),
     "key_value.delete_many": ((">",), delete_many, "2.11"),
-    "key_value.purge_many": ((">",), purge_many, "2.11"),
     "key_value.watch": ((">",), watch, "2.11"),
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing, suppress
 from datetime import timedelta
+from functools import partial
 from os import urandom
 from tempfile import TemporaryDirectory
 
@@ -149,7 +150,7 @@ async def a_message_without_acknowledgement(jet, stage, stream):
 
 
 async def no_object_store(jet, stage, _):
-    with suppress(js.ObjectStoreNotFound):
+    with suppress(js.BucketNotFound):
         await jet.delete_object_store(stage.stream)
 
 
@@ -179,6 +180,7 @@ PREPARED = {
     "object_delete": an_object_store,
     "object_add_link": an_object_store,
     "object_status": an_object_store,
+    "object_change": an_object_store,
     "object_seal": an_object_store,
     "object_sweep": an_object_store,
     "check_health": a_message_without_acknowledgement,
@@ -198,7 +200,7 @@ async def all_acknowledged(jet, stage):
 async def one_content(jet, stage):
     store = await jet.get_object_store(stage.stream)
     info = await store.info("a")
-    found = store.stream.subjects(f"$O.{stage.stream}.C.>")
+    found = jet.bind_stream(store.stream_name).subjects(f"$O.{stage.stream}.C.>")
     subjects = {subject async for subject, _ in found}
     assert subjects == {f"$O.{stage.stream}.C.{info.nuid}", f"$O.{stage.stream}.C.orphan"}
 
@@ -634,14 +636,14 @@ async def get_object_store(jet, stage):
 
 async def update_object_store(jet, stage):
     config = evolve(stage.store_config, description="d")
-    assert (await jet.update_object_store(config)).stream.cached_info.config.description == "d"
+    assert (await jet.update_object_store(config)).cached_status.config.description == "d"
 
 
 async def create_or_update_object_store(jet, stage):
     for description in ("a", "b"):
         config = evolve(stage.store_config, description=description)
         store = await jet.create_or_update_object_store(config)
-        assert store.stream.cached_info.config.description == description
+        assert store.cached_status.config.description == description
 
 
 async def delete_object_store(jet, stage):
@@ -662,12 +664,12 @@ async def object_put(jet, stage):
 
 async def object_get(jet, stage):
     store = jet.bind_object_store(stage.stream)
-    assert await store.get_bytes("a", timeout=stage.short) == b"x" * 3000
+    assert await store.get_bytes("a", idle_timeout=stage.short) == b"x" * 3000
 
 
 async def object_get_part(jet, stage):
     store = jet.bind_object_store(stage.stream)
-    async with store.get("a", start=1500, timeout=stage.short) as reader:
+    async with store.get("a", start=1500, idle_timeout=stage.short) as reader:
         assert await reader.read() == b"x" * 1500
 
 
@@ -676,14 +678,13 @@ async def object_info(jet, stage):
 
 
 async def object_list(jet, stage):
-    found = jet.bind_object_store(stage.stream).list(timeout=stage.short)
+    found = jet.bind_object_store(stage.stream).list(idle_timeout=stage.short)
     assert [info.name async for info in found] == ["a"]
 
 
 async def object_watch(jet, stage):
     async with jet.bind_object_store(stage.stream).watch() as watch:
-        assert (await watch.next(timeout=stage.short)).name == "a"
-        assert await watch.next(timeout=stage.short) is None
+        assert [each.name async for each in watch.initial()] == ["a"]
 
 
 async def object_update_meta(jet, stage):
@@ -706,13 +707,19 @@ async def object_status(jet, stage):
     assert (await jet.bind_object_store(stage.stream).status()).bucket == stage.stream
 
 
+async def object_change(jet, stage):
+    edit = partial(evolve, description="d")
+    store = jet.bind_object_store(stage.stream)
+    assert (await store.change(edit)).config.description == "d"
+
+
 async def object_seal(jet, stage):
     assert (await jet.bind_object_store(stage.stream).seal()).is_sealed
 
 
 async def object_sweep(jet, stage):
     store = jet.bind_object_store(stage.stream)
-    assert (await store.sweep(older_than=0, timeout=stage.short)).uploads == 1
+    assert (await store.sweep(older_than=0, idle_timeout=stage.short)).uploads == 1
 
 
 # By operation: the arguments behind the stream, what is done, and the first server that can.
@@ -787,6 +794,7 @@ ACTS = {
     "object.delete": ((), object_delete, "2.11"),
     "object.add_link": ((), object_add_link, "2.11"),
     "object.status": ((), object_status, "2.11"),
+    "object.change": ((), object_change, "2.11"),
     "object.seal": ((), object_seal, "2.11"),
     "object.sweep": ((), object_sweep, "2.11"),
     "create_consumer": (("made",), create_consumer, "2.11"),

@@ -64,7 +64,11 @@ class Place:
 
     async def consumers(self):
         """Return the names of the consumers of all streams."""
-        streams = [self.stream, self.bucket.stream, await self.jet.get_stream(f"OBJ_{self.name}")]
+        streams = [
+            self.stream,
+            self.jet.bind_stream(self.bucket.stream_name),
+            await self.jet.get_stream(f"OBJ_{self.name}"),
+        ]
         found = []
         for each in streams:
             found += [name async for name in each.consumer_names()]

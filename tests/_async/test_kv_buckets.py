@@ -53,7 +53,7 @@ async def test_creating_again_compares_the_settings_of_the_bucket_only(opened, n
         await bucket(jet, name, ttl=timedelta(seconds=30))
         hour = timedelta(hours=1)
         # The duplicate window stays at 30 s, which is not a setting of a bucket.
-        await jet.update_key_value(KeyValueConfig(bucket=name, ttl=hour))
+        await jet.update_key_value(KeyValueConfig(bucket=name, ttl=hour, storage="memory"))
         assert (await bucket(jet, name, ttl=hour)).cached_status.config.ttl == hour
         with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s; update_key"):
             await bucket(jet, name, ttl=2 * hour)
@@ -64,21 +64,23 @@ async def test_creating_again_compares_the_settings_of_the_bucket_only(opened, n
             await bucket(jet, f"{name}_no")
 
 
-async def test_an_update_changes_what_it_gives_and_nothing_else(opened, name):
+async def test_an_update_replaces_the_settings_of_the_bucket_only(opened, name):
     async with opened() as jet:
-        await bucket(jet, name, history=2, description="old", ttl=timedelta(hours=1))
+        hour = timedelta(hours=1)
+        await bucket(jet, name, history=2, description="old", ttl=hour, metadata={"a": "b"})
         stream = await jet.get_stream(f"KV_{name}")
-        await stream.change(lambda config: evolve(config, max_msgs=777))
-        kept = await jet.update_key_value(KeyValueConfig(bucket=name, description="new"))
+        await stream.change(lambda config: evolve(config, max_msgs=777, max_bytes=1 << 20))
+        plain = KeyValueConfig(bucket=name, storage="memory")
+        kept = await jet.update_key_value(evolve(plain, description="new"))
         status = kept.cached_status
-        assert (status.config.description, status.config.history) == ("new", 2)
-        assert status.config.ttl == timedelta(hours=1)
-        assert status.info.config.max_msgs == 777
+        assert (status.config.description, status.config.history) == ("new", 1)
+        assert (status.config.ttl or None, status.config.metadata or None) == (None, None)
+        assert (status.config.max_bytes, status.info.config.max_msgs) == (-1, 777)
         # Shorter than the duplicate window, which has to follow.
-        shorter = await jet.update_key_value(
-            KeyValueConfig(bucket=name, ttl=timedelta(seconds=5), compression=False)
-        )
+        shorter = await jet.update_key_value(evolve(plain, history=2, ttl=timedelta(seconds=5)))
         assert shorter.cached_status.info.config.duplicate_window == timedelta(seconds=5)
+        with pytest.raises(js.InvalidConfig, match="storage type"):
+            await jet.update_key_value(KeyValueConfig(bucket=name))
         changed = await kept.change(lambda config: evolve(config, ttl=None, description=None))
         assert not changed.config.ttl
         assert not changed.config.description
@@ -106,12 +108,12 @@ async def test_per_key_ttl_is_allowed_by_an_update(opened, name):
         with pytest.raises(js.Unsupported, match="set its limit_marker_ttl"):
             await made.put("a", b"1", ttl=5)
         await jet.update_key_value(
-            KeyValueConfig(bucket=name, limit_marker_ttl=timedelta(seconds=9))
+            KeyValueConfig(bucket=name, storage="memory", limit_marker_ttl=timedelta(seconds=9))
         )
         # The old handle finds out by itself.
         assert await made.put("a", b"1", ttl=5) == 1
         assert made.cached_status.has_key_ttl
-        off = await jet.update_key_value(KeyValueConfig(bucket=name, limit_marker_ttl=timedelta()))
+        off = await jet.update_key_value(KeyValueConfig(bucket=name, storage="memory"))
         assert not off.cached_status.config.limit_marker_ttl
         assert off.cached_status.has_key_ttl
 
@@ -181,8 +183,7 @@ async def test_a_bound_bucket_asks_when_it_has_to(opened, name):
     async with opened() as jet:
         await bucket(jet, name)
         bound = jet.bind_key_value(name)
-        with pytest.raises(js.BadArgument, match="bound without its info"):
-            _ = bound.cached_status
+        assert bound.cached_status is None
         assert await bound.put("a", b"1") == 1
         assert (await bound.get("a")).value == b"1"
         assert await bound.create("b", b"1") == 2
@@ -222,7 +223,7 @@ async def test_all_other_settings_reach_the_stream(opened, name):
             storage="file",
         )
         made = await jet.create_key_value(config)
-        stream = made.stream.cached_info.config
+        stream = made.cached_status.info.config
         assert (stream.max_bytes, stream.max_msg_size) == (1_000_000, 1000)
         assert stream.compression is Compression.S2
         assert stream.republish.dest == f"{name}.copy.>"

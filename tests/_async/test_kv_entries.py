@@ -148,7 +148,7 @@ async def test_counting_up_by_update_loses_nothing(opened, name):
         ("a..b", "two dots in a row"),
         ("a b", "contains ' '"),
         ("a\n", r"contains '\\n'"),
-        ("a.*", r"contains '\*'.* one key: get_many\(filter\) .* watch\(filter, history=True\)"),
+        ("a.*", r"contains '\*'.* one key: get_many\(keys\) .* watch\(keys, history=True\)"),
         (">", "contains '>'"),
         ("a*", r"contains '\*'"),
         (7, "is not a string"),
@@ -213,7 +213,7 @@ async def test_many_keys_at_one_revision(opened, name):
             await made.put(f"a.{number}", b"%d" % number)
         await made.put("b", b"b")
         await made.delete("a.0")
-        found = await made.get_many("a.*", "b")
+        found = await made.get_many(["a.*", "b"])
         assert {key: entry.value for key, entry in found.items()} == {
             **{f"a.{number}": b"%d" % number for number in range(1, 5)},
             "b": b"b",
@@ -376,7 +376,7 @@ async def test_a_history_is_that_of_one_bucket(opened, name, at):
         disturbed = Disturbed(api_of(jet).transport)
         far = await disturbed.jetstream(timeout=20).get_key_value(name)
         disturbed.expect(name, before=wait)
-        values = [entry.value for entry in await far.history("k", timeout=20)]
+        values = [entry.value for entry in await far.history("k", idle_timeout=20)]
         old = [b"old %d" % number for number in range(9)]
         assert values in (old, [b"new %d" % number for number in range(3)])
 
@@ -434,7 +434,7 @@ async def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
         assert [each.key for each in await made.history(key)] == [key]
         assert await listed(made.keys(key)) == [key]
         async with made.watch(key) as watch:
-            assert (await watch.next(20)).key == key
+            assert (await watch.next(timeout=20)).key == key
         for call in (
             lambda: made.put(key, b"2"),
             lambda: made.create(key, b"2"),
@@ -444,12 +444,13 @@ async def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
                 await call()
         [refused] = [each async for each in made.put_many({key: b""}, raise_failures=False)]
         assert isinstance(refused.error, js.InvalidKey)
-        assert await made.put(key, b"2", validate_keys=False) == 2
-        assert await made.update(key, b"3", 2, validate_keys=False) == 3
-        outcomes = made.put_many({key: b"4"}, validate_keys=False)
+        free = await jet.get_key_value(name, validate_keys=False)
+        assert await free.put(key, b"2") == 2
+        assert await free.typed(str).update(key, "3", 2) == 3
+        outcomes = jet.bind_key_value(name, validate_keys=False).put_many({key: b"4"})
         assert [each.seq async for each in outcomes] == [4]
         assert await made.delete(key, revision=4) == 5
-        assert await made.create(key, b"5", validate_keys=False) == 6
+        assert await free.create(key, b"5") == 6
         assert await made.purge(key) == 7
         assert await listed(made.keys()) == []
         async with made.cached() as cache:
@@ -461,15 +462,53 @@ async def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
 async def test_a_key_that_no_message_has_is_refused(opened, name, key):
     async with opened() as jet:
         made = await bucket(jet, name)
+        free = await jet.get_key_value(name, validate_keys=False)
         for call in (
             lambda: made.get(key),
             lambda: made.history(key),
             lambda: made.delete(key),
             lambda: made.purge(key),
-            lambda: made.put(key, b"", validate_keys=False),
+            lambda: free.put(key, b""),
         ):
             with pytest.raises(js.InvalidKey):
                 await call()
+
+
+async def test_a_default_is_returned_for_a_key_without_a_value(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        assert await made.get("a", default=None) is None
+        await made.put("a", b"no number")
+        assert (await made.get("a", default=7)).revision == 1
+        assert await made.get("a", revision=9, default="none") == "none"
+        with pytest.raises(js.BadPayload):
+            await made.typed(int).get("a", default=7)
+        await made.delete("a")
+        assert await made.get("a", default=7) == 7
+        with pytest.raises(KeyError, match=r"^bucket .* has no key 'b'$"):
+            await made.get("b")
+
+
+async def test_one_key_or_several_or_none_are_selected(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        revision = await made.put("b.c", b"2")
+        for keys, wanted in (
+            (None, ["a", "b.c"]),
+            ("a", ["a"]),
+            (("a", "b.*"), ["a", "b.c"]),
+            ({"none"}, []),
+            ([], []),
+        ):
+            assert sorted(await listed(made.keys(keys))) == wanted
+            found = await made.get_many(keys)
+            assert (sorted(found), found.revision) == (wanted, revision)
+            async with made.cached(keys) as cache:
+                assert sorted(cache) == wanted
+                revision = await cache.put("a", b"1")
+                assert ("a" in cache) is ("a" in wanted)
+        assert await listed(made.keys(each for each in ("a", "x"))) == ["a"]
 
 
 # ---- removing many keys
@@ -481,26 +520,28 @@ async def test_many_keys_are_removed_in_one_call(opened, name):
         for key in ("a.1", "a.2", "b.1", "b.2", "c"):
             await made.put(key, 1)
         await jet.publish(f"$KV.{name}.user:1", b"1")
-        assert await made.delete_many("a.*", "c", "none") == 3
+        assert await made.delete_many(["a.*", "c", "none"]) == 3
         assert (await made.entry("a.1")).operation is js.KeyValueOperation.DELETE
         assert await made.entry("none") is None
-        assert await made.purge_many("b.>") == 2
+        assert await made.delete_many("b.>", purge=True) == 2
         assert [each.operation for each in await made.history("b.1")] == [
             js.KeyValueOperation.PURGE
         ]
         assert await listed(made.keys()) == ["user:1"]
-        assert await made.purge_many(">") == 1
+        assert await made.delete_many(">", purge=True) == 1
         assert await made.delete_many(">") == 0
-        for call in (made.delete_many, made.purge_many):
-            with pytest.raises(js.BadArgument, match="'>' for all keys"):
-                await call()
+        assert await made.delete_many([]) == 0
+        with pytest.raises(js.BadArgument, match="'>' for all keys"):
+            await made.delete_many(None)
+        with pytest.raises(js.BadArgument, match="purge=True"):
+            await made.delete_many(">", ttl=5)
 
 
 async def test_failures_of_removing_many_keys_are_raised(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name)
         await made.put("a", b"1")
-        await made.stream.seal()
+        await jet.bind_stream(made.stream_name).seal()
         with pytest.raises(js.PublishFailures):
             await made.delete_many("a")
         assert await listed(made.keys()) == ["a"]
@@ -520,7 +561,7 @@ async def test_a_full_bucket_says_how_to_make_room_for_a_marker(opened, name):
         for call in (made.delete, made.purge):
             with pytest.raises(js.StoreRefused) as caught:
                 await call("b")
-            assert "stream.purge(subject=...)" in caught.value.__notes__[0]
-            assert "max_bytes with update_key_value" in caught.value.__notes__[0]
-        await made.stream.purge(subject=f"$KV.{name}.b")
+            assert ".purge(subject=...)" in caught.value.__notes__[0]
+            assert "max_bytes with change" in caught.value.__notes__[0]
+        await jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.b")
         await made.delete("a")

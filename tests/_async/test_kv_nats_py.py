@@ -109,7 +109,7 @@ async def test_watches_see_what_the_other_does(server, name, maker):
             await theirs.put("b", b"2")
             await ours.delete("a")
             await theirs.purge("b")
-            seen = [summary(await watch.next(20)) for _ in range(3)]
+            seen = [summary(await watch.next(timeout=20)) for _ in range(3)]
             assert seen == [("b", "put", b"2"), ("a", "delete", None), ("b", "purge", None)]
             also = [await watching.updates() for _ in range(3)]
             assert [(each.key, each.operation) for each in also] == [
@@ -161,7 +161,7 @@ async def test_bucket_created_by_both(server, name):
         await jet.create_object_store(ObjectStoreConfig(bucket=name))
         # Their bucket allows no direct gets; ours asks the leader then.
         theirs = await jet.get_key_value(name)
-        assert not theirs.stream.cached_info.config.allow_direct
+        assert not theirs.cached_status.info.config.allow_direct
         await theirs.put("a", b"1")
         assert (await theirs.get("a")).value == b"1"
         assert (await theirs.get("a", stale=True)).value == b"1"

@@ -445,7 +445,7 @@ async def test_server_that_is_killed_loses_and_repeats_nothing(server_factory, n
                     server.restart()
         assert len(set(taken)) == len(items)
         stored_ones = {}
-        async for message in made.stream.read():
+        async for message in jet.bind_stream(made.stream_name).read():
             stored_ones[message.seq] = (message.subject, message.data)
         assert [stored_ones[seq] for seq in taken] == [(f"$KV.{name}.{k}", v) for k, v in items]
         # Each value once, and those of a key in their order.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -121,7 +122,7 @@ async def test_undecodable_messages_are_reported(opened, name):
         assert entry.error is not None
         await made.delete("good")
         async with made.watch() as watch:
-            first, second = await watch.next(20), await watch.next(20)
+            first, second = await watch.next(timeout=20), await watch.next(timeout=20)
         assert (first.key, first.raw_value, first.value) == ("bad", b"{", None)
         assert isinstance(first.error, ValueError)
         assert summary(second) == ("good", "delete", None)
@@ -316,7 +317,7 @@ async def test_a_cache_reads_what_it_writes(opened, name):
 
             await eventually(delivered)
             assert list(cache) == ["a"]
-        assert [each async for each in made.stream.consumer_names()] == []
+        assert [each async for each in jet.bind_stream(made.stream_name).consumer_names()] == []
 
 
 async def test_a_cache_sees_what_others_write(opened, name):
@@ -333,7 +334,10 @@ async def test_a_cache_sees_what_others_write(opened, name):
                 return len(cache) == 2
 
             await eventually(seen)
-            assert {key: cache[key] for key in cache} == {"a.x": 1, "a.y": 4}
+            assert isinstance(cache, Mapping)
+            assert cache == {"a.x": 1, "a.y": 4}
+            assert (sorted(cache.keys()), sorted(cache.values())) == (["a.x", "a.y"], [1, 4])
+            assert ("a.x", 1) in cache.items()
             await made.delete("a.x")
 
             async def gone():

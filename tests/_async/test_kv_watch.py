@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import js_async as js
-from tests._async.buckets import bucket, listed, state, summary
+from tests._async.buckets import bucket, listed, renewed, state, summary
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
@@ -19,9 +19,9 @@ from twinstream.models import KeyValueConfig
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
 
 
-async def consumers(made):
+async def consumers(jet, made):
     """Return the names of the consumers of a bucket."""
-    return [each async for each in made.stream.consumer_names()]
+    return [each async for each in jet.bind_stream(made.stream_name).consumer_names()]
 
 
 @HISTORIES
@@ -32,9 +32,9 @@ async def test_a_watch_is_where_it_was_read_to(opened, name, history):
             await made.put(f"k{number}", b"1")
         async with made.watch() as watch:
             for number in range(1, 8):
-                assert (await watch.next(20)).revision == number
+                assert (await watch.next(timeout=20)).revision == number
                 # Whatever is buffered: a watch that resumes from here misses nothing.
-                assert watch.position == number
+                assert watch.revision == number
 
             async def arrived():
                 return watch.buffered == 13
@@ -43,11 +43,13 @@ async def test_a_watch_is_where_it_was_read_to(opened, name, history):
             await watch.close()
             assert watch.buffered == 0
             with pytest.raises(js.IterationEnded):
-                await watch.next(1)
+                await watch.next(timeout=1)
             assert [entry async for entry in watch] == []
         async with made.watch(resume_from=8) as watch:
-            assert [(await watch.next(20)).revision for _ in range(13)] == list(range(8, 21))
-            assert await watch.next(20) is None
+            assert [(await watch.next(timeout=20)).revision for _ in range(13)] == list(
+                range(8, 21)
+            )
+            assert watch.is_current
 
 
 async def test_a_consumer_that_is_lost_in_the_middle_repeats_nothing(opened, name):
@@ -57,16 +59,16 @@ async def test_a_consumer_that_is_lost_in_the_middle_repeats_nothing(opened, nam
             assert not isinstance(outcome, js.PublishFailure)
         seen = []
         async with made.watch() as watch:
-            while (entry := await watch.next(20)) is not None:
+            async for entry in watch.initial():
                 seen.append(entry.revision)
                 if entry.revision in {1, 300, 900, 1999}:
-                    for consumer in await consumers(made):
-                        await jet.delete_consumer(made.stream.name, consumer)
+                    for consumer in await consumers(jet, made):
+                        await jet.delete_consumer(made.stream_name, consumer)
         assert seen == list(range(1, 2001))
 
 
 @HISTORIES
-async def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, history):
+async def test_a_watch_gives_the_state_then_each_change(opened, name, history):
     async with opened() as jet:
         made = await bucket(jet, name, history=history)
         for key in ("a", "b", "c", "b"):
@@ -82,16 +84,15 @@ async def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name
             assert watch.is_current
             await made.put("a", b"2")
             await made.purge("b")
-            assert summary(await watch.next(20)) == ("a", "put", b"2")
-            entry = await watch.next(20)
+            assert summary(await watch.next(timeout=20)) == ("a", "put", b"2")
+            entry = await watch.next(timeout=20)
             assert (summary(entry), entry.revision) == (("b", "purge", None), 7)
-            assert watch.position == 7
-            with pytest.raises(js.RequestTimeout):
-                await watch.next(0.05)
+            assert watch.revision == 7
+            assert await watch.next(timeout=0.05) is None
         assert watch.is_ended
         with pytest.raises(js.IterationEnded):
-            await watch.next(1)
-        assert await consumers(made) == []
+            await watch.next(timeout=1)
+        assert await consumers(jet, made) == []
 
 
 @HISTORIES
@@ -106,18 +107,21 @@ async def test_end_of_an_empty_state_is_reported(opened, name, history):
             assert await state(watch) == []
         async with made.watch(updates_only=True) as watch:
             assert watch.is_current
-            assert await watch.next(20) is None
+            assert await state(watch) == []
+        async with made.watch([]) as watch:
+            assert await state(watch) == []
+            assert await watch.next(timeout=0.05) is None
         for number in range(20):
             await made.delete(f"a.{number}")
         async with made.watch(deletes=False) as watch:
             assert await state(watch) == []
         assert await listed(made.keys()) == []
         for number in range(20):
-            await made.stream.purge(subject=f"$KV.{name}.a.{number}")
+            await jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.a.{number}")
         async with made.watch() as watch:
             assert await state(watch) == []
             await made.put("a.1", b"")
-            assert summary(await watch.next(20)) == ("a.1", "put", b"")
+            assert summary(await watch.next(timeout=20)) == ("a.1", "put", b"")
 
 
 async def test_what_a_watch_delivers_can_be_chosen(opened, name):
@@ -134,20 +138,19 @@ async def test_what_a_watch_delivers_can_be_chosen(opened, name):
         async with made.watch(resume_from=6) as watch:
             assert await state(watch) == []
             await made.put("c", b"")
-            assert (await watch.next(20)).revision == 6
+            assert (await watch.next(timeout=20)).revision == 6
         with pytest.raises(js.BadArgument, match=r"resume_from is 8, bucket .* is at 6"):
             await made.watch(resume_from=8)
         async with made.watch(updates_only=True, deletes=False) as watch:
-            assert await watch.next(20) is None
             await made.delete("c")
             await made.put("d", b"")
-            assert (await watch.next(20)).key == "d"
+            assert (await watch.next(timeout=20)).key == "d"
         async with made.watch("b", meta_only=True) as watch:
-            entry = await watch.next(20)
+            entry = await watch.next(timeout=20)
             assert (entry.key, entry.value, entry.size) == ("b", None, 5)
-        async with made.watch("a", "b", "a", "*") as watch:
+        async with made.watch(["a", "b", "a", "*"]) as watch:
             assert len(await state(watch)) == 4
-        assert await consumers(made) == []
+        assert await consumers(jet, made) == []
 
 
 @pytest.mark.parametrize("stated", ["70", "many", "9" * 309])
@@ -156,9 +159,9 @@ async def test_a_publisher_does_not_decide_the_size_of_a_value(opened, name, sta
         made = await bucket(jet, name)
         await jet.publish(f"$KV.{name}.b", b"hello", headers={"Nats-Msg-Size": stated})
         async with made.watch("b", meta_only=True) as watch:
-            assert (await watch.next(20)).size == 5
+            assert (await watch.next(timeout=20)).size == 5
         async with made.watch("b") as watch:
-            assert (await watch.next(20)).size == 5
+            assert (await watch.next(timeout=20)).size == 5
 
 
 async def test_choices_that_exclude_each_other(opened, name):
@@ -204,25 +207,24 @@ async def test_lost_consumers_lose_nothing_and_repeat_nothing(opened, name, hist
         async with made.watch(on_report=reports.append) as watch:
             seen = []
             for _ in range(3):
-                seen += [(await watch.next(20)).revision for _ in range(60)]
-                for consumer in await consumers(made):
-                    await made.stream.delete_consumer(consumer)
-            while (entry := await watch.next(20)) is not None:
-                seen.append(entry.revision)
+                seen += [(await watch.next(timeout=20)).revision for _ in range(60)]
+                for consumer in await consumers(jet, made):
+                    await jet.bind_stream(made.stream_name).delete_consumer(consumer)
+            seen += [entry.revision async for entry in watch.initial()]
             assert seen == list(range(1, 301))
-            for consumer in await consumers(made):
-                await made.stream.delete_consumer(consumer)
+            for consumer in await consumers(jet, made):
+                await jet.bind_stream(made.stream_name).delete_consumer(consumer)
             for number in range(5):
                 await made.put("k.1", b"%d" % number)
-            revisions = [(await watch.next(20)).revision]
+            revisions = [(await watch.next(timeout=20)).revision]
             while revisions[-1] != 305:
-                revisions.append((await watch.next(20)).revision)
+                revisions.append((await watch.next(timeout=20)).revision)
             # With a history nothing is skipped; without one, only what was overwritten.
             assert revisions == sorted(set(revisions))
             if history > 1:
                 assert revisions == list(range(301, 306))
         assert reports
-        assert await consumers(made) == []
+        assert await consumers(jet, made) == []
 
 
 async def test_watch_continues_after_a_restart_of_the_server(server_factory, name):
@@ -242,9 +244,9 @@ async def test_watch_continues_after_a_restart_of_the_server(server_factory, nam
                     return None
 
             revision = await eventually(put)
-            entry = await watch.next(30)
+            entry = await watch.next(timeout=30)
             while entry.revision < revision:
-                entry = await watch.next(30)
+                entry = await watch.next(timeout=30)
             assert (entry.key, entry.revision) == ("b", revision)
 
 
@@ -257,13 +259,12 @@ async def test_deleted_and_recreated_bucket(opened, name):
             assert len(await state(watch)) == 2
             await jet.delete_key_value(name)
             with pytest.raises(js.BucketNotFound):
-                await watch.next(30)
+                await watch.next(timeout=30)
             again = await bucket(jet, name)
             await again.put("c", b"new")
-            assert await state(watch) == [("c", "put", b"new")]
-            assert watch.generation == 2
+            assert await renewed(watch, 2) == [("c", 1)]
             await again.put("d", b"new")
-            assert summary(await watch.next(20)) == ("d", "put", b"new")
+            assert summary(await watch.next(timeout=20)) == ("d", "put", b"new")
 
 
 async def test_an_unread_watch_closes_at_once(opened, name):
@@ -273,13 +274,13 @@ async def test_an_unread_watch_closes_at_once(opened, name):
         async for outcome in jet.publish_many(requests):
             assert not isinstance(outcome, js.PublishFailure)
         watch = await made.watch()
-        await watch.next(20)
+        await watch.next(timeout=20)
 
         async def take():
             return [each async for each in watch]
 
         await together(watch.close, take)
-        assert await consumers(made) == []
+        assert await consumers(jet, made) == []
 
 
 @HISTORIES
@@ -289,9 +290,9 @@ async def test_removed_keys_do_not_stop_a_list(opened, name, history):
         for number in range(300):
             await made.put(f"k.{number}", b"x" * 1000)
         async with made.watch() as watch:
-            await watch.next(20)
+            await watch.next(timeout=20)
             for number in (250, 270, 290):
-                await made.stream.purge(subject=f"$KV.{name}.k.{number}")
+                await jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.k.{number}")
             rest = await state(watch)
             assert len({each[0] for each in rest}) in range(296, 300)
 
@@ -311,12 +312,12 @@ async def test_keys_are_those_with_a_value(opened, name, history):
         await made.purge("b.3.c")
         odd = [f"a.{number}" for number in range(1, 10, 2)]
         assert await listed(made.keys("a.*")) == odd
-        assert await listed(made.keys("a.1", "a.2", "a.3")) == ["a.1", "a.3"]
+        assert await listed(made.keys(["a.1", "a.2", "a.3"])) == ["a.1", "a.3"]
         assert len(await listed(made.keys("b.>"))) == 9
-        assert len(await listed(made.keys("*.*.c", "a.*"))) == 14
+        assert len(await listed(made.keys(["*.*.c", "a.*"]))) == 14
         assert len(await listed(made.keys())) == 14
         assert await listed(made.keys("none.>")) == []
-        assert await consumers(made) == []
+        assert await consumers(jet, made) == []
 
 
 @HISTORIES
@@ -354,7 +355,7 @@ async def test_a_watch_of_many_keys(opened, name):
         # Servers before 2.12 take half a minute to compare 2,000 filters with each other.
         count = 2000 if VERSION is None else 200
         chosen = [f"k.{number}" for number in range(count)]
-        assert len(await listed(made.keys(*chosen))) == 30
+        assert len(await listed(made.keys(chosen))) == 30
 
 
 # ---- dropping markers
@@ -383,7 +384,7 @@ async def test_markers_are_dropped_and_newer_values_stay(opened, name):
         done = await made.purge_deletes()
         assert (done.removed, done.kept) == (0, 1)
         assert [summary(each) for each in await made.history("kept")] == [("kept", "delete", None)]
-        assert await consumers(made) == []
+        assert await consumers(jet, made) == []
 
 
 @pytest.mark.parametrize("key", [b">", b"*", b"a.>", b"a.*", b"\xff"])
@@ -536,11 +537,11 @@ async def test_watch_continues_while_leaders_change(cluster, name, history):
                 over.append(True)
 
         async with made.watch() as watch:
-            assert await watch.next(30) is None
+            assert await state(watch) == []
             await together(write, disturb)
             seen = []
             while not seen or seen[-1] < written[-1]:
-                seen.append((await watch.next(60)).revision)
+                seen.append((await watch.next(timeout=60)).revision)
         # Each once, in order, and none of those that were acknowledged is missing.
         assert seen == sorted(set(seen))
         assert set(written) <= set(seen)
@@ -578,13 +579,13 @@ async def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
         made = await bucket(jet, name)
         for key in "abc":
             await made.put(key, b"")
-        unheard = Unheard(api_of(jet).transport, made.stream)
+        unheard = Unheard(api_of(jet).transport, jet.bind_stream(made.stream_name))
         seen = await js.JetStream(unheard, timeout=1).get_key_value(name)
         reports = []
         async with seen.watch(on_report=reports.append) as watch:
             assert [each[0] for each in await state(watch)] == ["a", "b", "c"]
         assert any("did not answer" in report.text for report in reports)
-        assert await consumers(made) == []
+        assert await consumers(jet, made) == []
 
 
 async def test_keys_of_a_bucket_that_is_recreated_during_the_read(opened, name):
@@ -647,39 +648,65 @@ async def test_keys_that_were_written_to_a_bucket_that_is_gone_are_not_returned(
 
 
 @HISTORIES
-async def test_a_mark_is_not_that_of_a_bucket_that_is_gone(opened, name, history):
+async def test_initial_values_are_not_those_of_a_bucket_that_is_gone(opened, name, history):
     async with opened() as jet:
         made = await bucket(jet, name, history=history)
         for number in range(5):
             await made.put(f"k{number}", b"")
         async with made.watch() as watch:
-            assert [(await watch.next(20)).revision for _ in range(5)] == [1, 2, 3, 4, 5]
+            assert [(await watch.next(timeout=20)).revision for _ in range(5)] == [1, 2, 3, 4, 5]
+            assert watch.is_current
             await recreated(jet, name, ["k0", "new"], history=history)
-            assert await listed_until_mark(watch) == [("k0", 1), ("new", 2)]
-            assert (watch.generation, watch.is_current, watch.position) == (2, True, 2)
+            assert await renewed(watch, 2) == [("k0", 1), ("new", 2)]
+            assert (watch.generation, watch.is_current, watch.revision) == (2, True, 2)
 
 
 @pytest.mark.parametrize("updates_only", [False, True])
-async def test_the_mark_of_a_recreated_bucket_does_not_wait_for_an_entry(
-    opened, name, updates_only
-):
+async def test_a_recreated_bucket_is_current_without_an_entry(opened, name, updates_only):
     async with opened() as jet:
         made = await bucket(jet, name)
         async with made.watch(updates_only=updates_only) as watch:
-            assert await watch.next(20) is None
+            assert await state(watch) == []
             again = await recreated(jet, name, [])
-            assert await watch.next(20) is None
-            assert (watch.generation, watch.is_current) == (2, True)
+            assert await renewed(watch, 2) == []
             await again.put("k", b"")
-            assert (await watch.next(20)).key == "k"
+            assert (await watch.next(timeout=20)).key == "k"
 
 
-async def listed_until_mark(watch):
-    """Return the keys and revisions of a watch up to the next None."""
-    found = []
-    while (entry := await watch.next(20)) is not None:
-        found.append((entry.key, entry.revision))
-    return found
+async def test_the_last_initial_value_shows_that_it_is_the_last(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for key in "abc":
+            await made.put(key, b"")
+        async with made.watch() as watch:
+            found = []
+            async for entry in watch:
+                found.append((entry.key, watch.is_current))
+                if watch.is_current:
+                    break
+            assert found == [("a", False), ("b", False), ("c", True)]
+            again = await recreated(jet, name, "de")
+            found = [(await watch.next(timeout=20)).key, watch.is_current]
+            assert found == ["d", False]
+            found = [(await watch.next(timeout=20)).key, watch.is_current]
+            assert found == ["e", True]
+            await again.put("f", b"")
+            assert (await watch.next(timeout=20)).key == "f"
+
+
+async def test_an_initial_value_is_not_held_back_beyond_the_timeout(opened, name):
+    """A call without time cannot ask whether a value is the last one."""
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        async with made.watch() as watch:
+
+            async def taken():
+                return await watch.next(timeout=0)
+
+            assert (await eventually(taken)).key == "a"
+            assert [each async for each in watch.initial()] == []
+            assert watch.is_current
 
 
 @pytest.mark.parametrize("options", [{}, {"updates_only": True}])
@@ -688,7 +715,7 @@ async def test_revisions_between_two_calls_are_delivered(opened, name, options):
     async with opened() as jet:
         made = await bucket(jet, name)
         async with made.watch(**options) as watch:
-            assert await watch.next(20) is None
+            assert await state(watch) == []
             for number in range(1, 5):
                 assert await made.put("a", b"%d" % number) == number
 
@@ -696,7 +723,7 @@ async def test_revisions_between_two_calls_are_delivered(opened, name, options):
                     return watch.buffered >= count
 
                 await eventually(arrived)
-            found = [(await watch.next(20)).revision for _ in range(4)]
+            found = [(await watch.next(timeout=20)).revision for _ in range(4)]
             assert found == [1, 2, 3, 4]
 
 
@@ -711,22 +738,21 @@ async def test_updates_before_the_first_call_are_delivered(opened, name):
                     return watch.buffered >= count
 
                 await eventually(arrived)
-            assert await watch.next(20) is None
-            assert [(await watch.next(20)).revision for _ in range(2)] == [1, 2]
+            assert [(await watch.next(timeout=20)).revision for _ in range(2)] == [1, 2]
 
 
-async def test_a_timeout_of_a_watch_names_the_bucket_and_no_request(opened, name):
+async def test_a_watch_returns_none_after_its_timeout(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name)
         async with made.watch() as watch:
-
-            async def wait(timeout):
-                # The first result may be the end of the initial values.
-                while await watch.next(timeout) is None:
-                    pass
-
             for timeout in (0, 0.2):
-                with pytest.raises(js.RequestTimeout) as caught:
-                    await wait(timeout)
-                assert str(caught.value).startswith(f"bucket {name}: no ")
-                assert "STREAM.INFO" not in str(caught.value)
+                assert await watch.next(timeout=timeout) is None
+
+
+async def test_a_timeout_of_a_list_names_the_bucket_and_no_request(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        with pytest.raises(js.RequestTimeout) as caught:
+            await listed(made.keys(idle_timeout=0))
+        assert str(caught.value).startswith(f"bucket {name}: no ")
+        assert "STREAM.INFO" not in str(caught.value)

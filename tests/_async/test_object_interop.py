@@ -14,6 +14,7 @@ import pytest
 from nats.js.errors import LinkIsABucketError, ObjectNotFoundError
 
 import js_async as js
+from tests.inside import stream_in
 from tests.nats_py_objects import Theirs
 from twinstream.models import ObjectStoreConfig
 
@@ -65,9 +66,8 @@ async def test_we_read_what_nats_py_stores(server, name):
             assert (info.description, info.headers) == ("words", {"One": ["1"], "Two": ["2", "3"]})
             assert await store.get_bytes(object_name) == content
         async with store.watch() as watch:
-            found = {(await watch.next(10)).name for _ in data}
+            found = {each.name async for each in watch.initial()}
             assert found == set(data)
-            assert await watch.next(10) is None
         # What nats-py wrote is replaced, described and deleted like our own.
         changed = next(iter(data))
         await store.update_meta(changed, description="ours")
@@ -97,7 +97,7 @@ async def test_what_nats_py_deletes_and_replaces(server, name):
         assert [info.name async for info in store.list(deleted=True)] == ["a", "b"]
         await store.put("a", b"again")
         assert their.get("a") == b"again"
-        found = store.stream.subjects(f"$O.{name}.C.>")
+        found = stream_in(store).subjects(f"$O.{name}.C.>")
         assert len([subject async for subject, _ in found]) == 2
 
 
@@ -203,9 +203,9 @@ async def test_names_in_the_standard_alphabet(opened, name):
         # The same object under the subject of all other clients, and there once.
         await store.put("?>?>", b"ours")
         assert await store.get_bytes("?>?>") == b"ours"
-        infos = [each async for each, _ in store.stream.subjects(f"$O.{name}.M.>")]
+        infos = [each async for each, _ in stream_in(store).subjects(f"$O.{name}.M.>")]
         assert infos == [f"$O.{name}.M.{base64.urlsafe_b64encode(b'?>?>').decode()}"]
-        chunks = [each async for each, _ in store.stream.subjects(f"$O.{name}.C.>")]
+        chunks = [each async for each, _ in stream_in(store).subjects(f"$O.{name}.C.>")]
         assert len(chunks) == 1
 
 
@@ -248,7 +248,7 @@ async def test_a_description_that_cannot_be_read(opened, name, text):
         assert listed.keys() == {"good", "a"}
         assert "cannot be read" in listed["a"].unknown["error"]
         async with store.watch() as watch:
-            assert {(await watch.next(10)).name for _ in range(2)} == {"good", "a"}
+            assert {(await watch.next(timeout=10)).name for _ in range(2)} == {"good", "a"}
         await store.put("a", b"mended")
         assert await store.get_bytes("a") == b"mended"
 

@@ -15,7 +15,7 @@ import js_async as js
 from js_async.object_store.content import OldContent
 from js_async.object_store.infos import object_place
 from tests.hooked import starts
-from tests.inside import api_of
+from tests.inside import api_of, stream_in
 from twinstream.core.object_store.claims import Claims
 from twinstream.models import ObjectStoreConfig
 
@@ -178,12 +178,12 @@ NEXT = [
 
 async def prepared(jet, store):
     """Store the objects of a test again."""
-    await store.stream.purge()
+    await stream_in(store).purge()
     await store.put("a", b"old")
     await store.put("other", b"other")
     made = await store.put("java", b"old")
     await describe(jet, store, JAVA, made.nuid, standard=True, digest=made.digest)
-    await store.stream.purge(subject=store_subject(store, "java"))
+    await stream_in(store).purge(subject=store_subject(store, "java"))
 
 
 def store_subject(store, name):
@@ -288,7 +288,7 @@ async def test_content_is_removed_with_the_metadata_of_the_current_store(opened,
             await store.delete("b")
             assert {each async for each, _ in chunks(store)} == {f"$O.{name}.C.{made.nuid}"}
             # A description that is purged needs no content.
-            await store.stream.purge(subject=store_subject(store, "x"))
+            await stream_in(store).purge(subject=store_subject(store, "x"))
             await store.delete("a")
             assert {each async for each, _ in chunks(store)} == set()
             await jet.delete_object_store(name)
@@ -301,7 +301,7 @@ async def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, na
         store = await stored(jet, name)
         for each in "abc":
             await store.put(each, b"old")
-        place = await object_place(api_of(jet), name, store.stream)
+        place = await object_place(api_of(jet), name, stream_in(store))
         old_content = OldContent(place, Claims(most=2))
         with caplog.at_level(logging.WARNING, "twinstream.object"):
             for _ in range(2):
@@ -312,7 +312,7 @@ async def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, na
 
 
 def chunks(store):
-    return store.stream.subjects(f"$O.{store.bucket}.C.>")
+    return stream_in(store).subjects(f"$O.{store.bucket}.C.>")
 
 
 class Interrupting:
@@ -360,7 +360,7 @@ async def test_a_small_object_that_is_interrupted_leaves_no_chunk(server, name):
         first, second = replies.sent[:2]
         assert first == second
         assert (b".C." in first[0], b"Nats-Msg-Id" in first[1]) == (True, True)
-        assert (await store.stream.info()).state.messages == 0
+        assert (await stream_in(store).info()).state.messages == 0
 
 
 async def test_a_small_object_needs_no_background_work(opened, name):

@@ -17,7 +17,7 @@ import js_async as js
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
-from tests.inside import api_of, session_of
+from tests.inside import api_of, session_of, stream_in
 from twinstream.core.object_store.info import digest_bytes
 from twinstream.disk.safe_files import temporary_stem
 from twinstream.models import (
@@ -41,7 +41,7 @@ async def stored(jet, name, **options):
 
 async def chunk_subjects(store):
     """Return the subjects of chunks in the store, with their counts."""
-    found = store.stream.subjects(f"$O.{store.bucket}.C.>")
+    found = stream_in(store).subjects(f"$O.{store.bucket}.C.>")
     return {subject: count async for subject, count in found}
 
 
@@ -65,7 +65,7 @@ async def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
             metadata={"a": "b"},
         )
         store = await jet.create_object_store(config)
-        assert (store.bucket, store.stream.name) == (name, f"OBJ_{name}")
+        assert (store.bucket, store.stream_name) == (name, f"OBJ_{name}")
         stream = (await jet.get_stream(f"OBJ_{name}")).cached_info.config
         assert stream.subjects == [f"$O.{name}.C.>", f"$O.{name}.M.>"]
         assert (stream.discard, stream.compression) == ("new", "s2")
@@ -78,8 +78,9 @@ async def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
         assert status.mirror_of is None
         # An equal one is fine, another one is refused with the difference.
         await jet.create_object_store(config)
-        with pytest.raises(js.StreamExists, match="max_bytes"):
+        with pytest.raises(js.BucketExists, match="update_object_store changes them") as caught:
             await jet.create_object_store(evolve(config, max_bytes=1 << 21))
+        assert [each.field for each in caught.value.differences] == ["max_bytes"]
 
 
 async def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
@@ -90,7 +91,7 @@ async def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name)
             await jet.update_object_store(config)
             store = await jet.create_object_store(config)
             assert (await store.status()).config.ttl == ttl
-        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s"):
+        with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s"):
             await jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
 
 
@@ -102,7 +103,7 @@ async def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened
         )
         config = ObjectStoreConfig(bucket=name, storage="memory", max_bytes=12345)
         store = await jet.update_object_store(config)
-        stream = (await store.stream.info()).config
+        stream = (await stream_in(store).info()).config
         assert stream.duplicate_window == timedelta(seconds=7)
         assert (stream.max_bytes, stream.description) == (12345, None)
         assert (await store.status()).config.metadata is None
@@ -116,11 +117,11 @@ async def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened
         assert {name, f"{name}_2"} <= found
         assert found <= {bucket async for bucket in jet.object_store_names()}
         await jet.delete_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             await jet.delete_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             await jet.get_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             await jet.update_object_store(config)
 
 
@@ -133,15 +134,15 @@ async def test_a_store_that_is_deleted_during_its_update_is_created(opened, name
         )
         other = evolve(config, max_bytes=1 << 21)
         store = await transport.jetstream(timeout=20).create_or_update_object_store(other)
-        assert store.stream.cached_info.config.max_bytes == 1 << 21
+        assert store.cached_status.config.max_bytes == 1 << 21
 
 
 async def test_what_is_no_store_is_refused(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=f"OBJ_{name}", subjects=[f"{name}.>"]))
-        with pytest.raises(js.NotAnObjectStore, match="not an object store"):
+        with pytest.raises(js.NotABucket, match="not an object store"):
             await jet.get_object_store(name)
-        with pytest.raises(js.NotAnObjectStore):
+        with pytest.raises(js.NotABucket):
             await jet.update_object_store(ObjectStoreConfig(bucket=name))
         assert name not in {status.bucket async for status in jet.object_stores()}
         for bad in ("", "a.b", "a b", "ä", "a\n", "*", None, 7):
@@ -175,7 +176,7 @@ async def test_content_is_read_as_stored(opened, name, size):
         info = await store.info("a")
         assert abs(info.mtime - before) < timedelta(seconds=60)
         assert info == evolve(made, mtime=info.mtime)
-        assert info.revision == (await store.stream.info()).state.last_seq
+        assert info.revision == (await stream_in(store).info()).state.last_seq
         async with store.get("a") as reader:
             pieces = [piece async for piece in reader]
         assert b"".join(pieces) == data
@@ -224,7 +225,7 @@ async def test_bad_names_and_arguments_are_refused_before_anything_is_sent(opene
             await store.put("a", b"", on_progress=7)
         with pytest.raises(js.BadArgument, match="start"):
             store.get("a", start=-1)
-        assert (await store.stream.info()).state.last_seq == 0
+        assert (await stream_in(store).info()).state.last_seq == 0
 
 
 async def blocks(count, size):
@@ -277,12 +278,12 @@ async def test_description_contains_the_given_values(opened, name):
         assert (info.description, info.metadata) == ("words", {"k": "v"})
         assert await store.get_bytes("a") == b"x" * 2500
         subject = f"$O.{name}.M.{base64.urlsafe_b64encode(b'a').decode()}"
-        message = await store.stream.get_last_message(subject)
+        message = await stream_in(store).get_last_message(subject)
         assert message.headers["Nats-Rollup"] == "sub"
         written = json.loads(message.data)
         assert "revision" not in written
         assert written["mtime"].endswith("Z")
-        assert [subject] == [each async for each, _ in store.stream.subjects(f"$O.{name}.M.>")]
+        assert [subject] == [each async for each, _ in stream_in(store).subjects(f"$O.{name}.M.>")]
 
 
 async def test_chunks_are_as_small_as_the_server_wants(server_factory, name):
@@ -294,7 +295,7 @@ async def test_chunks_are_as_small_as_the_server_wants(server_factory, name):
             made = await store.put("a", data)
             assert made.options.max_chunk_size < 64 * 1024
             assert await store.get_bytes("a") == data
-            await store.stream.change(lambda config: evolve(config, max_msg_size=4096))
+            await stream_in(store).change(lambda config: evolve(config, max_msg_size=4096))
             store = await jet.get_object_store(name)
             made = await store.put("b", data)
             assert made.options.max_chunk_size < 4096
@@ -459,7 +460,7 @@ async def test_a_publisher_does_not_decide_the_sizes_of_chunks(opened, name, tmp
         data = bytes(range(250)) * 20
         info = await store.put(js.ObjectMeta("a", chunk_size=1000), data)
         subject = f"$O.{name}.C.{info.nuid}"
-        await store.stream.purge(subject=subject)
+        await stream_in(store).purge(subject=subject)
         for at in range(0, len(data), 1000):
             headers = {"Nats-Msg-Size": stated}
             await jet.publish(subject, data[at : at + 1000], headers=headers)
@@ -476,8 +477,8 @@ async def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
     async with opened() as jet:
         store = await stored(jet, name)
         await store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 5000)
-        seqs = [message.seq async for message in store.stream.read(subjects=f"$O.{name}.C.>")]
-        await store.stream.delete_message(seqs[2])
+        seqs = [message.seq async for message in stream_in(store).read(subjects=f"$O.{name}.C.>")]
+        await stream_in(store).delete_message(seqs[2])
         with pytest.raises(js.ObjectIncomplete, match="4 of 5 chunks"):
             await store.get_bytes("a")
         with pytest.raises(js.ObjectIncomplete):
@@ -486,7 +487,7 @@ async def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
         with pytest.raises(js.ObjectIncomplete):
             await store.get_file("a", tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
-        await store.stream.purge(subject=f"$O.{name}.C.>")
+        await stream_in(store).purge(subject=f"$O.{name}.C.>")
         with pytest.raises(js.ObjectIncomplete, match="0 of 5 chunks"):
             await store.get_bytes("a")
 
@@ -495,8 +496,8 @@ async def replaced_chunk(jet, store, name):
     """Store an object of three chunks, the last of which has the wrong content."""
     made = await store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 3000)
     subject = f"$O.{name}.C.{made.nuid}"
-    last = await store.stream.get_last_message(subject)
-    await store.stream.delete_message(last.seq)
+    last = await stream_in(store).get_last_message(subject)
+    await stream_in(store).delete_message(last.seq)
     await jet.publish(subject, b"y" * 1000)
     # Behind the chunk, as its description is stored behind all of them.
     await store.update_meta("a", description="again")
@@ -755,7 +756,7 @@ async def test_texts_of_a_description_are_changed(opened, name):
         store = await stored(jet, name)
         meta = js.ObjectMeta("a", description="d", headers={"H": "1"}, metadata={"k": "v"})
         made = await store.put(meta, b"content")
-        changed = await store.update_meta("a", description="e", metadata=None)
+        changed = await store.update_meta("a", description="e", metadata={})
         assert (changed.description, changed.headers, changed.metadata) == ("e", {"H": ["1"]}, None)
         assert changed.revision > made.revision
         info = await store.info("a")
@@ -865,34 +866,36 @@ async def test_watch_reports_the_state_and_changes(opened, name):
     async with opened() as jet:
         store = await stored(jet, name)
         async with store.watch() as watch:
-            assert await watch.next(10) is None
+            assert [each async for each in watch.initial()] == []
             assert watch.is_current
-            with pytest.raises(js.RequestTimeout):
-                await watch.next(0.05)
+            assert await watch.next(timeout=0.05) is None
             await store.put("a", b"1")
-            info = await watch.next(10)
+            info = await watch.next(timeout=10)
             assert (info.name, info.size) == ("a", 1)
             assert info.revision == watch.revision
         await store.put("b", b"22")
         await store.put("a", b"333")
         await store.delete("b")
         async with store.watch() as watch:
-            found = [await watch.next(10) for _ in range(3)]
-            assert [(each.name, each.deleted) for each in found[:2]] == [("a", None), ("b", True)]
-            assert found[2] is None
+            found = []
+            async for each in watch:
+                found.append((each.name, each.deleted, watch.is_current))
+                if watch.is_current:
+                    break
+            assert found == [("a", None, False), ("b", True, True)]
             await store.delete("a")
-            assert (await watch.next(10)).deleted
+            assert (await watch.next(timeout=10)).deleted
         with pytest.raises(js.IterationEnded):
-            await watch.next(1)
+            await watch.next(timeout=1)
         assert [each async for each in watch] == []
         async with store.watch(deletes=False) as watch:
-            assert await watch.next(10) is None
+            assert [each async for each in watch.initial()] == []
             await store.put("c", b"")
-            assert (await watch.next(10)).name == "c"
+            assert (await watch.next(timeout=10)).name == "c"
         async with store.watch(updates_only=True) as watch:
             await store.put("d", b"")
-            assert await watch.next(10) is None
-            assert (await watch.next(10)).name == "d"
+            assert watch.is_current
+            assert (await watch.next(timeout=10)).name == "d"
 
 
 async def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, name):
@@ -901,13 +904,30 @@ async def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(op
         for number in range(5):
             await store.put(f"{number}", b"x")
         async with store.watch(updates_only=True) as watch:
-            assert await watch.next(10) is None
             await jet.delete_object_store(name)
             again = await stored(jet, name)
             await again.put("new", b"x")
             # The loss of the consumer is noticed when two heartbeats are missing.
-            found = await watch.next(60)
-            assert found.name == "new"
+            found = await watch.next(timeout=60)
+            assert (found.name, watch.generation) == ("new", 2)
+
+
+async def test_a_watch_repeats_the_objects_of_a_store_that_is_created_again(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("old", b"x")
+        async with store.watch() as watch:
+            assert [each.name async for each in watch.initial()] == ["old"]
+            await jet.delete_object_store(name)
+            again = await stored(jet, name)
+            await again.put("new", b"x")
+            await again.put("last", b"x")
+            found = await watch.next(timeout=60)
+            assert (found.name, watch.is_current, watch.generation) == ("new", False, 2)
+            assert [each.name async for each in watch.initial()] == ["last"]
+            await jet.delete_object_store(name)
+            with pytest.raises(js.BucketNotFound, match="create it with create_object_store"):
+                await watch.next(timeout=60)
 
 
 @pytest.mark.parametrize("updates_only", [False, True])
@@ -915,18 +935,18 @@ async def test_changes_between_two_calls_are_delivered(opened, name, updates_onl
     async with opened() as jet:
         store = await stored(jet, name)
         async with store.watch(updates_only=updates_only) as watch:
-            assert await watch.next(20) is None
+            assert [each async for each in watch.initial()] == []
             sizes = []
             for number in range(1, 4):
                 await store.put("a", b"x" * number)
                 sizes.append(number)
 
                 async def arrived(count=number):
-                    sent = [each.delivered async for each in store.stream.consumers()]
+                    sent = [each.delivered async for each in stream_in(store).consumers()]
                     return any((each.consumer_seq or 0) >= count for each in sent)
 
                 await eventually(arrived)
-            assert [(await watch.next(20)).size for _ in sizes] == sizes
+            assert [(await watch.next(timeout=20)).size for _ in sizes] == sizes
 
 
 async def test_a_watch_leaves_no_consumer(opened, name):
@@ -935,11 +955,11 @@ async def test_a_watch_leaves_no_consumer(opened, name):
         await store.put("a", b"x" * 5000)
         for _ in range(5):
             async with store.watch() as watch:
-                await watch.next(10)
+                await watch.next(timeout=10)
             async with store.get("a", start=3) as reader:
                 await reader.read()
             assert [info.name async for info in store.list()] == ["a"]
-        assert [each async for each in store.stream.consumer_names()] == []
+        assert [each async for each in stream_in(store).consumer_names()] == []
 
 
 # ---- the whole store
@@ -1015,8 +1035,8 @@ async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplo
         assert len(logged) == len(listed)
         assert all(text.startswith(f"bucket {name}: object '") for text in logged)
         async with store.watch() as watch:
-            seen = [await watch.next(10) for _ in range(len(listed) + 1)]
-            assert await watch.next(10) is None
+            seen = [each async for each in watch.initial()]
+        assert len(seen) == len(listed) + 1
         assert {info.name for info in seen if info.unknown} == set(listed)
         for each in DAMAGED:
             with pytest.raises(js.BadObjectInfo):
@@ -1046,7 +1066,7 @@ async def test_metadata_of_a_stranger_does_not_remove_a_running_upload(opened, n
         await jet.publish(chunks, parts[1])
         await (store.delete("x") if kind == "delete" else store.put("x", b"new"))
         await jet.publish(chunks, parts[2])
-        found = [message.data async for message in store.stream.read(subjects=chunks)]
+        found = [message.data async for message in stream_in(store).read(subjects=chunks)]
         assert found == parts
 
 
@@ -1062,7 +1082,7 @@ async def test_a_mirror_is_read_and_not_written(opened, name):
         copy = await jet.get_object_store(f"{name}_M")
 
         async def caught_up():
-            return (await copy.stream.info()).state.last_seq >= made.revision
+            return (await stream_in(copy).info()).state.last_seq >= made.revision
 
         await eventually(caught_up)
         assert await copy.get_bytes("a") == data
@@ -1070,7 +1090,7 @@ async def test_a_mirror_is_read_and_not_written(opened, name):
         assert (info.bucket, info.revision) == (f"{name}_M", made.revision)
         assert [each.name async for each in copy.list()] == ["a"]
         async with copy.watch() as watch:
-            assert (await watch.next(10)).name == "a"
+            assert (await watch.next(timeout=10)).name == "a"
         for call in (
             lambda: copy.put("b", b""),
             lambda: copy.delete("a"),
@@ -1113,14 +1133,14 @@ async def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
         await jet.create_stream(
             StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
         )
-        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+        with pytest.raises(js.NotABucket, match="is a mirror of"):
             await jet.get_object_store(f"{name}_B")
 
 
 async def test_a_store_without_direct_gets(opened, name):
     async with opened() as jet:
         store = await stored(jet, name)
-        await store.stream.change(lambda config: evolve(config, allow_direct=False))
+        await stream_in(store).change(lambda config: evolve(config, allow_direct=False))
         store = await jet.get_object_store(name)
         data = os.urandom(1_000_000)
         await store.put("a", data)
@@ -1130,10 +1150,63 @@ async def test_a_store_without_direct_gets(opened, name):
         assert [info.name async for info in store.list()] == ["a"]
 
 
+async def test_single_settings_are_changed(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name, description="old", metadata={"a": "b"})
+        await store.put("a", b"x")
+        status = await store.change(lambda config: evolve(config, max_bytes=1 << 20))
+        assert (status.config.max_bytes, status.config.description) == (1 << 20, "old")
+        assert store.cached_status == status
+        assert (await store.status()).config == status.config
+        assert (await store.change(lambda config: config)).config == status.config
+        with pytest.raises(js.BadArgument, match="ObjectStoreConfig"):
+            await store.change(lambda config: None)
+        with pytest.raises(js.BadArgument, match="cannot be renamed"):
+            await store.change(lambda config: evolve(config, bucket="other"))
+        assert jet.bind_object_store(name).cached_status is None
+        await jet.delete_object_store(name)
+        with pytest.raises(js.PutFailed, match=f"bucket {name} does not exist") as caught:
+            await store.put("b", b"x")
+        assert isinstance(caught.value.__cause__, js.BucketNotFound)
+        missing = jet.bind_object_store(f"{name}_no")
+        for call in (
+            lambda: missing.change(lambda config: config),
+            lambda: missing.status(),
+            lambda: missing.seal(),
+            lambda: missing.put("a", b""),
+            lambda: missing.get_bytes("a"),
+            lambda: missing.delete("a"),
+            lambda: missing.update_meta("a"),
+            lambda: missing.add_bucket_link("a", name),
+            lambda: missing.sweep(),
+            lambda: missing.watch(),
+        ):
+            with pytest.raises(js.BucketNotFound, match=f"bucket {name}_no does not exist"):
+                await call()
+
+
+async def test_calls_end_at_their_timeout(opened, name):
+    async with opened() as jet:
+        store = await stored(jet, name)
+        await store.put("a", b"x")
+
+        endless = iter(lambda: b"x" * 100_000, None)
+        with pytest.raises(js.PutFailed) as caught:
+            await store.put("endless", endless, timeout=0.5)
+        assert isinstance(caught.value.__cause__, js.RequestTimeout)
+        assert caught.value.cleaned
+        assert len(await chunk_subjects(store)) == 1
+        for call in (store.info, store.delete, store.get_bytes):
+            with pytest.raises(js.RequestTimeout):
+                await call("a", timeout=0)
+        assert await store.get_bytes("a", timeout=60) == b"x"
+        await store.delete("a", timeout=60)
+
+
 async def test_a_bound_store_asks_when_it_is_used(opened, name):
     async with opened() as jet:
         store = jet.bind_object_store(name)
-        with pytest.raises(js.StreamNotFound):
+        with pytest.raises(js.BucketNotFound, match="create it with create_object_store"):
             await store.info("a")
         await stored(jet, name)
         await store.put("a", b"x")
@@ -1162,7 +1235,7 @@ async def test_a_digest_in_hex_is_read(opened, name):
         store = await stored(jet, name)
         digest = f"SHA-256={hashlib.sha256(b'x').hexdigest()}"
         info = await store.put("a", b"x", digest=digest)
-        stored_info = await store.stream.get_message(info.revision)
+        stored_info = await stream_in(store).get_message(info.revision)
         text = stored_info.data.replace(info.digest.encode(), digest.upper().encode())
         assert text != stored_info.data
         await jet.publish(stored_info.subject, text, rollup="sub")

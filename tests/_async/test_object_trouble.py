@@ -11,7 +11,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests._async.lossy import Lossy
-from tests.inside import session_of
+from tests.inside import session_of, stream_in
 from twinstream.models import ObjectStoreConfig
 from twinstream.testing import Proxy
 
@@ -56,7 +56,7 @@ async def stored(jet, name, **options):
 
 async def contents(store):
     """Return the number of contents in the store, complete or not."""
-    found = store.stream.subjects(f"$O.{store.bucket}.C.>")
+    found = stream_in(store).subjects(f"$O.{store.bucket}.C.>")
     return len([subject async for subject, _ in found])
 
 
@@ -80,11 +80,11 @@ async def test_chunks_are_in_order_despite_failures(server, name, plan):
         link = Disordered(session_of(connection), plan)
         store = link.jetstream().bind_object_store(name)
         meta = js.ObjectMeta("a", chunk_size=CHUNK)
-        info = await store.put(meta, blocks(data), timeout=3)
+        info = await store.put(meta, blocks(data), idle_timeout=3)
         assert link.plan == {}
         assert info.chunks == 20
         assert await store.get_bytes("a") == data
-        assert [count async for _, count in store.stream.subjects(f"$O.{name}.C.>")] == [20]
+        assert [count async for _, count in stream_in(store).subjects(f"$O.{name}.C.>")] == [20]
 
 
 def blocks(data):
@@ -133,7 +133,9 @@ async def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory
                     server.kill()
 
             with pytest.raises(js.PutFailed) as caught:
-                await store.put("a", b"x" * 10_000_000, window=500_000, timeout=1, on_progress=kill)
+                await store.put(
+                    "a", b"x" * 10_000_000, window=500_000, idle_timeout=1, on_progress=kill
+                )
             assert not caught.value.cleaned
             assert "sweep" in str(caught.value.__cause__.__notes__)
             server.start()
@@ -203,16 +205,15 @@ async def test_watch_continues_after_the_server_was_killed(server_factory, name)
             store = await jet.create_object_store(ObjectStoreConfig(bucket=name))
             await store.put("a", b"1")
             async with store.watch() as watch:
-                assert (await watch.next(20)).name == "a"
+                assert (await watch.next(timeout=20)).name == "a"
                 server.kill()
                 server.start()
-                assert await watch.next(20) is None
                 await store.put("b", b"2")
-                assert (await watch.next(20)).name == "b"
+                assert (await watch.next(timeout=20)).name == "b"
                 server.kill()
                 server.start()
                 await store.delete("a")
-                assert (await watch.next(20)).deleted
+                assert (await watch.next(timeout=20)).deleted
 
 
 @pytest.mark.parametrize("what", ["put", "get"])

@@ -14,6 +14,7 @@ import js_async as js
 from tests._async.flow import eventually, pause, together
 from tests._async.trouble import PATIENT, Progress, created, is_passing, trouble
 from tests.conftest import VERSION
+from tests.inside import stream_in
 from tests.soak import rounds, state
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsCluster
@@ -88,10 +89,9 @@ async def count_up(bucket, name, writes, progress):
 async def watch_all(watch, seen):
     """Record the entries that a watch delivers, up to the key `end`."""
     async for entry in watch:
-        if entry is not None:
-            seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
-            if entry.key == "end":
-                return
+        seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
+        if entry.key == "end":
+            return
 
 
 def check(seen, key, writes):
@@ -223,7 +223,7 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
                 progress.done += 1
 
         await together(
-            lambda: trouble(own_cluster, store.stream, progress, troubles), write, reading
+            lambda: trouble(own_cluster, stream_in(store), progress, troubles), write, reading
         )
         state(
             f"objects in trouble: {troubles} troubles, {sum(map(len, known.values()))} puts,"
@@ -232,7 +232,7 @@ async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         assert read
         for key, content in last.items():
             # The cluster may still be busy with what happened to it.
-            assert await other.get_bytes(key, timeout=60) == content
+            assert await other.get_bytes(key, idle_timeout=60) == content
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert await other.get_bytes(key, timeout=60) in known[key]
+                assert await other.get_bytes(key, idle_timeout=60) in known[key]

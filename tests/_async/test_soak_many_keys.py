@@ -72,9 +72,7 @@ async def test_many_keys_take_bounded_memory(server, name):
         with Peak("watch") as peak:
             found = total = 0
             async with bucket.watch() as watch:
-                async for entry in watch:
-                    if entry is None:
-                        break
+                async for entry in watch.initial():
                     found += 1
                     total += int(entry.value)
         assert (found, total) == (COUNT, expected + COUNT)
@@ -82,9 +80,7 @@ async def test_many_keys_take_bounded_memory(server, name):
         with Peak("watch, all revisions") as peak:
             found = last = 0
             async with bucket.watch(history=True) as watch:
-                async for entry in watch:
-                    if entry is None:
-                        break
+                async for entry in watch.initial():
                     found += 1
                     assert entry.revision > last
                     last = entry.revision

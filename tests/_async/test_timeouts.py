@@ -114,6 +114,29 @@ CALLS = {
     "Schedules.add": lambda jet, **t: Schedules(jet, "S").add("s", EVERY, "t", **t),
     "Schedules.get": lambda jet, **t: Schedules(jet, "S").get("s", **t),
     "Schedules.cancel": lambda jet, **t: Schedules(jet, "S").cancel("s", **t),
+    "KeyValue.get": lambda jet, **t: jet.bind_key_value("B").get("k", **t),
+    "KeyValue.entry": lambda jet, **t: jet.bind_key_value("B").entry("k", **t),
+    "KeyValue.put": lambda jet, **t: jet.bind_key_value("B").put("k", b"", **t),
+    "KeyValue.create": lambda jet, **t: jet.bind_key_value("B").create("k", b"", **t),
+    "KeyValue.update": lambda jet, **t: jet.bind_key_value("B").update("k", b"", 1, **t),
+    "KeyValue.delete": lambda jet, **t: jet.bind_key_value("B").delete("k", **t),
+    "KeyValue.purge": lambda jet, **t: jet.bind_key_value("B").purge("k", **t),
+    "KeyValue.status": lambda jet, **t: jet.bind_key_value("B").status(**t),
+    "KeyValue.change": lambda jet, **t: jet.bind_key_value("B").change(lambda config: config, **t),
+    "ObjectStore.put": lambda jet, **t: jet.bind_object_store("B").put("a", b"", **t),
+    "ObjectStore.get_bytes": lambda jet, **t: jet.bind_object_store("B").get_bytes("a", **t),
+    "ObjectStore.get_file": lambda jet, **t: jet.bind_object_store("B").get_file("a", "a", **t),
+    "ObjectStore.info": lambda jet, **t: jet.bind_object_store("B").info("a", **t),
+    "ObjectStore.delete": lambda jet, **t: jet.bind_object_store("B").delete("a", **t),
+    "ObjectStore.update_meta": lambda jet, **t: jet.bind_object_store("B").update_meta("a", **t),
+    "ObjectStore.add_bucket_link": lambda jet, **t: jet.bind_object_store("B").add_bucket_link(
+        "a", "C", **t
+    ),
+    "ObjectStore.status": lambda jet, **t: jet.bind_object_store("B").status(**t),
+    "ObjectStore.change": lambda jet, **t: jet.bind_object_store("B").change(
+        lambda config: config, **t
+    ),
+    "ObjectStore.seal": lambda jet, **t: jet.bind_object_store("B").seal(**t),
 }
 
 # Calls that have no default of the context: what they wait for is no answer of the server, or they
@@ -141,6 +164,19 @@ OWN = {
     "Consumer.next",
     "Consumer.messages",
     "Consumer.consume",
+    "KeyValue.keys",  # as long as there is progress
+    "KeyValue.history",
+    "KeyValue.get_many",
+    "KeyValue.delete_many",
+    "KeyValue.purge_deletes",
+    "KeyValue.watch",
+    "KeyValue.cached",
+    "KeyValue.typed",
+    "KeyValue.with_codecs",
+    "ObjectStore.get",
+    "ObjectStore.list",
+    "ObjectStore.sweep",
+    "ObjectStore.watch",
     "Counters.list",  # until there is no progress
     "Schedules.list",
     "Cluster.rescue",  # as many answers as come
@@ -162,9 +198,20 @@ async def test_calls_end_with_the_timeout_of_their_context(call):
                 await CALLS[call](connection.jetstream(timeout=LONG), timeout=SHORT)
 
 
-@pytest.mark.parametrize(
-    "owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Cluster, Counters, Schedules]
-)
+OWNERS = [
+    js.JetStream,
+    js.Stream,
+    js.Consumer,
+    js.Replicas,
+    js.Cluster,
+    js.KeyValue,
+    js.ObjectStore,
+    Counters,
+    Schedules,
+]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
 def test_public_calls_have_a_timeout_with_the_contexts_default(owner):
     for name, value in inspect.getmembers(owner, callable):
         full = f"{owner.__name__}.{name}"

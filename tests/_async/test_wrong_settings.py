@@ -75,8 +75,12 @@ async def test_a_list_instead_of_several_arguments_is_refused(opened, name):
                 await call(["a", "b"])
         await group.delete()
         bucket = await jet.create_key_value(KeyValueConfig(bucket=name))
-        with pytest.raises(js.InvalidKey, match=r"pass the keys one by one, as \*keys"):
-            await bucket.get_many(["a", "b"])
+        with pytest.raises(js.InvalidKey, match="this call takes one key"):
+            await bucket.get(["a", "b"])
+        with pytest.raises(js.InvalidKey, match="filter 7 is not a string"):
+            await bucket.get_many([7])
+        with pytest.raises(js.BadArgument, match="keys must be one key or an iterable of keys"):
+            await bucket.get_many(7)
 
 
 async def test_a_second_path_is_no_name_of_an_object(opened, name, tmp_path):

@@ -75,23 +75,18 @@ def purge(jet, stage):
 
 
 def keys(jet, stage):
-    found = [each for each in bound(jet, stage).keys(timeout=stage.short)]
+    found = [each for each in bound(jet, stage).keys(idle_timeout=stage.short)]
     assert sorted(found) == ["a", "b"]
 
 
 def delete_many(jet, stage):
-    assert bound(jet, stage).delete_many(">", timeout=stage.short) == 2
-
-
-def purge_many(jet, stage):
-    assert bound(jet, stage).purge_many(">", timeout=stage.short) == 2
+    assert bound(jet, stage).delete_many(">", idle_timeout=stage.short) == 2
 
 
 def watch(jet, stage):
     with bound(jet, stage).watch() as watching:
-        for key in ("a", "b", "c"):
-            assert (watching.next(stage.short)).key == key
-        assert watching.next(stage.short) is None
+        found = [each.key for each in watching.initial()]
+        assert found == ["a", "b", "c"]
 
 
 def cached(jet, stage):
@@ -100,18 +95,21 @@ def cached(jet, stage):
 
 
 def history(jet, stage):
-    (found,) = bound(jet, stage).history("a", timeout=stage.short)
+    (found,) = bound(jet, stage).history("a", idle_timeout=stage.short)
     assert found.value == b"1"
     with pytest.raises(js.KeyNotFound):
-        bound(jet, stage).history("none", timeout=stage.short)
+        bound(jet, stage).history("none", idle_timeout=stage.short)
 
 
 def get_many(jet, stage):
-    assert sorted(bound(jet, stage).get_many("a", "b", timeout=stage.short)) == ["a", "b"]
+    assert sorted(bound(jet, stage).get_many(["a", "b"], idle_timeout=stage.short)) == [
+        "a",
+        "b",
+    ]
 
 
 def purge_deletes(jet, stage):
-    done = bound(jet, stage).purge_deletes(older_than=0, timeout=stage.short)
+    done = bound(jet, stage).purge_deletes(older_than=0, idle_timeout=stage.short)
     assert (done.removed, done.kept) == (1, 0)
 
 
@@ -129,7 +127,7 @@ def create_key_value(jet, stage):
 
 
 def update_key_value(jet, stage):
-    config = KeyValueConfig(bucket=stage.stream, ttl=timedelta(hours=1))
+    config = KeyValueConfig(bucket=stage.stream, storage="memory", ttl=timedelta(hours=1))
     assert (jet.update_key_value(config)).cached_status.config.ttl == timedelta(hours=1)
 
 
@@ -176,7 +174,6 @@ BUCKET_ACTS = {
     "key_value.purge": (("a",), purge, "2.11"),
     "key_value.keys": ((">",), keys, "2.11"),
     "key_value.delete_many": ((">",), delete_many, "2.11"),
-    "key_value.purge_many": ((">",), purge_many, "2.11"),
     "key_value.watch": ((">",), watch, "2.11"),
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),

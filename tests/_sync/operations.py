@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing, suppress
 from datetime import timedelta
+from functools import partial
 from os import urandom
 from tempfile import TemporaryDirectory
 
@@ -150,7 +151,7 @@ def a_message_without_acknowledgement(jet, stage, stream):
 
 
 def no_object_store(jet, stage, _):
-    with suppress(js.ObjectStoreNotFound):
+    with suppress(js.BucketNotFound):
         jet.delete_object_store(stage.stream)
 
 
@@ -180,6 +181,7 @@ PREPARED = {
     "object_delete": an_object_store,
     "object_add_link": an_object_store,
     "object_status": an_object_store,
+    "object_change": an_object_store,
     "object_seal": an_object_store,
     "object_sweep": an_object_store,
     "check_health": a_message_without_acknowledgement,
@@ -199,7 +201,7 @@ def all_acknowledged(jet, stage):
 def one_content(jet, stage):
     store = jet.get_object_store(stage.stream)
     info = store.info("a")
-    found = store.stream.subjects(f"$O.{stage.stream}.C.>")
+    found = jet.bind_stream(store.stream_name).subjects(f"$O.{stage.stream}.C.>")
     subjects = {subject for subject, _ in found}
     assert subjects == {f"$O.{stage.stream}.C.{info.nuid}", f"$O.{stage.stream}.C.orphan"}
 
@@ -633,14 +635,14 @@ def get_object_store(jet, stage):
 
 def update_object_store(jet, stage):
     config = evolve(stage.store_config, description="d")
-    assert (jet.update_object_store(config)).stream.cached_info.config.description == "d"
+    assert (jet.update_object_store(config)).cached_status.config.description == "d"
 
 
 def create_or_update_object_store(jet, stage):
     for description in ("a", "b"):
         config = evolve(stage.store_config, description=description)
         store = jet.create_or_update_object_store(config)
-        assert store.stream.cached_info.config.description == description
+        assert store.cached_status.config.description == description
 
 
 def delete_object_store(jet, stage):
@@ -661,12 +663,12 @@ def object_put(jet, stage):
 
 def object_get(jet, stage):
     store = jet.bind_object_store(stage.stream)
-    assert store.get_bytes("a", timeout=stage.short) == b"x" * 3000
+    assert store.get_bytes("a", idle_timeout=stage.short) == b"x" * 3000
 
 
 def object_get_part(jet, stage):
     store = jet.bind_object_store(stage.stream)
-    with store.get("a", start=1500, timeout=stage.short) as reader:
+    with store.get("a", start=1500, idle_timeout=stage.short) as reader:
         assert reader.read() == b"x" * 1500
 
 
@@ -675,14 +677,13 @@ def object_info(jet, stage):
 
 
 def object_list(jet, stage):
-    found = jet.bind_object_store(stage.stream).list(timeout=stage.short)
+    found = jet.bind_object_store(stage.stream).list(idle_timeout=stage.short)
     assert [info.name for info in found] == ["a"]
 
 
 def object_watch(jet, stage):
     with jet.bind_object_store(stage.stream).watch() as watch:
-        assert (watch.next(timeout=stage.short)).name == "a"
-        assert watch.next(timeout=stage.short) is None
+        assert [each.name for each in watch.initial()] == ["a"]
 
 
 def object_update_meta(jet, stage):
@@ -705,13 +706,19 @@ def object_status(jet, stage):
     assert (jet.bind_object_store(stage.stream).status()).bucket == stage.stream
 
 
+def object_change(jet, stage):
+    edit = partial(evolve, description="d")
+    store = jet.bind_object_store(stage.stream)
+    assert (store.change(edit)).config.description == "d"
+
+
 def object_seal(jet, stage):
     assert (jet.bind_object_store(stage.stream).seal()).is_sealed
 
 
 def object_sweep(jet, stage):
     store = jet.bind_object_store(stage.stream)
-    assert (store.sweep(older_than=0, timeout=stage.short)).uploads == 1
+    assert (store.sweep(older_than=0, idle_timeout=stage.short)).uploads == 1
 
 
 # By operation: the arguments behind the stream, what is done, and the first server that can.
@@ -786,6 +793,7 @@ ACTS = {
     "object.delete": ((), object_delete, "2.11"),
     "object.add_link": ((), object_add_link, "2.11"),
     "object.status": ((), object_status, "2.11"),
+    "object.change": ((), object_change, "2.11"),
     "object.seal": ((), object_seal, "2.11"),
     "object.sweep": ((), object_sweep, "2.11"),
     "create_consumer": (("made",), create_consumer, "2.11"),

@@ -65,7 +65,11 @@ class Place:
 
     def consumers(self):
         """Return the names of the consumers of all streams."""
-        streams = [self.stream, self.bucket.stream, self.jet.get_stream(f"OBJ_{self.name}")]
+        streams = [
+            self.stream,
+            self.jet.bind_stream(self.bucket.stream_name),
+            self.jet.get_stream(f"OBJ_{self.name}"),
+        ]
         found = []
         for each in streams:
             found += [name for name in each.consumer_names()]

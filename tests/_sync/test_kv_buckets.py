@@ -54,7 +54,7 @@ def test_creating_again_compares_the_settings_of_the_bucket_only(opened, name):
         bucket(jet, name, ttl=timedelta(seconds=30))
         hour = timedelta(hours=1)
         # The duplicate window stays at 30 s, which is not a setting of a bucket.
-        jet.update_key_value(KeyValueConfig(bucket=name, ttl=hour))
+        jet.update_key_value(KeyValueConfig(bucket=name, ttl=hour, storage="memory"))
         assert (bucket(jet, name, ttl=hour)).cached_status.config.ttl == hour
         with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s; update_key"):
             bucket(jet, name, ttl=2 * hour)
@@ -65,21 +65,23 @@ def test_creating_again_compares_the_settings_of_the_bucket_only(opened, name):
             bucket(jet, f"{name}_no")
 
 
-def test_an_update_changes_what_it_gives_and_nothing_else(opened, name):
+def test_an_update_replaces_the_settings_of_the_bucket_only(opened, name):
     with opened() as jet:
-        bucket(jet, name, history=2, description="old", ttl=timedelta(hours=1))
+        hour = timedelta(hours=1)
+        bucket(jet, name, history=2, description="old", ttl=hour, metadata={"a": "b"})
         stream = jet.get_stream(f"KV_{name}")
-        stream.change(lambda config: evolve(config, max_msgs=777))
-        kept = jet.update_key_value(KeyValueConfig(bucket=name, description="new"))
+        stream.change(lambda config: evolve(config, max_msgs=777, max_bytes=1 << 20))
+        plain = KeyValueConfig(bucket=name, storage="memory")
+        kept = jet.update_key_value(evolve(plain, description="new"))
         status = kept.cached_status
-        assert (status.config.description, status.config.history) == ("new", 2)
-        assert status.config.ttl == timedelta(hours=1)
-        assert status.info.config.max_msgs == 777
+        assert (status.config.description, status.config.history) == ("new", 1)
+        assert (status.config.ttl or None, status.config.metadata or None) == (None, None)
+        assert (status.config.max_bytes, status.info.config.max_msgs) == (-1, 777)
         # Shorter than the duplicate window, which has to follow.
-        shorter = jet.update_key_value(
-            KeyValueConfig(bucket=name, ttl=timedelta(seconds=5), compression=False)
-        )
+        shorter = jet.update_key_value(evolve(plain, history=2, ttl=timedelta(seconds=5)))
         assert shorter.cached_status.info.config.duplicate_window == timedelta(seconds=5)
+        with pytest.raises(js.InvalidConfig, match="storage type"):
+            jet.update_key_value(KeyValueConfig(bucket=name))
         changed = kept.change(lambda config: evolve(config, ttl=None, description=None))
         assert not changed.config.ttl
         assert not changed.config.description
@@ -106,11 +108,13 @@ def test_per_key_ttl_is_allowed_by_an_update(opened, name):
         made = bucket(jet, name)
         with pytest.raises(js.Unsupported, match="set its limit_marker_ttl"):
             made.put("a", b"1", ttl=5)
-        jet.update_key_value(KeyValueConfig(bucket=name, limit_marker_ttl=timedelta(seconds=9)))
+        jet.update_key_value(
+            KeyValueConfig(bucket=name, storage="memory", limit_marker_ttl=timedelta(seconds=9))
+        )
         # The old handle finds out by itself.
         assert made.put("a", b"1", ttl=5) == 1
         assert made.cached_status.has_key_ttl
-        off = jet.update_key_value(KeyValueConfig(bucket=name, limit_marker_ttl=timedelta()))
+        off = jet.update_key_value(KeyValueConfig(bucket=name, storage="memory"))
         assert not off.cached_status.config.limit_marker_ttl
         assert off.cached_status.has_key_ttl
 
@@ -180,8 +184,7 @@ def test_a_bound_bucket_asks_when_it_has_to(opened, name):
     with opened() as jet:
         bucket(jet, name)
         bound = jet.bind_key_value(name)
-        with pytest.raises(js.BadArgument, match="bound without its info"):
-            _ = bound.cached_status
+        assert bound.cached_status is None
         assert bound.put("a", b"1") == 1
         assert (bound.get("a")).value == b"1"
         assert bound.create("b", b"1") == 2
@@ -221,7 +224,7 @@ def test_all_other_settings_reach_the_stream(opened, name):
             storage="file",
         )
         made = jet.create_key_value(config)
-        stream = made.stream.cached_info.config
+        stream = made.cached_status.info.config
         assert (stream.max_bytes, stream.max_msg_size) == (1_000_000, 1000)
         assert stream.compression is Compression.S2
         assert stream.republish.dest == f"{name}.copy.>"

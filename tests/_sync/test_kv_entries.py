@@ -149,7 +149,7 @@ def test_counting_up_by_update_loses_nothing(opened, name):
         ("a..b", "two dots in a row"),
         ("a b", "contains ' '"),
         ("a\n", r"contains '\\n'"),
-        ("a.*", r"contains '\*'.* one key: get_many\(filter\) .* watch\(filter, history=True\)"),
+        ("a.*", r"contains '\*'.* one key: get_many\(keys\) .* watch\(keys, history=True\)"),
         (">", "contains '>'"),
         ("a*", r"contains '\*'"),
         (7, "is not a string"),
@@ -214,7 +214,7 @@ def test_many_keys_at_one_revision(opened, name):
             made.put(f"a.{number}", b"%d" % number)
         made.put("b", b"b")
         made.delete("a.0")
-        found = made.get_many("a.*", "b")
+        found = made.get_many(["a.*", "b"])
         assert {key: entry.value for key, entry in found.items()} == {
             **{f"a.{number}": b"%d" % number for number in range(1, 5)},
             "b": b"b",
@@ -377,7 +377,7 @@ def test_a_history_is_that_of_one_bucket(opened, name, at):
         disturbed = Disturbed(api_of(jet).transport)
         far = disturbed.jetstream(timeout=20).get_key_value(name)
         disturbed.expect(name, before=wait)
-        values = [entry.value for entry in far.history("k", timeout=20)]
+        values = [entry.value for entry in far.history("k", idle_timeout=20)]
         old = [b"old %d" % number for number in range(9)]
         assert values in (old, [b"new %d" % number for number in range(3)])
 
@@ -435,7 +435,7 @@ def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
         assert [each.key for each in made.history(key)] == [key]
         assert listed(made.keys(key)) == [key]
         with made.watch(key) as watch:
-            assert (watch.next(20)).key == key
+            assert (watch.next(timeout=20)).key == key
         for call in (
             lambda: made.put(key, b"2"),
             lambda: made.create(key, b"2"),
@@ -445,12 +445,13 @@ def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
                 call()
         [refused] = [each for each in made.put_many({key: b""}, raise_failures=False)]
         assert isinstance(refused.error, js.InvalidKey)
-        assert made.put(key, b"2", validate_keys=False) == 2
-        assert made.update(key, b"3", 2, validate_keys=False) == 3
-        outcomes = made.put_many({key: b"4"}, validate_keys=False)
+        free = jet.get_key_value(name, validate_keys=False)
+        assert free.put(key, b"2") == 2
+        assert free.typed(str).update(key, "3", 2) == 3
+        outcomes = jet.bind_key_value(name, validate_keys=False).put_many({key: b"4"})
         assert [each.seq for each in outcomes] == [4]
         assert made.delete(key, revision=4) == 5
-        assert made.create(key, b"5", validate_keys=False) == 6
+        assert free.create(key, b"5") == 6
         assert made.purge(key) == 7
         assert listed(made.keys()) == []
         with made.cached() as cache:
@@ -462,15 +463,53 @@ def test_keys_against_the_rules_are_read_and_removed(opened, name, key):
 def test_a_key_that_no_message_has_is_refused(opened, name, key):
     with opened() as jet:
         made = bucket(jet, name)
+        free = jet.get_key_value(name, validate_keys=False)
         for call in (
             lambda: made.get(key),
             lambda: made.history(key),
             lambda: made.delete(key),
             lambda: made.purge(key),
-            lambda: made.put(key, b"", validate_keys=False),
+            lambda: free.put(key, b""),
         ):
             with pytest.raises(js.InvalidKey):
                 call()
+
+
+def test_a_default_is_returned_for_a_key_without_a_value(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        assert made.get("a", default=None) is None
+        made.put("a", b"no number")
+        assert (made.get("a", default=7)).revision == 1
+        assert made.get("a", revision=9, default="none") == "none"
+        with pytest.raises(js.BadPayload):
+            made.typed(int).get("a", default=7)
+        made.delete("a")
+        assert made.get("a", default=7) == 7
+        with pytest.raises(KeyError, match=r"^bucket .* has no key 'b'$"):
+            made.get("b")
+
+
+def test_one_key_or_several_or_none_are_selected(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        made.put("a", b"1")
+        revision = made.put("b.c", b"2")
+        for keys, wanted in (
+            (None, ["a", "b.c"]),
+            ("a", ["a"]),
+            (("a", "b.*"), ["a", "b.c"]),
+            ({"none"}, []),
+            ([], []),
+        ):
+            assert sorted(listed(made.keys(keys))) == wanted
+            found = made.get_many(keys)
+            assert (sorted(found), found.revision) == (wanted, revision)
+            with made.cached(keys) as cache:
+                assert sorted(cache) == wanted
+                revision = cache.put("a", b"1")
+                assert ("a" in cache) is ("a" in wanted)
+        assert listed(made.keys(each for each in ("a", "x"))) == ["a"]
 
 
 # ---- removing many keys
@@ -482,24 +521,26 @@ def test_many_keys_are_removed_in_one_call(opened, name):
         for key in ("a.1", "a.2", "b.1", "b.2", "c"):
             made.put(key, 1)
         jet.publish(f"$KV.{name}.user:1", b"1")
-        assert made.delete_many("a.*", "c", "none") == 3
+        assert made.delete_many(["a.*", "c", "none"]) == 3
         assert (made.entry("a.1")).operation is js.KeyValueOperation.DELETE
         assert made.entry("none") is None
-        assert made.purge_many("b.>") == 2
+        assert made.delete_many("b.>", purge=True) == 2
         assert [each.operation for each in made.history("b.1")] == [js.KeyValueOperation.PURGE]
         assert listed(made.keys()) == ["user:1"]
-        assert made.purge_many(">") == 1
+        assert made.delete_many(">", purge=True) == 1
         assert made.delete_many(">") == 0
-        for call in (made.delete_many, made.purge_many):
-            with pytest.raises(js.BadArgument, match="'>' for all keys"):
-                call()
+        assert made.delete_many([]) == 0
+        with pytest.raises(js.BadArgument, match="'>' for all keys"):
+            made.delete_many(None)
+        with pytest.raises(js.BadArgument, match="purge=True"):
+            made.delete_many(">", ttl=5)
 
 
 def test_failures_of_removing_many_keys_are_raised(opened, name):
     with opened() as jet:
         made = bucket(jet, name)
         made.put("a", b"1")
-        made.stream.seal()
+        jet.bind_stream(made.stream_name).seal()
         with pytest.raises(js.PublishFailures):
             made.delete_many("a")
         assert listed(made.keys()) == ["a"]
@@ -519,7 +560,7 @@ def test_a_full_bucket_says_how_to_make_room_for_a_marker(opened, name):
         for call in (made.delete, made.purge):
             with pytest.raises(js.StoreRefused) as caught:
                 call("b")
-            assert "stream.purge(subject=...)" in caught.value.__notes__[0]
-            assert "max_bytes with update_key_value" in caught.value.__notes__[0]
-        made.stream.purge(subject=f"$KV.{name}.b")
+            assert ".purge(subject=...)" in caught.value.__notes__[0]
+            assert "max_bytes with change" in caught.value.__notes__[0]
+        jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.b")
         made.delete("a")

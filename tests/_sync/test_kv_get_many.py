@@ -29,11 +29,11 @@ def test_exactly_the_named_keys_are_returned(opened, name, storage):
             assert isinstance(outcome, js.PubAck)
         for count in (1, 2, 1024, 1025, 10_000):
             wanted = dict(items[:count])
-            found = made.get_many(*wanted, "none", items[0][0])
+            found = made.get_many([*wanted, "none", items[0][0]])
             assert {key: entry.value for key, entry in found.items()} == wanted
             assert found.revision == 10_001
         made.delete("k.7")
-        assert sorted(made.get_many("k.6", "k.7", "k.8")) == ["k.6", "k.8"]
+        assert sorted(made.get_many(["k.6", "k.7", "k.8"])) == ["k.6", "k.8"]
         assert len(made.get_many("k.7")) == 0
         entry = (made.get_many("k.8"))["k.8"]
         assert entry == made.get("k.8")
@@ -58,7 +58,7 @@ def test_values_are_those_of_one_moment(opened, name, count):
         def read():
             try:
                 for _ in range(30):
-                    found = made.get_many(*keys)
+                    found = made.get_many(keys)
                     newest = max((entry.revision for entry in found.values()), default=0)
                     assert newest == found.revision
             finally:
@@ -74,7 +74,7 @@ def test_large_values_are_read_in_several_requests(opened, name):
         values = {f"k.{number}": b"%d" % number * 100_000 for number in range(40)}
         for outcome in made.put_many(values):
             assert isinstance(outcome, js.PubAck)
-        found = made.get_many(*values)
+        found = made.get_many(values)
         assert {key: entry.value for key, entry in found.items()} == values
 
 
@@ -86,7 +86,7 @@ def test_mirror_does_not_answer_for_its_origin(opened, name):
         jet.create_key_value(config)
         for number in range(100):
             made.put("a", b"%d" % number)
-            entries = made.get_many("a", "b")
+            entries = made.get_many(["a", "b"])
             assert (entries["a"].value, entries.revision) == (b"%d" % number, number + 2)
 
 
@@ -128,7 +128,7 @@ def read(script, *keys):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             made = connection.jetstream().get_key_value("B")
-            found = made.get_many(*keys)
+            found = made.get_many(keys)
     entries = [(entry.key, entry.value, entry.revision) for entry in found.values()]
     return entries, found.revision, [each.line for each in server.operations("JS")]
 
@@ -257,7 +257,7 @@ def test_the_replicas_are_looked_up_again_after_many_own_writes(opened, name):
         for outcome in made.put_many(items):
             assert isinstance(outcome, js.PubAck)
         assert (made.get("k1")).value == b"1"
-        assert made.stream.cached_info.config.max_msgs_per_subject == 5
+        assert made.cached_status.info.config.max_msgs_per_subject == 5
 
 
 def test_times_are_exact(opened, name):
@@ -278,5 +278,5 @@ def test_silent_server_ends_the_call_at_its_timeout(server, name):
             made = connection.jetstream(timeout=3600).create_key_value(KeyValueConfig(bucket=name))
             proxy.mute = True
             with pytest.raises(js.RequestTimeout):
-                made.get_many("a", timeout=0.3)
+                made.get_many("a", idle_timeout=0.3)
             proxy.mute = False

@@ -78,11 +78,11 @@ def whole(mirror, origin):
     has(mirror, "b", b"6")
     assert listed(mirror.keys()) == ["a", "b", "c"]
     assert [each.value for each in mirror.history("c")][-1] == b"4"
-    assert sorted(mirror.get_many("a", "b")) == ["a", "b"]
-    with mirror.watch("a", "b") as watch:
+    assert sorted(mirror.get_many(["a", "b"])) == ["a", "b"]
+    with mirror.watch(["a", "b"]) as watch:
         assert sorted(state(watch)) == [("a", "put", b"1"), ("b", "put", b"6")]
         origin.put("a", b"7")
-        entry = watch.next(30)
+        entry = watch.next(timeout=30)
         assert (entry.key, entry.value) == ("a", b"7")
     outcomes = mirror.put_many({"d": b"8", "e": b"9"})
     assert [each.seq for each in outcomes] == [8, 9]
@@ -97,8 +97,12 @@ def test_a_mirror_in_the_same_domain(opened, name):
         )
         mirror = jet.create_key_value(config)
         assert mirror.cached_status.mirror is not None
-        assert mirror.stream.cached_info.config.mirror.name == f"KV_{name}"
-        assert mirror.stream.cached_info.config.subjects is None
+        # An update replaces the other settings; the bucket stays a mirror.
+        other = evolve(config, mirror=None, description="copy")
+        assert (jet.update_key_value(other)).cached_status.config.description == "copy"
+        mirror = jet.update_key_value(config)
+        assert mirror.cached_status.info.config.mirror.name == f"KV_{name}"
+        assert mirror.cached_status.info.config.subjects is None
         whole(mirror, origin)
         again = jet.get_key_value(f"{name}_mirror")
         assert (again.get("c")).value == b"4"
@@ -122,7 +126,7 @@ def test_a_mirror_does_not_hide_keys_of_its_origin(opened, name):
         for _ in range(100):
             assert (origin.get("other", stale=True)).value == b"2"
             assert (origin.get("other")).value == b"2"
-        origin.stream.purge(subject=f"$KV.{name}.only")
+        jet.bind_stream(origin.stream_name).purge(subject=f"$KV.{name}.only")
         for _ in range(50):
             assert origin.entry("only") is None
 
@@ -176,7 +180,7 @@ def test_a_bucket_of_another_domain(leaf, name, domain):
         with made.watch() as watch:
             assert state(watch) == [("a", "put", b"2"), ("b", "purge", None)]
         assert (made.purge_deletes(older_than=0)).removed == 1
-        info = made.stream.info()
+        info = jet.bind_stream(made.stream_name).info()
         assert info.domain == domain
 
 
@@ -443,7 +447,7 @@ def test_an_open_mirror_whose_keys_moved_is_to_be_opened_again(opened, name):
             lambda: mirror.put("b", b"2"),
             lambda: mirror.create("b", b"2"),
             lambda: mirror.delete("a", revision=1),
-            lambda: mirror.purge_many("a"),
+            lambda: mirror.delete_many("a", purge=True),
         ):
             with pytest.raises(js.BadArgument, match=f"longer a mirror of KV_{name}, .* open"):
                 write()
@@ -526,4 +530,4 @@ def test_a_name_of_a_bucket_and_of_a_stream_is_refused(opened, name):
                 name=stream.removeprefix("KV_") if stream == f"KV_{name}" else stream
             )
             made = bucket(jet, f"{name}_of_{stream}", mirror=given)
-            assert made.stream.cached_info.config.mirror.name == stream
+            assert made.cached_status.info.config.mirror.name == stream

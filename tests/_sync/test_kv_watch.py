@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from tests._sync.buckets import bucket, listed, state, summary
+from tests._sync.buckets import bucket, listed, renewed, state, summary
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
@@ -20,9 +20,9 @@ from twinstream.models import KeyValueConfig
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
 
 
-def consumers(made):
+def consumers(jet, made):
     """Return the names of the consumers of a bucket."""
-    return [each for each in made.stream.consumer_names()]
+    return [each for each in jet.bind_stream(made.stream_name).consumer_names()]
 
 
 @HISTORIES
@@ -33,9 +33,9 @@ def test_a_watch_is_where_it_was_read_to(opened, name, history):
             made.put(f"k{number}", b"1")
         with made.watch() as watch:
             for number in range(1, 8):
-                assert (watch.next(20)).revision == number
+                assert (watch.next(timeout=20)).revision == number
                 # Whatever is buffered: a watch that resumes from here misses nothing.
-                assert watch.position == number
+                assert watch.revision == number
 
             def arrived():
                 return watch.buffered == 13
@@ -44,11 +44,11 @@ def test_a_watch_is_where_it_was_read_to(opened, name, history):
             watch.close()
             assert watch.buffered == 0
             with pytest.raises(js.IterationEnded):
-                watch.next(1)
+                watch.next(timeout=1)
             assert [entry for entry in watch] == []
         with made.watch(resume_from=8) as watch:
-            assert [(watch.next(20)).revision for _ in range(13)] == list(range(8, 21))
-            assert watch.next(20) is None
+            assert [(watch.next(timeout=20)).revision for _ in range(13)] == list(range(8, 21))
+            assert watch.is_current
 
 
 def test_a_consumer_that_is_lost_in_the_middle_repeats_nothing(opened, name):
@@ -58,16 +58,16 @@ def test_a_consumer_that_is_lost_in_the_middle_repeats_nothing(opened, name):
             assert not isinstance(outcome, js.PublishFailure)
         seen = []
         with made.watch() as watch:
-            while (entry := watch.next(20)) is not None:
+            for entry in watch.initial():
                 seen.append(entry.revision)
                 if entry.revision in {1, 300, 900, 1999}:
-                    for consumer in consumers(made):
-                        jet.delete_consumer(made.stream.name, consumer)
+                    for consumer in consumers(jet, made):
+                        jet.delete_consumer(made.stream_name, consumer)
         assert seen == list(range(1, 2001))
 
 
 @HISTORIES
-def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, history):
+def test_a_watch_gives_the_state_then_each_change(opened, name, history):
     with opened() as jet:
         made = bucket(jet, name, history=history)
         for key in ("a", "b", "c", "b"):
@@ -83,16 +83,15 @@ def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, hist
             assert watch.is_current
             made.put("a", b"2")
             made.purge("b")
-            assert summary(watch.next(20)) == ("a", "put", b"2")
-            entry = watch.next(20)
+            assert summary(watch.next(timeout=20)) == ("a", "put", b"2")
+            entry = watch.next(timeout=20)
             assert (summary(entry), entry.revision) == (("b", "purge", None), 7)
-            assert watch.position == 7
-            with pytest.raises(js.RequestTimeout):
-                watch.next(0.05)
+            assert watch.revision == 7
+            assert watch.next(timeout=0.05) is None
         assert watch.is_ended
         with pytest.raises(js.IterationEnded):
-            watch.next(1)
-        assert consumers(made) == []
+            watch.next(timeout=1)
+        assert consumers(jet, made) == []
 
 
 @HISTORIES
@@ -107,18 +106,21 @@ def test_end_of_an_empty_state_is_reported(opened, name, history):
             assert state(watch) == []
         with made.watch(updates_only=True) as watch:
             assert watch.is_current
-            assert watch.next(20) is None
+            assert state(watch) == []
+        with made.watch([]) as watch:
+            assert state(watch) == []
+            assert watch.next(timeout=0.05) is None
         for number in range(20):
             made.delete(f"a.{number}")
         with made.watch(deletes=False) as watch:
             assert state(watch) == []
         assert listed(made.keys()) == []
         for number in range(20):
-            made.stream.purge(subject=f"$KV.{name}.a.{number}")
+            jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.a.{number}")
         with made.watch() as watch:
             assert state(watch) == []
             made.put("a.1", b"")
-            assert summary(watch.next(20)) == ("a.1", "put", b"")
+            assert summary(watch.next(timeout=20)) == ("a.1", "put", b"")
 
 
 def test_what_a_watch_delivers_can_be_chosen(opened, name):
@@ -135,20 +137,19 @@ def test_what_a_watch_delivers_can_be_chosen(opened, name):
         with made.watch(resume_from=6) as watch:
             assert state(watch) == []
             made.put("c", b"")
-            assert (watch.next(20)).revision == 6
+            assert (watch.next(timeout=20)).revision == 6
         with pytest.raises(js.BadArgument, match=r"resume_from is 8, bucket .* is at 6"):
             made.watch(resume_from=8)
         with made.watch(updates_only=True, deletes=False) as watch:
-            assert watch.next(20) is None
             made.delete("c")
             made.put("d", b"")
-            assert (watch.next(20)).key == "d"
+            assert (watch.next(timeout=20)).key == "d"
         with made.watch("b", meta_only=True) as watch:
-            entry = watch.next(20)
+            entry = watch.next(timeout=20)
             assert (entry.key, entry.value, entry.size) == ("b", None, 5)
-        with made.watch("a", "b", "a", "*") as watch:
+        with made.watch(["a", "b", "a", "*"]) as watch:
             assert len(state(watch)) == 4
-        assert consumers(made) == []
+        assert consumers(jet, made) == []
 
 
 @pytest.mark.parametrize("stated", ["70", "many", "9" * 309])
@@ -157,9 +158,9 @@ def test_a_publisher_does_not_decide_the_size_of_a_value(opened, name, stated):
         made = bucket(jet, name)
         jet.publish(f"$KV.{name}.b", b"hello", headers={"Nats-Msg-Size": stated})
         with made.watch("b", meta_only=True) as watch:
-            assert (watch.next(20)).size == 5
+            assert (watch.next(timeout=20)).size == 5
         with made.watch("b") as watch:
-            assert (watch.next(20)).size == 5
+            assert (watch.next(timeout=20)).size == 5
 
 
 def test_choices_that_exclude_each_other(opened, name):
@@ -205,25 +206,24 @@ def test_lost_consumers_lose_nothing_and_repeat_nothing(opened, name, history):
         with made.watch(on_report=reports.append) as watch:
             seen = []
             for _ in range(3):
-                seen += [(watch.next(20)).revision for _ in range(60)]
-                for consumer in consumers(made):
-                    made.stream.delete_consumer(consumer)
-            while (entry := watch.next(20)) is not None:
-                seen.append(entry.revision)
+                seen += [(watch.next(timeout=20)).revision for _ in range(60)]
+                for consumer in consumers(jet, made):
+                    jet.bind_stream(made.stream_name).delete_consumer(consumer)
+            seen += [entry.revision for entry in watch.initial()]
             assert seen == list(range(1, 301))
-            for consumer in consumers(made):
-                made.stream.delete_consumer(consumer)
+            for consumer in consumers(jet, made):
+                jet.bind_stream(made.stream_name).delete_consumer(consumer)
             for number in range(5):
                 made.put("k.1", b"%d" % number)
-            revisions = [(watch.next(20)).revision]
+            revisions = [(watch.next(timeout=20)).revision]
             while revisions[-1] != 305:
-                revisions.append((watch.next(20)).revision)
+                revisions.append((watch.next(timeout=20)).revision)
             # With a history nothing is skipped; without one, only what was overwritten.
             assert revisions == sorted(set(revisions))
             if history > 1:
                 assert revisions == list(range(301, 306))
         assert reports
-        assert consumers(made) == []
+        assert consumers(jet, made) == []
 
 
 def test_watch_continues_after_a_restart_of_the_server(server_factory, name):
@@ -243,9 +243,9 @@ def test_watch_continues_after_a_restart_of_the_server(server_factory, name):
                     return None
 
             revision = eventually(put)
-            entry = watch.next(30)
+            entry = watch.next(timeout=30)
             while entry.revision < revision:
-                entry = watch.next(30)
+                entry = watch.next(timeout=30)
             assert (entry.key, entry.revision) == ("b", revision)
 
 
@@ -258,13 +258,12 @@ def test_deleted_and_recreated_bucket(opened, name):
             assert len(state(watch)) == 2
             jet.delete_key_value(name)
             with pytest.raises(js.BucketNotFound):
-                watch.next(30)
+                watch.next(timeout=30)
             again = bucket(jet, name)
             again.put("c", b"new")
-            assert state(watch) == [("c", "put", b"new")]
-            assert watch.generation == 2
+            assert renewed(watch, 2) == [("c", 1)]
             again.put("d", b"new")
-            assert summary(watch.next(20)) == ("d", "put", b"new")
+            assert summary(watch.next(timeout=20)) == ("d", "put", b"new")
 
 
 def test_an_unread_watch_closes_at_once(opened, name):
@@ -274,13 +273,13 @@ def test_an_unread_watch_closes_at_once(opened, name):
         for outcome in jet.publish_many(requests):
             assert not isinstance(outcome, js.PublishFailure)
         watch = made.watch()
-        watch.next(20)
+        watch.next(timeout=20)
 
         def take():
             return [each for each in watch]
 
         together(watch.close, take)
-        assert consumers(made) == []
+        assert consumers(jet, made) == []
 
 
 @HISTORIES
@@ -290,9 +289,9 @@ def test_removed_keys_do_not_stop_a_list(opened, name, history):
         for number in range(300):
             made.put(f"k.{number}", b"x" * 1000)
         with made.watch() as watch:
-            watch.next(20)
+            watch.next(timeout=20)
             for number in (250, 270, 290):
-                made.stream.purge(subject=f"$KV.{name}.k.{number}")
+                jet.bind_stream(made.stream_name).purge(subject=f"$KV.{name}.k.{number}")
             rest = state(watch)
             assert len({each[0] for each in rest}) in range(296, 300)
 
@@ -312,12 +311,12 @@ def test_keys_are_those_with_a_value(opened, name, history):
         made.purge("b.3.c")
         odd = [f"a.{number}" for number in range(1, 10, 2)]
         assert listed(made.keys("a.*")) == odd
-        assert listed(made.keys("a.1", "a.2", "a.3")) == ["a.1", "a.3"]
+        assert listed(made.keys(["a.1", "a.2", "a.3"])) == ["a.1", "a.3"]
         assert len(listed(made.keys("b.>"))) == 9
-        assert len(listed(made.keys("*.*.c", "a.*"))) == 14
+        assert len(listed(made.keys(["*.*.c", "a.*"]))) == 14
         assert len(listed(made.keys())) == 14
         assert listed(made.keys("none.>")) == []
-        assert consumers(made) == []
+        assert consumers(jet, made) == []
 
 
 @HISTORIES
@@ -355,7 +354,7 @@ def test_a_watch_of_many_keys(opened, name):
         # Servers before 2.12 take half a minute to compare 2,000 filters with each other.
         count = 2000 if VERSION is None else 200
         chosen = [f"k.{number}" for number in range(count)]
-        assert len(listed(made.keys(*chosen))) == 30
+        assert len(listed(made.keys(chosen))) == 30
 
 
 # ---- dropping markers
@@ -384,7 +383,7 @@ def test_markers_are_dropped_and_newer_values_stay(opened, name):
         done = made.purge_deletes()
         assert (done.removed, done.kept) == (0, 1)
         assert [summary(each) for each in made.history("kept")] == [("kept", "delete", None)]
-        assert consumers(made) == []
+        assert consumers(jet, made) == []
 
 
 @pytest.mark.parametrize("key", [b">", b"*", b"a.>", b"a.*", b"\xff"])
@@ -537,11 +536,11 @@ def test_watch_continues_while_leaders_change(cluster, name, history):
                 over.append(True)
 
         with made.watch() as watch:
-            assert watch.next(30) is None
+            assert state(watch) == []
             together(write, disturb)
             seen = []
             while not seen or seen[-1] < written[-1]:
-                seen.append((watch.next(60)).revision)
+                seen.append((watch.next(timeout=60)).revision)
         # Each once, in order, and none of those that were acknowledged is missing.
         assert seen == sorted(set(seen))
         assert set(written) <= set(seen)
@@ -579,13 +578,13 @@ def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
         made = bucket(jet, name)
         for key in "abc":
             made.put(key, b"")
-        unheard = Unheard(api_of(jet).transport, made.stream)
+        unheard = Unheard(api_of(jet).transport, jet.bind_stream(made.stream_name))
         seen = js.JetStream(unheard, timeout=1).get_key_value(name)
         reports = []
         with seen.watch(on_report=reports.append) as watch:
             assert [each[0] for each in state(watch)] == ["a", "b", "c"]
         assert any("did not answer" in report.text for report in reports)
-        assert consumers(made) == []
+        assert consumers(jet, made) == []
 
 
 def test_keys_of_a_bucket_that_is_recreated_during_the_read(opened, name):
@@ -646,37 +645,65 @@ def test_keys_that_were_written_to_a_bucket_that_is_gone_are_not_returned(opened
 
 
 @HISTORIES
-def test_a_mark_is_not_that_of_a_bucket_that_is_gone(opened, name, history):
+def test_initial_values_are_not_those_of_a_bucket_that_is_gone(opened, name, history):
     with opened() as jet:
         made = bucket(jet, name, history=history)
         for number in range(5):
             made.put(f"k{number}", b"")
         with made.watch() as watch:
-            assert [(watch.next(20)).revision for _ in range(5)] == [1, 2, 3, 4, 5]
+            assert [(watch.next(timeout=20)).revision for _ in range(5)] == [1, 2, 3, 4, 5]
+            assert watch.is_current
             recreated(jet, name, ["k0", "new"], history=history)
-            assert listed_until_mark(watch) == [("k0", 1), ("new", 2)]
-            assert (watch.generation, watch.is_current, watch.position) == (2, True, 2)
+            assert renewed(watch, 2) == [("k0", 1), ("new", 2)]
+            assert (watch.generation, watch.is_current, watch.revision) == (2, True, 2)
 
 
 @pytest.mark.parametrize("updates_only", [False, True])
-def test_the_mark_of_a_recreated_bucket_does_not_wait_for_an_entry(opened, name, updates_only):
+def test_a_recreated_bucket_is_current_without_an_entry(opened, name, updates_only):
     with opened() as jet:
         made = bucket(jet, name)
         with made.watch(updates_only=updates_only) as watch:
-            assert watch.next(20) is None
+            assert state(watch) == []
             again = recreated(jet, name, [])
-            assert watch.next(20) is None
-            assert (watch.generation, watch.is_current) == (2, True)
+            assert renewed(watch, 2) == []
             again.put("k", b"")
-            assert (watch.next(20)).key == "k"
+            assert (watch.next(timeout=20)).key == "k"
 
 
-def listed_until_mark(watch):
-    """Return the keys and revisions of a watch up to the next None."""
-    found = []
-    while (entry := watch.next(20)) is not None:
-        found.append((entry.key, entry.revision))
-    return found
+def test_the_last_initial_value_shows_that_it_is_the_last(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        for key in "abc":
+            made.put(key, b"")
+        with made.watch() as watch:
+            found = []
+            for entry in watch:
+                found.append((entry.key, watch.is_current))
+                if watch.is_current:
+                    break
+            assert found == [("a", False), ("b", False), ("c", True)]
+            again = recreated(jet, name, "de")
+            found = [(watch.next(timeout=20)).key, watch.is_current]
+            assert found == ["d", False]
+            found = [(watch.next(timeout=20)).key, watch.is_current]
+            assert found == ["e", True]
+            again.put("f", b"")
+            assert (watch.next(timeout=20)).key == "f"
+
+
+def test_an_initial_value_is_not_held_back_beyond_the_timeout(opened, name):
+    """A call without time cannot ask whether a value is the last one."""
+    with opened() as jet:
+        made = bucket(jet, name)
+        made.put("a", b"1")
+        with made.watch() as watch:
+
+            def taken():
+                return watch.next(timeout=0)
+
+            assert (eventually(taken)).key == "a"
+            assert [each for each in watch.initial()] == []
+            assert watch.is_current
 
 
 @pytest.mark.parametrize("options", [{}, {"updates_only": True}])
@@ -685,7 +712,7 @@ def test_revisions_between_two_calls_are_delivered(opened, name, options):
     with opened() as jet:
         made = bucket(jet, name)
         with made.watch(**options) as watch:
-            assert watch.next(20) is None
+            assert state(watch) == []
             for number in range(1, 5):
                 assert made.put("a", b"%d" % number) == number
 
@@ -693,7 +720,7 @@ def test_revisions_between_two_calls_are_delivered(opened, name, options):
                     return watch.buffered >= count
 
                 eventually(arrived)
-            found = [(watch.next(20)).revision for _ in range(4)]
+            found = [(watch.next(timeout=20)).revision for _ in range(4)]
             assert found == [1, 2, 3, 4]
 
 
@@ -708,22 +735,21 @@ def test_updates_before_the_first_call_are_delivered(opened, name):
                     return watch.buffered >= count
 
                 eventually(arrived)
-            assert watch.next(20) is None
-            assert [(watch.next(20)).revision for _ in range(2)] == [1, 2]
+            assert [(watch.next(timeout=20)).revision for _ in range(2)] == [1, 2]
 
 
-def test_a_timeout_of_a_watch_names_the_bucket_and_no_request(opened, name):
+def test_a_watch_returns_none_after_its_timeout(opened, name):
     with opened() as jet:
         made = bucket(jet, name)
         with made.watch() as watch:
-
-            def wait(timeout):
-                # The first result may be the end of the initial values.
-                while watch.next(timeout) is None:
-                    pass
-
             for timeout in (0, 0.2):
-                with pytest.raises(js.RequestTimeout) as caught:
-                    wait(timeout)
-                assert str(caught.value).startswith(f"bucket {name}: no ")
-                assert "STREAM.INFO" not in str(caught.value)
+                assert watch.next(timeout=timeout) is None
+
+
+def test_a_timeout_of_a_list_names_the_bucket_and_no_request(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        with pytest.raises(js.RequestTimeout) as caught:
+            listed(made.keys(idle_timeout=0))
+        assert str(caught.value).startswith(f"bucket {name}: no ")
+        assert "STREAM.INFO" not in str(caught.value)

@@ -20,6 +20,7 @@ pytest.importorskip("natsio", reason="natsio needs Python 3.13")
 
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, LinkIsABucketError
 
+from tests.inside import stream_in
 from tests.natsio_peers import Peers
 
 VALUES = (b"", b"\0", b"text", "grün".encode(), bytes(range(256)) * 200, os.urandom(1_000_000))
@@ -142,17 +143,17 @@ def test_watches(server, peers, name, maker):
         mine = []
         with ours.watch() as watch:
 
-            def see(count):
-                for _ in range(count):
-                    entry = watch.next(timeout=20)
-                    mine.append(
-                        entry and (entry.key, OPERATIONS[entry.operation.value], entry.revision)
-                    )
+            def see(entry):
+                mine.append((entry.key, OPERATIONS[entry.operation.value], entry.revision))
 
-            see(4)
-            assert mine == [("a", "PUT", 1), ("b", "PUT", 2), ("c", "PUT", 3), None]
+            for entry in watch.initial():
+                see(entry)
+            assert mine == [("a", "PUT", 1), ("b", "PUT", 2), ("c", "PUT", 3)]
+            # The peers return a marker at the end of the initial values.
+            mine.append(None)
             seen = peers.watched(name, write, 4)
-            see(4)
+            for _ in range(4):
+                see(watch.next(timeout=20))
         assert seen == [mine, mine]
 
 
@@ -248,7 +249,7 @@ def test_objects_that_others_replace_and_delete(server, peers, name):
         assert ours.get_bytes("a") == b"natsio"
         assert natsio.get_bytes("b") == ours.get_bytes("b") == b"nats-py"
         # One nuid for each object: the chunks of replaced objects are removed, by each client.
-        subjects = ours.stream.subjects(f"$O.{name}.C.>")
+        subjects = stream_in(ours).subjects(f"$O.{name}.C.>")
         assert len([subject for subject, _ in subjects]) == 3
         natsio.delete("a")
         ours.delete("b")
@@ -308,8 +309,7 @@ def test_a_watch_of_objects(server, peers, name):
         natsio.put("a", b"1")
         nats_py.put("b", b"2")
         with ours.watch() as watch:
-            assert [(watch.next(timeout=20)).name for _ in range(2)] == ["a", "b"]
-            assert watch.next(timeout=20) is None
+            assert [each.name for each in watch.initial()] == ["a", "b"]
             nats_py.delete("a")
             natsio.put("b", b"3")
             natsio.delete("b")

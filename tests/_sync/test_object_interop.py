@@ -15,6 +15,7 @@ import pytest
 from nats.js.errors import LinkIsABucketError, ObjectNotFoundError
 
 import js_sync as js
+from tests.inside import stream_in
 from tests.nats_py_objects import Theirs
 from twinstream.models import ObjectStoreConfig
 
@@ -66,9 +67,8 @@ def test_we_read_what_nats_py_stores(server, name):
             assert (info.description, info.headers) == ("words", {"One": ["1"], "Two": ["2", "3"]})
             assert store.get_bytes(object_name) == content
         with store.watch() as watch:
-            found = {(watch.next(10)).name for _ in data}
+            found = {each.name for each in watch.initial()}
             assert found == set(data)
-            assert watch.next(10) is None
         # What nats-py wrote is replaced, described and deleted like our own.
         changed = next(iter(data))
         store.update_meta(changed, description="ours")
@@ -98,7 +98,7 @@ def test_what_nats_py_deletes_and_replaces(server, name):
         assert [info.name for info in store.list(deleted=True)] == ["a", "b"]
         store.put("a", b"again")
         assert their.get("a") == b"again"
-        found = store.stream.subjects(f"$O.{name}.C.>")
+        found = stream_in(store).subjects(f"$O.{name}.C.>")
         assert len([subject for subject, _ in found]) == 2
 
 
@@ -202,9 +202,9 @@ def test_names_in_the_standard_alphabet(opened, name):
         # The same object under the subject of all other clients, and there once.
         store.put("?>?>", b"ours")
         assert store.get_bytes("?>?>") == b"ours"
-        infos = [each for each, _ in store.stream.subjects(f"$O.{name}.M.>")]
+        infos = [each for each, _ in stream_in(store).subjects(f"$O.{name}.M.>")]
         assert infos == [f"$O.{name}.M.{base64.urlsafe_b64encode(b'?>?>').decode()}"]
-        chunks = [each for each, _ in store.stream.subjects(f"$O.{name}.C.>")]
+        chunks = [each for each, _ in stream_in(store).subjects(f"$O.{name}.C.>")]
         assert len(chunks) == 1
 
 
@@ -247,7 +247,7 @@ def test_a_description_that_cannot_be_read(opened, name, text):
         assert listed.keys() == {"good", "a"}
         assert "cannot be read" in listed["a"].unknown["error"]
         with store.watch() as watch:
-            assert {(watch.next(10)).name for _ in range(2)} == {"good", "a"}
+            assert {(watch.next(timeout=10)).name for _ in range(2)} == {"good", "a"}
         store.put("a", b"mended")
         assert store.get_bytes("a") == b"mended"
 

@@ -16,7 +16,7 @@ import js_sync as js
 from js_sync.object_store.content import OldContent
 from js_sync.object_store.infos import object_place
 from tests.hooked import starts
-from tests.inside import api_of
+from tests.inside import api_of, stream_in
 from twinstream.core.object_store.claims import Claims
 from twinstream.models import ObjectStoreConfig
 
@@ -179,12 +179,12 @@ NEXT = [
 
 def prepared(jet, store):
     """Store the objects of a test again."""
-    store.stream.purge()
+    stream_in(store).purge()
     store.put("a", b"old")
     store.put("other", b"other")
     made = store.put("java", b"old")
     describe(jet, store, JAVA, made.nuid, standard=True, digest=made.digest)
-    store.stream.purge(subject=store_subject(store, "java"))
+    stream_in(store).purge(subject=store_subject(store, "java"))
 
 
 def store_subject(store, name):
@@ -289,7 +289,7 @@ def test_content_is_removed_with_the_metadata_of_the_current_store(opened, name)
             store.delete("b")
             assert {each for each, _ in chunks(store)} == {f"$O.{name}.C.{made.nuid}"}
             # A description that is purged needs no content.
-            store.stream.purge(subject=store_subject(store, "x"))
+            stream_in(store).purge(subject=store_subject(store, "x"))
             store.delete("a")
             assert {each for each, _ in chunks(store)} == set()
             jet.delete_object_store(name)
@@ -302,7 +302,7 @@ def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, name, ca
         store = stored(jet, name)
         for each in "abc":
             store.put(each, b"old")
-        place = object_place(api_of(jet), name, store.stream)
+        place = object_place(api_of(jet), name, stream_in(store))
         old_content = OldContent(place, Claims(most=2))
         with caplog.at_level(logging.WARNING, "twinstream.object"):
             for _ in range(2):
@@ -313,7 +313,7 @@ def test_a_store_with_very_many_objects_leaves_content_to_sweep(opened, name, ca
 
 
 def chunks(store):
-    return store.stream.subjects(f"$O.{store.bucket}.C.>")
+    return stream_in(store).subjects(f"$O.{store.bucket}.C.>")
 
 
 class Interrupting:
@@ -361,7 +361,7 @@ def test_a_small_object_that_is_interrupted_leaves_no_chunk(server, name):
         first, second = replies.sent[:2]
         assert first == second
         assert (b".C." in first[0], b"Nats-Msg-Id" in first[1]) == (True, True)
-        assert (store.stream.info()).state.messages == 0
+        assert (stream_in(store).info()).state.messages == 0
 
 
 def test_a_small_object_needs_no_background_work(opened, name):

@@ -18,7 +18,7 @@ import js_sync as js
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
-from tests.inside import api_of, session_of
+from tests.inside import api_of, session_of, stream_in
 from twinstream.core.object_store.info import digest_bytes
 from twinstream.disk.safe_files import temporary_stem
 from twinstream.models import (
@@ -42,7 +42,7 @@ def stored(jet, name, **options):
 
 def chunk_subjects(store):
     """Return the subjects of chunks in the store, with their counts."""
-    found = store.stream.subjects(f"$O.{store.bucket}.C.>")
+    found = stream_in(store).subjects(f"$O.{store.bucket}.C.>")
     return {subject: count for subject, count in found}
 
 
@@ -66,7 +66,7 @@ def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
             metadata={"a": "b"},
         )
         store = jet.create_object_store(config)
-        assert (store.bucket, store.stream.name) == (name, f"OBJ_{name}")
+        assert (store.bucket, store.stream_name) == (name, f"OBJ_{name}")
         stream = (jet.get_stream(f"OBJ_{name}")).cached_info.config
         assert stream.subjects == [f"$O.{name}.C.>", f"$O.{name}.M.>"]
         assert (stream.discard, stream.compression) == ("new", "s2")
@@ -79,8 +79,9 @@ def test_a_store_is_the_stream_that_other_clients_expect(opened, name):
         assert status.mirror_of is None
         # An equal one is fine, another one is refused with the difference.
         jet.create_object_store(config)
-        with pytest.raises(js.StreamExists, match="max_bytes"):
+        with pytest.raises(js.BucketExists, match="update_object_store changes them") as caught:
             jet.create_object_store(evolve(config, max_bytes=1 << 21))
+        assert [each.field for each in caught.value.differences] == ["max_bytes"]
 
 
 def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
@@ -91,7 +92,7 @@ def test_a_ttl_below_the_duplicate_window_and_above_it_again(opened, name):
             jet.update_object_store(config)
             store = jet.create_object_store(config)
             assert (store.status()).config.ttl == ttl
-        with pytest.raises(js.StreamExists, match="ttl: wanted 7200 s, is 3600 s"):
+        with pytest.raises(js.BucketExists, match="ttl: wanted 7200 s, is 3600 s"):
             jet.create_object_store(evolve(config, ttl=timedelta(hours=2)))
 
 
@@ -103,7 +104,7 @@ def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name
         )
         config = ObjectStoreConfig(bucket=name, storage="memory", max_bytes=12345)
         store = jet.update_object_store(config)
-        stream = (store.stream.info()).config
+        stream = (stream_in(store).info()).config
         assert stream.duplicate_window == timedelta(seconds=7)
         assert (stream.max_bytes, stream.description) == (12345, None)
         assert (store.status()).config.metadata is None
@@ -117,11 +118,11 @@ def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name
         assert {name, f"{name}_2"} <= found
         assert found <= {bucket for bucket in jet.object_store_names()}
         jet.delete_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             jet.delete_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             jet.get_object_store(name)
-        with pytest.raises(js.ObjectStoreNotFound, match=name):
+        with pytest.raises(js.BucketNotFound, match=name):
             jet.update_object_store(config)
 
 
@@ -134,15 +135,15 @@ def test_a_store_that_is_deleted_during_its_update_is_created(opened, name):
         )
         other = evolve(config, max_bytes=1 << 21)
         store = transport.jetstream(timeout=20).create_or_update_object_store(other)
-        assert store.stream.cached_info.config.max_bytes == 1 << 21
+        assert store.cached_status.config.max_bytes == 1 << 21
 
 
 def test_what_is_no_store_is_refused(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=f"OBJ_{name}", subjects=[f"{name}.>"]))
-        with pytest.raises(js.NotAnObjectStore, match="not an object store"):
+        with pytest.raises(js.NotABucket, match="not an object store"):
             jet.get_object_store(name)
-        with pytest.raises(js.NotAnObjectStore):
+        with pytest.raises(js.NotABucket):
             jet.update_object_store(ObjectStoreConfig(bucket=name))
         assert name not in {status.bucket for status in jet.object_stores()}
         for bad in ("", "a.b", "a b", "ä", "a\n", "*", None, 7):
@@ -176,7 +177,7 @@ def test_content_is_read_as_stored(opened, name, size):
         info = store.info("a")
         assert abs(info.mtime - before) < timedelta(seconds=60)
         assert info == evolve(made, mtime=info.mtime)
-        assert info.revision == (store.stream.info()).state.last_seq
+        assert info.revision == (stream_in(store).info()).state.last_seq
         with store.get("a") as reader:
             pieces = [piece for piece in reader]
         assert b"".join(pieces) == data
@@ -225,7 +226,7 @@ def test_bad_names_and_arguments_are_refused_before_anything_is_sent(opened, nam
             store.put("a", b"", on_progress=7)
         with pytest.raises(js.BadArgument, match="start"):
             store.get("a", start=-1)
-        assert (store.stream.info()).state.last_seq == 0
+        assert (stream_in(store).info()).state.last_seq == 0
 
 
 def blocks(count, size):
@@ -278,12 +279,12 @@ def test_description_contains_the_given_values(opened, name):
         assert (info.description, info.metadata) == ("words", {"k": "v"})
         assert store.get_bytes("a") == b"x" * 2500
         subject = f"$O.{name}.M.{base64.urlsafe_b64encode(b'a').decode()}"
-        message = store.stream.get_last_message(subject)
+        message = stream_in(store).get_last_message(subject)
         assert message.headers["Nats-Rollup"] == "sub"
         written = json.loads(message.data)
         assert "revision" not in written
         assert written["mtime"].endswith("Z")
-        assert [subject] == [each for each, _ in store.stream.subjects(f"$O.{name}.M.>")]
+        assert [subject] == [each for each, _ in stream_in(store).subjects(f"$O.{name}.M.>")]
 
 
 def test_chunks_are_as_small_as_the_server_wants(server_factory, name):
@@ -295,7 +296,7 @@ def test_chunks_are_as_small_as_the_server_wants(server_factory, name):
             made = store.put("a", data)
             assert made.options.max_chunk_size < 64 * 1024
             assert store.get_bytes("a") == data
-            store.stream.change(lambda config: evolve(config, max_msg_size=4096))
+            stream_in(store).change(lambda config: evolve(config, max_msg_size=4096))
             store = jet.get_object_store(name)
             made = store.put("b", data)
             assert made.options.max_chunk_size < 4096
@@ -460,7 +461,7 @@ def test_a_publisher_does_not_decide_the_sizes_of_chunks(opened, name, tmp_path,
         data = bytes(range(250)) * 20
         info = store.put(js.ObjectMeta("a", chunk_size=1000), data)
         subject = f"$O.{name}.C.{info.nuid}"
-        store.stream.purge(subject=subject)
+        stream_in(store).purge(subject=subject)
         for at in range(0, len(data), 1000):
             headers = {"Nats-Msg-Size": stated}
             jet.publish(subject, data[at : at + 1000], headers=headers)
@@ -477,8 +478,8 @@ def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
     with opened() as jet:
         store = stored(jet, name)
         store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 5000)
-        seqs = [message.seq for message in store.stream.read(subjects=f"$O.{name}.C.>")]
-        store.stream.delete_message(seqs[2])
+        seqs = [message.seq for message in stream_in(store).read(subjects=f"$O.{name}.C.>")]
+        stream_in(store).delete_message(seqs[2])
         with pytest.raises(js.ObjectIncomplete, match="4 of 5 chunks"):
             store.get_bytes("a")
         with pytest.raises(js.ObjectIncomplete):
@@ -487,7 +488,7 @@ def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
         with pytest.raises(js.ObjectIncomplete):
             store.get_file("a", tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
-        store.stream.purge(subject=f"$O.{name}.C.>")
+        stream_in(store).purge(subject=f"$O.{name}.C.>")
         with pytest.raises(js.ObjectIncomplete, match="0 of 5 chunks"):
             store.get_bytes("a")
 
@@ -496,8 +497,8 @@ def replaced_chunk(jet, store, name):
     """Store an object of three chunks, the last of which has the wrong content."""
     made = store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 3000)
     subject = f"$O.{name}.C.{made.nuid}"
-    last = store.stream.get_last_message(subject)
-    store.stream.delete_message(last.seq)
+    last = stream_in(store).get_last_message(subject)
+    stream_in(store).delete_message(last.seq)
     jet.publish(subject, b"y" * 1000)
     # Behind the chunk, as its description is stored behind all of them.
     store.update_meta("a", description="again")
@@ -756,7 +757,7 @@ def test_texts_of_a_description_are_changed(opened, name):
         store = stored(jet, name)
         meta = js.ObjectMeta("a", description="d", headers={"H": "1"}, metadata={"k": "v"})
         made = store.put(meta, b"content")
-        changed = store.update_meta("a", description="e", metadata=None)
+        changed = store.update_meta("a", description="e", metadata={})
         assert (changed.description, changed.headers, changed.metadata) == ("e", {"H": ["1"]}, None)
         assert changed.revision > made.revision
         info = store.info("a")
@@ -866,34 +867,36 @@ def test_watch_reports_the_state_and_changes(opened, name):
     with opened() as jet:
         store = stored(jet, name)
         with store.watch() as watch:
-            assert watch.next(10) is None
+            assert [each for each in watch.initial()] == []
             assert watch.is_current
-            with pytest.raises(js.RequestTimeout):
-                watch.next(0.05)
+            assert watch.next(timeout=0.05) is None
             store.put("a", b"1")
-            info = watch.next(10)
+            info = watch.next(timeout=10)
             assert (info.name, info.size) == ("a", 1)
             assert info.revision == watch.revision
         store.put("b", b"22")
         store.put("a", b"333")
         store.delete("b")
         with store.watch() as watch:
-            found = [watch.next(10) for _ in range(3)]
-            assert [(each.name, each.deleted) for each in found[:2]] == [("a", None), ("b", True)]
-            assert found[2] is None
+            found = []
+            for each in watch:
+                found.append((each.name, each.deleted, watch.is_current))
+                if watch.is_current:
+                    break
+            assert found == [("a", None, False), ("b", True, True)]
             store.delete("a")
-            assert (watch.next(10)).deleted
+            assert (watch.next(timeout=10)).deleted
         with pytest.raises(js.IterationEnded):
-            watch.next(1)
+            watch.next(timeout=1)
         assert [each for each in watch] == []
         with store.watch(deletes=False) as watch:
-            assert watch.next(10) is None
+            assert [each for each in watch.initial()] == []
             store.put("c", b"")
-            assert (watch.next(10)).name == "c"
+            assert (watch.next(timeout=10)).name == "c"
         with store.watch(updates_only=True) as watch:
             store.put("d", b"")
-            assert watch.next(10) is None
-            assert (watch.next(10)).name == "d"
+            assert watch.is_current
+            assert (watch.next(timeout=10)).name == "d"
 
 
 def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, name):
@@ -902,13 +905,30 @@ def test_a_watch_of_updates_sees_those_of_a_store_that_is_created_again(opened, 
         for number in range(5):
             store.put(f"{number}", b"x")
         with store.watch(updates_only=True) as watch:
-            assert watch.next(10) is None
             jet.delete_object_store(name)
             again = stored(jet, name)
             again.put("new", b"x")
             # The loss of the consumer is noticed when two heartbeats are missing.
-            found = watch.next(60)
-            assert found.name == "new"
+            found = watch.next(timeout=60)
+            assert (found.name, watch.generation) == ("new", 2)
+
+
+def test_a_watch_repeats_the_objects_of_a_store_that_is_created_again(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("old", b"x")
+        with store.watch() as watch:
+            assert [each.name for each in watch.initial()] == ["old"]
+            jet.delete_object_store(name)
+            again = stored(jet, name)
+            again.put("new", b"x")
+            again.put("last", b"x")
+            found = watch.next(timeout=60)
+            assert (found.name, watch.is_current, watch.generation) == ("new", False, 2)
+            assert [each.name for each in watch.initial()] == ["last"]
+            jet.delete_object_store(name)
+            with pytest.raises(js.BucketNotFound, match="create it with create_object_store"):
+                watch.next(timeout=60)
 
 
 @pytest.mark.parametrize("updates_only", [False, True])
@@ -916,18 +936,18 @@ def test_changes_between_two_calls_are_delivered(opened, name, updates_only):
     with opened() as jet:
         store = stored(jet, name)
         with store.watch(updates_only=updates_only) as watch:
-            assert watch.next(20) is None
+            assert [each for each in watch.initial()] == []
             sizes = []
             for number in range(1, 4):
                 store.put("a", b"x" * number)
                 sizes.append(number)
 
                 def arrived(count=number):
-                    sent = [each.delivered for each in store.stream.consumers()]
+                    sent = [each.delivered for each in stream_in(store).consumers()]
                     return any((each.consumer_seq or 0) >= count for each in sent)
 
                 eventually(arrived)
-            assert [(watch.next(20)).size for _ in sizes] == sizes
+            assert [(watch.next(timeout=20)).size for _ in sizes] == sizes
 
 
 def test_a_watch_leaves_no_consumer(opened, name):
@@ -936,11 +956,11 @@ def test_a_watch_leaves_no_consumer(opened, name):
         store.put("a", b"x" * 5000)
         for _ in range(5):
             with store.watch() as watch:
-                watch.next(10)
+                watch.next(timeout=10)
             with store.get("a", start=3) as reader:
                 reader.read()
             assert [info.name for info in store.list()] == ["a"]
-        assert [each for each in store.stream.consumer_names()] == []
+        assert [each for each in stream_in(store).consumer_names()] == []
 
 
 # ---- the whole store
@@ -1016,8 +1036,8 @@ def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplog):
         assert len(logged) == len(listed)
         assert all(text.startswith(f"bucket {name}: object '") for text in logged)
         with store.watch() as watch:
-            seen = [watch.next(10) for _ in range(len(listed) + 1)]
-            assert watch.next(10) is None
+            seen = [each for each in watch.initial()]
+        assert len(seen) == len(listed) + 1
         assert {info.name for info in seen if info.unknown} == set(listed)
         for each in DAMAGED:
             with pytest.raises(js.BadObjectInfo):
@@ -1047,7 +1067,7 @@ def test_metadata_of_a_stranger_does_not_remove_a_running_upload(opened, name, k
         jet.publish(chunks, parts[1])
         (store.delete("x") if kind == "delete" else store.put("x", b"new"))
         jet.publish(chunks, parts[2])
-        found = [message.data for message in store.stream.read(subjects=chunks)]
+        found = [message.data for message in stream_in(store).read(subjects=chunks)]
         assert found == parts
 
 
@@ -1063,7 +1083,7 @@ def test_a_mirror_is_read_and_not_written(opened, name):
         copy = jet.get_object_store(f"{name}_M")
 
         def caught_up():
-            return (copy.stream.info()).state.last_seq >= made.revision
+            return (stream_in(copy).info()).state.last_seq >= made.revision
 
         eventually(caught_up)
         assert copy.get_bytes("a") == data
@@ -1071,7 +1091,7 @@ def test_a_mirror_is_read_and_not_written(opened, name):
         assert (info.bucket, info.revision) == (f"{name}_M", made.revision)
         assert [each.name for each in copy.list()] == ["a"]
         with copy.watch() as watch:
-            assert (watch.next(10)).name == "a"
+            assert (watch.next(timeout=10)).name == "a"
         for call in (
             lambda: copy.put("b", b""),
             lambda: copy.delete("a"),
@@ -1114,14 +1134,14 @@ def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
         jet.create_stream(
             StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
         )
-        with pytest.raises(js.NotAnObjectStore, match="is a mirror of"):
+        with pytest.raises(js.NotABucket, match="is a mirror of"):
             jet.get_object_store(f"{name}_B")
 
 
 def test_a_store_without_direct_gets(opened, name):
     with opened() as jet:
         store = stored(jet, name)
-        store.stream.change(lambda config: evolve(config, allow_direct=False))
+        stream_in(store).change(lambda config: evolve(config, allow_direct=False))
         store = jet.get_object_store(name)
         data = os.urandom(1_000_000)
         store.put("a", data)
@@ -1131,10 +1151,63 @@ def test_a_store_without_direct_gets(opened, name):
         assert [info.name for info in store.list()] == ["a"]
 
 
+def test_single_settings_are_changed(opened, name):
+    with opened() as jet:
+        store = stored(jet, name, description="old", metadata={"a": "b"})
+        store.put("a", b"x")
+        status = store.change(lambda config: evolve(config, max_bytes=1 << 20))
+        assert (status.config.max_bytes, status.config.description) == (1 << 20, "old")
+        assert store.cached_status == status
+        assert (store.status()).config == status.config
+        assert (store.change(lambda config: config)).config == status.config
+        with pytest.raises(js.BadArgument, match="ObjectStoreConfig"):
+            store.change(lambda config: None)
+        with pytest.raises(js.BadArgument, match="cannot be renamed"):
+            store.change(lambda config: evolve(config, bucket="other"))
+        assert jet.bind_object_store(name).cached_status is None
+        jet.delete_object_store(name)
+        with pytest.raises(js.PutFailed, match=f"bucket {name} does not exist") as caught:
+            store.put("b", b"x")
+        assert isinstance(caught.value.__cause__, js.BucketNotFound)
+        missing = jet.bind_object_store(f"{name}_no")
+        for call in (
+            lambda: missing.change(lambda config: config),
+            lambda: missing.status(),
+            lambda: missing.seal(),
+            lambda: missing.put("a", b""),
+            lambda: missing.get_bytes("a"),
+            lambda: missing.delete("a"),
+            lambda: missing.update_meta("a"),
+            lambda: missing.add_bucket_link("a", name),
+            lambda: missing.sweep(),
+            lambda: missing.watch(),
+        ):
+            with pytest.raises(js.BucketNotFound, match=f"bucket {name}_no does not exist"):
+                call()
+
+
+def test_calls_end_at_their_timeout(opened, name):
+    with opened() as jet:
+        store = stored(jet, name)
+        store.put("a", b"x")
+
+        endless = iter(lambda: b"x" * 100_000, None)
+        with pytest.raises(js.PutFailed) as caught:
+            store.put("endless", endless, timeout=0.5)
+        assert isinstance(caught.value.__cause__, js.RequestTimeout)
+        assert caught.value.cleaned
+        assert len(chunk_subjects(store)) == 1
+        for call in (store.info, store.delete, store.get_bytes):
+            with pytest.raises(js.RequestTimeout):
+                call("a", timeout=0)
+        assert store.get_bytes("a", timeout=60) == b"x"
+        store.delete("a", timeout=60)
+
+
 def test_a_bound_store_asks_when_it_is_used(opened, name):
     with opened() as jet:
         store = jet.bind_object_store(name)
-        with pytest.raises(js.StreamNotFound):
+        with pytest.raises(js.BucketNotFound, match="create it with create_object_store"):
             store.info("a")
         stored(jet, name)
         store.put("a", b"x")
@@ -1163,7 +1236,7 @@ def test_a_digest_in_hex_is_read(opened, name):
         store = stored(jet, name)
         digest = f"SHA-256={hashlib.sha256(b'x').hexdigest()}"
         info = store.put("a", b"x", digest=digest)
-        stored_info = store.stream.get_message(info.revision)
+        stored_info = stream_in(store).get_message(info.revision)
         text = stored_info.data.replace(info.digest.encode(), digest.upper().encode())
         assert text != stored_info.data
         jet.publish(stored_info.subject, text, rollup="sub")

@@ -12,7 +12,7 @@ import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests._sync.lossy import Lossy
-from tests.inside import session_of
+from tests.inside import session_of, stream_in
 from twinstream.models import ObjectStoreConfig
 from twinstream.testing import Proxy
 
@@ -57,7 +57,7 @@ def stored(jet, name, **options):
 
 def contents(store):
     """Return the number of contents in the store, complete or not."""
-    found = store.stream.subjects(f"$O.{store.bucket}.C.>")
+    found = stream_in(store).subjects(f"$O.{store.bucket}.C.>")
     return len([subject for subject, _ in found])
 
 
@@ -81,11 +81,11 @@ def test_chunks_are_in_order_despite_failures(server, name, plan):
         link = Disordered(session_of(connection), plan)
         store = link.jetstream().bind_object_store(name)
         meta = js.ObjectMeta("a", chunk_size=CHUNK)
-        info = store.put(meta, blocks(data), timeout=3)
+        info = store.put(meta, blocks(data), idle_timeout=3)
         assert link.plan == {}
         assert info.chunks == 20
         assert store.get_bytes("a") == data
-        assert [count for _, count in store.stream.subjects(f"$O.{name}.C.>")] == [20]
+        assert [count for _, count in stream_in(store).subjects(f"$O.{name}.C.>")] == [20]
 
 
 def blocks(data):
@@ -134,7 +134,7 @@ def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory, name
                     server.kill()
 
             with pytest.raises(js.PutFailed) as caught:
-                store.put("a", b"x" * 10_000_000, window=500_000, timeout=1, on_progress=kill)
+                store.put("a", b"x" * 10_000_000, window=500_000, idle_timeout=1, on_progress=kill)
             assert not caught.value.cleaned
             assert "sweep" in str(caught.value.__cause__.__notes__)
             server.start()
@@ -204,16 +204,15 @@ def test_watch_continues_after_the_server_was_killed(server_factory, name):
             store = jet.create_object_store(ObjectStoreConfig(bucket=name))
             store.put("a", b"1")
             with store.watch() as watch:
-                assert (watch.next(20)).name == "a"
+                assert (watch.next(timeout=20)).name == "a"
                 server.kill()
                 server.start()
-                assert watch.next(20) is None
                 store.put("b", b"2")
-                assert (watch.next(20)).name == "b"
+                assert (watch.next(timeout=20)).name == "b"
                 server.kill()
                 server.start()
                 store.delete("a")
-                assert (watch.next(20)).deleted
+                assert (watch.next(timeout=20)).deleted
 
 
 @pytest.mark.parametrize("what", ["put", "get"])

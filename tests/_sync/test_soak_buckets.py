@@ -15,6 +15,7 @@ import js_sync as js
 from tests._sync.flow import eventually, pause, together
 from tests._sync.trouble import PATIENT, Progress, created, is_passing, trouble
 from tests.conftest import VERSION
+from tests.inside import stream_in
 from tests.soak import rounds, state
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsCluster
@@ -89,10 +90,9 @@ def count_up(bucket, name, writes, progress):
 def watch_all(watch, seen):
     """Record the entries that a watch delivers, up to the key `end`."""
     for entry in watch:
-        if entry is not None:
-            seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
-            if entry.key == "end":
-                return
+        seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
+        if entry.key == "end":
+            return
 
 
 def check(seen, key, writes):
@@ -221,7 +221,7 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
                 read.append(key)
                 progress.done += 1
 
-        together(lambda: trouble(own_cluster, store.stream, progress, troubles), write, reading)
+        together(lambda: trouble(own_cluster, stream_in(store), progress, troubles), write, reading)
         state(
             f"objects in trouble: {troubles} troubles, {sum(map(len, known.values()))} puts,"
             f" {len(failed)} failed, {len(read)} reads"
@@ -229,7 +229,7 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
         assert read
         for key, content in last.items():
             # The cluster may still be busy with what happened to it.
-            assert other.get_bytes(key, timeout=60) == content
+            assert other.get_bytes(key, idle_timeout=60) == content
         for key in known:
             with suppress(js.ObjectNotFound):
-                assert other.get_bytes(key, timeout=60) in known[key]
+                assert other.get_bytes(key, idle_timeout=60) in known[key]

@@ -73,9 +73,7 @@ def test_many_keys_take_bounded_memory(server, name):
         with Peak("watch") as peak:
             found = total = 0
             with bucket.watch() as watch:
-                for entry in watch:
-                    if entry is None:
-                        break
+                for entry in watch.initial():
                     found += 1
                     total += int(entry.value)
         assert (found, total) == (COUNT, expected + COUNT)
@@ -83,9 +81,7 @@ def test_many_keys_take_bounded_memory(server, name):
         with Peak("watch, all revisions") as peak:
             found = last = 0
             with bucket.watch(history=True) as watch:
-                for entry in watch:
-                    if entry is None:
-                        break
+                for entry in watch.initial():
                     found += 1
                     assert entry.revision > last
                     last = entry.revision

@@ -48,7 +48,7 @@ def test_store_is_created_changed_and_deleted(run: Run, jet: js_sync.JetStream) 
     assert run("object", "del", name, "--bucket", "--yes").stdout == f"deleted {name}\n"
     missing = run("object", "info", name)
     assert missing.exit_code == 1
-    assert f"no object store {name}" in missing.stderr
+    assert f"bucket {name} does not exist: `twinstream object add`" in missing.stderr
 
 
 def test_file_is_stored_and_read_back(run: Run, bucket: str, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_errors_name_commands_and_options_of_stores(run: Run, bucket: str) -> No
     missing = run("object", "ls", "NOPE")
     assert missing.exit_code == 1
     assert "`twinstream object ls` shows the object stores" in missing.stderr
-    assert "`twinstream object add` creates one" in missing.stderr
+    assert "`twinstream object add` creates it" in missing.stderr
     other = run("object", "add", bucket, "--ttl", "1h", "--description", "of May")
     assert f"object store {bucket} exists with other settings" in other.stderr
     assert "--description is not set, not of May; --ttl is not set, not 1h" in other.stderr

@@ -13,7 +13,16 @@ import pytest
 from twinstream import errors
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.wire.response import read_answer
-from twinstream.errors import JetStreamError, PullRefused, api_error, groups, kv, object_store
+from twinstream.errors import (
+    JetStreamError,
+    KeyNotFound,
+    PullRefused,
+    api_error,
+    bucket,
+    groups,
+    kv,
+    object_store,
+)
 from twinstream.models import ConfigError, DecodeError, Problem
 from twinstream.models.error_codes import CLASSES
 
@@ -105,7 +114,7 @@ def test_a_refused_pull_pickles() -> None:
 
 
 def test_every_error_is_in_the_tree_of_the_modules_text() -> None:
-    trees = "".join(str(each.__doc__) for each in (errors, kv, object_store, groups))
+    trees = "".join(str(each.__doc__) for each in (errors, bucket, kv, object_store, groups))
     for name in EXCEPTIONS:
         assert issubclass(getattr(errors, name), errors.TwinstreamError)
         assert re.search(rf"\b{name}\b", trees)
@@ -175,3 +184,15 @@ def test_a_restored_stream_that_exists_is_not_to_be_opened() -> None:
     error = api_error({"code": 400, "err_code": 10130, "description": "in use"})
     assert type(error) is errors.StreamExists
     assert str(error).endswith("; delete it first: a restored stream keeps its name")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_missing_key_is_a_key_error_with_a_plain_text(protocol: int) -> None:
+    error = KeyNotFound("prices", "tea\n")
+    assert isinstance(error, KeyError)
+    text = "bucket prices has no key 'tea\\n'"
+    again = pickle.loads(pickle.dumps(error, protocol))
+    for each in (error, again, copy.copy(error)):
+        assert (str(each), each.bucket, each.key) == (text, "prices", "tea\n")
+        shown = "".join(traceback.format_exception_only(each))
+        assert shown == f"twinstream.errors.KeyNotFound: {text}\n"

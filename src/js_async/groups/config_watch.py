@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from js_async.api.api import Api
@@ -12,7 +13,7 @@ from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.on_failure import AsyncOnFailure
-from twinstream.errors import BadGroupConfig, BucketNotFound
+from twinstream.errors import BadGroupConfig, BucketNotFound, IterationEnded
 from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from js_async.kv.watch import Watch
 
 __all__ = ["ConfigWatch"]
+
+# Seconds until the worker notices that its group is missing in a bucket that was re-created.
+_LOOK: Final = 1.0
 
 
 class ConfigWatch:
@@ -43,7 +47,10 @@ class ConfigWatch:
         except BucketNotFound as error:
             raise self._store.missing() from error
         async with AsyncOnFailure(watch.close):
-            config = self._judge(await watch.next(self._api.timeout))
+            entry = None
+            async for each in watch.initial():
+                entry = each
+            config = self._judge(entry)
             if config is None:
                 raise self._store.missing()
             if isinstance(config, BadGroupConfig):
@@ -62,16 +69,19 @@ class ConfigWatch:
             return
         # `open` has read the first entry, so the group exists.
         generation, is_there = watch.generation, True
-        async for entry in watch:
-            if watch.generation != generation:
-                # The bucket was re-created. If the watch delivers no entry before the end of the
-                # initial values, the group does not exist any more.
-                generation, is_there = watch.generation, False
-            if entry is not None:
-                is_there = True
-                self._note(self._judge(entry))
-            elif not is_there:
-                self._note(None)
+        with suppress(IterationEnded):  # `close` has ended the watch.
+            while not watch.is_ended:
+                entry = await watch.next(timeout=_LOOK)
+                if watch.generation != generation:
+                    # The bucket was re-created. If the watch delivers no entry before the end of
+                    # the initial values, the group does not exist any more.
+                    generation, is_there = watch.generation, False
+                if entry is not None:
+                    is_there = True
+                    self._note(self._judge(entry))
+                elif watch.is_current and not is_there:
+                    is_there = True
+                    self._note(None)
 
     def _judge(self, entry: Entry[bytes] | None) -> Found:
         return self._store.judge(entry)

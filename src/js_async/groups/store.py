@@ -164,7 +164,7 @@ async def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) ->
     """Iterate over the names of the groups of a stream."""
     bucket = handle(Place(api, BUCKETS[kind], None))
     try:
-        async for key in bucket.keys(f"{stream}.*", timeout=timeout):
+        async for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
             yield group_of_key(key)
     except BucketNotFound:
         # The bucket does not exist, so no group was ever created.

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast, overload
 
 from js_async.client.owned import Owned
-from js_async.kv.watch import Watch
+from js_async.client.transport import Transport
+from js_async.kv.watch import CaughtUp, EntrySteps, returned_revision
 from js_async.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
+from js_async.runtime.opening import Opening
 from twinstream.core.consume.reports import WorkEnded
-from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.kv.cached_entries import CachedEntries, ServerClock
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
-    IterationEnded,
     KeyNotFound,
     NotPromised,
     RequestTimeout,
@@ -32,7 +33,6 @@ from twinstream.records.header_names import TTL
 from twinstream.records.headers import Headers
 
 if TYPE_CHECKING:
-    from js_async.client.transport import Transport
     from js_async.kv.bucket import KeyValue
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import Codecs
@@ -54,21 +54,23 @@ async def open_cache(
     bucket: KeyValue[V],
     transport: Transport,
     codecs: Codecs[V],
-    filters: Sequence[str],
+    stored: Sequence[str],
+    follow: Callable[[], Opening[EntrySteps[V]]],
     on_change: Callable[[Entry[V]], None] | None,
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
     """Create a cache, and return it when it contains the current values of the matching keys.
 
-    `transport` and `codecs` are those of the bucket.
+    `transport` and `codecs` are those of the bucket. `stored` are filters of stored keys; without
+    filters, all keys match. `follow` watches them.
     """
     # Another client may have changed the ttl, so the current settings decide.
     info = (await bucket.status()).info
     _check_expiry(info.config)
     # Servers with a TTL for keys report their time.
     clock = ServerClock((info.ts or Timestamp.of(datetime.now(UTC))).ns)
-    watch = await bucket.watch(*filters, on_report=on_report)
-    matches = matcher([codecs.encode_filter(each) for each in filters])
+    watch = await follow()
+    matches = matcher(stored)
     cache = KeyValueCache(bucket, transport, codecs, watch, matches, on_change, clock, on_report)
     async with AsyncOnFailure(watch.close):
         await cache._start()
@@ -103,7 +105,7 @@ class _Follower(Generic[V]):
         self,
         stream: str,
         bucket: str,
-        watch: Watch[V],
+        watch: EntrySteps[V],
         entries: CachedEntries[V],
         changing: Lock,
         on_change: Callable[[Entry[V]], None] | None,
@@ -133,12 +135,12 @@ class _Follower(Generic[V]):
         try:
             while not self.is_dropped:
                 try:
-                    entry = await self._watch.next(_LOOK)
+                    step = await self._watch.take(Deadline.after(_LOOK))
                 except RequestTimeout:
                     continue
-                except IterationEnded:
+                if step is None:
                     break
-                await self._add(entry)
+                await self._add(step)
             if self.is_dropped:
                 await self._watch.close()
         except Exception as error:
@@ -148,27 +150,28 @@ class _Follower(Generic[V]):
         finally:
             self.is_over = True
 
-    async def _add(self, entry: Entry[V] | None) -> None:
-        generation = self._watch.generation
-        async with self._changing:
-            if entry is None:
+    async def _add(self, step: Entry[V] | CaughtUp) -> None:
+        generation = self._watch.state.generation
+        if isinstance(step, CaughtUp):
+            async with self._changing:
                 self._entries.caught_up(generation)
-            else:
-                self._clock.note_time(entry.timestamp_ns)
-                if self._has_key(entry):
-                    self._entries.delivered(entry, generation)
-        if entry is not None and self._on_change is not None:
-            self._on_change(entry)
+            return
+        async with self._changing:
+            self._clock.note_time(step.timestamp_ns)
+            if self._has_key(step):
+                self._entries.delivered(step, generation)
+        if self._on_change is not None:
+            self._on_change(step)
 
 
-class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
+class KeyValueCache(Owned, BlockHint, LoopHint, Mapping[str, V]):
     """The values of a bucket in memory. Created by `KeyValue.cached`; call `close` at the end.
 
-    `cache[key]`, `get`, `entry`, `in`, `len` and iteration read from memory, without a request. A
-    write by another client is visible when the watch delivers it. A write through this cache is
-    visible when the call returns. Entries whose stored keys the codec cannot decode are not in the
-    cache, but `on_change` receives them. While the connection is down, the values may be outdated:
-    see `is_current`.
+    The cache is a mapping of keys to values, which reads from memory, without a request. A write by
+    another client is visible when the watch delivers it. A write through this cache is visible when
+    the call returns. Entries whose stored keys the codec cannot decode are not in the cache, but
+    `on_change` receives them. While the connection is down, the values may be outdated: see
+    `is_current`.
 
     If the watch or `on_change` raises an error, every later read raises this error. The watch
     raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
@@ -183,7 +186,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         bucket: KeyValue[V],
         transport: Transport,
         codecs: Codecs[V],
-        watch: Watch[V],
+        watch: EntrySteps[V],
         matches: Callable[[bytes], object] | None,
         on_change: Callable[[Entry[V]], None] | None,
         clock: ServerClock,
@@ -201,7 +204,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         # while another thread adds entries from the watch.
         self._changing: Final = Lock()
         self._follower: Final = _Follower(
-            bucket.stream.name,
+            bucket.stream_name,
             bucket.bucket,
             watch,
             self._entries,
@@ -213,10 +216,11 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         )
 
     async def _start(self) -> None:
-        while (entry := await self._watch.next()) is not None:
-            if _has_key(self._codecs, entry):
-                self._entries.delivered(entry, self._watch.generation)
-        self._entries.caught_up(self._watch.generation)
+        watch = self._watch
+        while (step := await watch.take(NEVER)) is not None and not isinstance(step, CaughtUp):
+            if _has_key(self._codecs, step):
+                self._entries.delivered(step, watch.state.generation)
+        self._entries.caught_up(watch.state.generation)
         self._task = spawn(self._follower.run, "twinstream-key-value-cache")
 
     def __del__(self) -> None:
@@ -251,7 +255,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     @property
     def revision(self) -> int:
         """The revision up to which the watch has delivered all changes."""
-        return self._watch.position
+        return returned_revision(self._watch)
 
     def entry(self, key: str) -> Entry[V] | None:
         """Return the entry of a key, or None if the key has no value.
@@ -266,7 +270,13 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             raise entry.error
         return entry
 
-    def get(self, key: str, default: D | None = None) -> V | D | None:
+    @overload
+    def get(self, key: str, /) -> V | None: ...
+
+    @overload
+    def get(self, key: str, /, default: V | D) -> V | D: ...
+
+    def get(self, key: str, /, default: V | D | None = None) -> V | D | None:
         """Return the value of a key, or `default` if the key has no value."""
         entry = self.entry(key)
         return default if entry is None else entry.value
@@ -287,6 +297,19 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def items(self) -> ItemsView[str, V]:
+        """Return the keys and values as of the time of the call."""
+        return self._now().items()
+
+    def values(self) -> ValuesView[V]:
+        """Return the values as of the time of the call."""
+        return self._now().values()
+
+    def _now(self) -> dict[str, V]:
+        # A key that is removed during an iteration would raise an error.
+        found = ((key, self.entry(key)) for key in self)
+        return {key: cast("V", entry.value) for key, entry in found if entry is not None}
 
     def __repr__(self) -> str:
         state = "ended" if self._watch.is_ended else f"at {self.revision}"

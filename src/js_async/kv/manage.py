@@ -17,11 +17,10 @@ from twinstream.core.kv.config import (
     changed_stream,
     check_is_bucket,
     key_value_config,
-    merged,
     stream_config,
 )
 from twinstream.core.kv.names import PREFIX, KeySubjects, bucket_of, stream_of
-from twinstream.core.kv.status import KeyValueStatus
+from twinstream.core.kv.status import KeyValueStatus, key_value_status
 from twinstream.errors import (
     BadArgument,
     BucketExists,
@@ -31,6 +30,7 @@ from twinstream.errors import (
     StreamNotFound,
     TwinstreamError,
 )
+from twinstream.errors.bucket import bucket_exists
 from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import KeyValueConfig, StreamConfig, StreamInfo, StreamSource, evolve
 from twinstream.models.buckets.streams import key_value_source
@@ -87,28 +87,13 @@ async def _check_equal(
     try:
         actual = (await _info(api, config.bucket, deadline)).config
     except BucketNotFound:
-        raise _exists(config, "exists, and another client deletes it", error) from None
+        raise bucket_exists(config.bucket, "key_value", error, ()) from None
     found = setting_differences(
         key_value_config(completed_stream(wanted, api.transport.server_info.version)),
         key_value_config(actual),
     )
-    if not found:
-        return
-    fixed = "storage" in {each.field for each in found}
-    advice = "the storage of a bucket is fixed" if fixed else "update_key_value changes them"
-    listed = "; ".join(map(str, found))
-    exists = _exists(config, f"exists with other settings: {listed}; {advice}", error)
-    exists.differences = found
-    raise exists from error
-
-
-def _exists(config: KeyValueConfig, state: str, error: StreamExists) -> BucketExists:
-    return BucketExists(
-        f"bucket {config.bucket} {state}",
-        code=error.code,
-        err_code=error.err_code,
-        subject=error.subject,
-    )
+    if found:
+        raise bucket_exists(config.bucket, "key_value", error, found) from error
 
 
 async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
@@ -121,9 +106,7 @@ async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     origins = await origins_of(api, info.config, deadline)
     place = Place(api, bucket, info, origins)
     if info.config.mirror is not None or info.config.sources:
-        await check_visible(
-            api, info, origins, place.subjects.stored, f"bucket {bucket}", NotABucket, deadline
-        )
+        await check_visible(api, info, origins, place.subjects.stored, f"bucket {bucket}", deadline)
     return place
 
 
@@ -184,14 +167,16 @@ async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
 
 
 async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change the settings that are not None in `config`, and return the bucket's `Place`.
+    """Replace the settings of a bucket, and return its `Place`.
 
-    Raises `BucketNotFound`.
+    A mirror stays a mirror, also without `mirror` in `config`. Raises `BucketNotFound`.
     """
     stream_config(config)
-    return await change_bucket(
-        api, config.bucket, lambda current: merged(current, config), deadline
-    )
+
+    def replaced(current: KeyValueConfig) -> KeyValueConfig:
+        return config if config.mirror else evolve(config, mirror=current.mirror)
+
+    return await change_bucket(api, config.bucket, replaced, deadline)
 
 
 async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
@@ -270,6 +255,6 @@ class Buckets(StatusesOfKind[KeyValueStatus]):
 
     def _status(self, info: StreamInfo) -> KeyValueStatus | None:
         try:
-            return KeyValueStatus.of(info)
+            return key_value_status(info)
         except NotABucket:
             return None

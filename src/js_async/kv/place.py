@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from js_async.api.api import Api
 from js_async.read.get_message import get_message
 from js_async.read.origins import origins_of
-from js_async.stream import Stream, known_info
+from js_async.stream import Stream
 from twinstream.core.deadline import Deadline
 from twinstream.core.kv.names import KeySubjects, stream_of
 from twinstream.core.read.direct_get import from_direct
@@ -129,15 +129,28 @@ class Place:
         self.subjects, self._mirrors, self._origin = subjects, mirrors, None
 
     @property
+    def prefix(self) -> str:
+        """The prefix of the subjects of all messages."""
+        return self.subjects.stored
+
+    def raise_for(self, error: TwinstreamError) -> NoReturn:
+        """Raise the error of the bucket for an error of its stream."""
+        raise_for_bucket(self.bucket, error)
+
+    @property
     def is_mirror(self) -> bool:
         """Whether the bucket is a mirror."""
         return self.subjects.origin is not None
 
     @property
+    def info(self) -> StreamInfo | None:
+        """The stream's last known info, or None if there is none."""
+        return self.stream.cached_info
+
+    @property
     def config(self) -> StreamConfig | None:
         """The configuration in the stream's last known info, or None if there is none."""
-        info = self.stream.cached_info
-        return None if info is None else info.config
+        return None if self.info is None else self.info.config
 
     @property
     def info_of_one(self) -> StreamInfo | None:
@@ -145,20 +158,18 @@ class Place:
 
         Otherwise, or if no info is known, this is None.
         """
-        info = self.stream.cached_info
+        info = self.info
         return info if info is not None and self._reads_directly(stale=False) else None
 
-    async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration of the stream. Requests the stream's info if none is cached.
+    async def known(self, deadline: Deadline) -> StreamInfo:
+        """Return the info of the stream. Requests it if none is cached.
 
         Raises `BucketNotFound`, or `RequestTimeout` if the server does not respond.
         """
-        if self.stream.cached_info is None:
-            try:
-                await self.stream.info(timeout=deadline.remaining())
-            except TwinstreamError as error:
-                raise_for_bucket(self.bucket, error)
-        return known_info(self.stream).config
+        try:
+            return self.info or await self.stream.info(timeout=deadline.remaining())
+        except TwinstreamError as error:
+            raise_for_bucket(self.bucket, error)
 
     async def target(self, deadline: Deadline) -> Stream:
         """Return the stream for writes: the bucket's stream, or the origin if it is a mirror.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
+from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
 from js_async.client.owned import Owned
 from js_async.consume.item_source import ItemSource
@@ -14,6 +15,7 @@ from js_async.consume.ordered import buffer_of
 from js_async.kv.place import Place
 from js_async.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_async.runtime.opening import looped
+from js_async.stream import Stream
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position, position_of
 from twinstream.core.consume.reports import PullReport, Recreated
@@ -30,12 +32,23 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import DeliverPolicy
 from twinstream.records.entry import Entry
 from twinstream.records.headers import Headers
 
-__all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Reader", "Watch", "WatchOptions", "open_watch"]
+__all__ = [
+    "CAUGHT_UP",
+    "CaughtUp",
+    "EntrySteps",
+    "KeyWatch",
+    "Reader",
+    "StateWatch",
+    "Watch",
+    "WatchOptions",
+    "open_steps",
+    "open_watch",
+    "returned_revision",
+]
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -115,11 +128,21 @@ async def open_watch(
 
     The consumer exists when the call returns, so the watch also covers every write after the call.
     """
-    steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
-    steps.is_followed = True
-    async with AsyncOnFailure(steps.close):
-        await steps.open()
+    steps = await open_steps(place, maker, filters, options, on_report)
     return Watch(steps)
+
+
+async def open_steps(
+    place: Place,
+    maker: EntryMaker[V],
+    filters: Sequence[str],
+    options: WatchOptions,
+    on_report: Callable[[PullReport], None] | None,
+) -> EntrySteps[V]:
+    """Create the consumer of a watch, and return the entries and the ends of initial values."""
+    steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
+    await steps.follow()
+    return steps
 
 
 def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
@@ -140,16 +163,45 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     return read
 
 
+class Watched(Protocol):
+    """The bucket of a watch: a `Place`, or the `ObjectPlace` of an object store."""
+
+    @property
+    def api(self) -> Api:
+        """The context of requests."""
+        ...
+
+    @property
+    def bucket(self) -> str:
+        """The name of the bucket."""
+        ...
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that stores the bucket."""
+        ...
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the subjects of all messages."""
+        ...
+
+    def raise_for(self, error: TwinstreamError) -> NoReturn:
+        """Raise the error of the bucket for an error of its stream."""
+        ...
+
+
 class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
     """The results of `read` for the messages that match the filters.
 
     It returns `CAUGHT_UP` after the initial values. If the bucket is re-created, it returns the new
-    initial values, and then `CAUGHT_UP` again.
+    initial values, and then `CAUGHT_UP` again. After `hold_last`, the last of the initial values is
+    returned instead of `CAUGHT_UP`, if there is one: its return shows that they are complete.
     """
 
     def __init__(
         self,
-        place: Place,
+        place: Watched,
         read: Reader[S],
         filters: Sequence[str],
         options: WatchOptions,
@@ -168,11 +220,15 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         self.state: Final = WatchState(updates_only=options.updates_only)
         self.ready: Final[deque[S]] = deque()
         """Results of `read` that were not returned yet."""
+        # The number of results in `ready` that are held back while it is unknown whether one of
+        # them is the last initial value: 0 or 1.
+        self._held = 0
+        self._holds = False
         # The revision of the last message that was passed to `read`, and whether more messages were
         # pending when the server sent this message.
         self._revision = 0
         self._has_more = False
-        stored = place.subjects.stored
+        stored = place.prefix
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
         resumes = options.resume_from is not None
         messages = place.stream.ordered(
@@ -190,8 +246,27 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         if isinstance(report, Recreated) and report.name == self._place.stream.name:
             self.state.restart()
             self._revision = 0
+            if self._held:
+                # An initial value of the old bucket, whose state is incomplete for ever.
+                self.ready.clear()
+            self._held = int(self._holds)
         if self._on_report is not None:
             self._on_report(report)
+
+    async def follow(self) -> None:
+        """Create the consumer, and request revisions also while no caller waits for one."""
+        self.is_followed = True
+        async with AsyncOnFailure(self.close):
+            await self.open()
+
+    def hold_last(self) -> None:
+        """Hold each initial value back until it is known whether it is the last one."""
+        self._holds, self._held = True, 1
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all initial values were returned. With `updates_only` there are none."""
+        return self.state.is_marked or self._options.updates_only
 
     async def open(self) -> None:
         """Create the consumer.
@@ -212,7 +287,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
             if self.is_followed:
                 await self.messages.pull_ahead(deadline)
         except TwinstreamError as error:
-            raise_for_bucket(self._place.bucket, error)
+            self._place.raise_for(error)
 
     @property
     def is_ended(self) -> bool:
@@ -234,8 +309,11 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
             self.ready.clear()
 
     def take_nowait(self) -> S | None:
-        """Remove and return the first result in `ready`, or return None if `ready` is empty."""
-        if self.ready:
+        """Remove and return the first result in `ready`, or return None if there is none.
+
+        A result that is held back counts as none.
+        """
+        if len(self.ready) > self._held:
             try:
                 return self.ready.popleft()
             except IndexError:
@@ -262,25 +340,37 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                         within = self._place.api.deadline().earlier(deadline.at)
                         await messages.pull_ahead(within)
                     if state.take_mark():
-                        return CAUGHT_UP
+                        held, self._held = self._release(), 0
+                        return CAUGHT_UP if held is None else held
                 messages.take_run(self._keep)
-                if self.ready:
+                if len(self.ready) > self._held:
                     continue
                 message = await (
                     messages.take(deadline) if state.is_live else self._initial(deadline)
                 )
                 if message is not None:
                     self._keep(frame_of(message), position_of(message.metadata))
-                    if not self.ready and deadline.expired():
+                    if len(self.ready) <= self._held and deadline.expired():
                         raise RequestTimeout("no entry in time")
                 elif not (state.is_live or messages.is_ended):
                     await self._judge(deadline)
-        except RequestTimeout as error:
-            # The request that was in progress is only the cause.
-            reason = "no entry in time" if "$JS" in str(error) else error
-            raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
         except TwinstreamError as error:
-            raise_for_bucket(self._place.bucket, error)
+            held = self._release()
+            if held is not None:
+                # The next call raises the error, unless the reason has passed.
+                return held
+            if isinstance(error, RequestTimeout):
+                # The request that was in progress is only the cause.
+                reason = "no entry in time" if "$JS" in str(error) else error
+                raise RequestTimeout(f"bucket {self._place.bucket}: {reason}") from error
+            self._place.raise_for(error)
+
+    def _release(self) -> S | None:
+        """Return the result that is held back, or None."""
+        held, self._held = self._held, 0
+        step = self.take_nowait() if held else None
+        self._held = held
+        return step
 
     def _keep(self, frame: Frame, position: Position) -> None:
         """Pass a message to `read`, and append the result to `ready`.
@@ -353,35 +443,54 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
             await sleep(_PAUSE)
 
 
-class Watch(Owned, BlockHint, LoopHint, Generic[V]):
-    """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
+EntrySteps: TypeAlias = KeyWatch[Entry[V]]
+"""The entries of a watch, and the ends of its initial values."""
 
-    The watch returns the initial values, then None once, then each new revision. Revisions are
-    returned in order and never twice, even if the connection, the consumer or its leader is lost.
-    Revisions are delivered while the program does other work: hundreds, and for up to half a minute
-    after the last call. A revision is left out if the bucket removes it before the server can
-    deliver it. If the bucket is deleted and re-created, the watch returns the new initial values
-    and None again. Tasks or threads may share a watch.
 
-    The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
-    connection was closed.
-    """
+class Revised(Protocol):
+    """A value with a revision: an `Entry` or an `ObjectInfo`."""
 
-    def __init__(self, steps: KeyWatch[Entry[V]]) -> None:
+    @property
+    def revision(self) -> int | None:
+        """The revision."""
+        ...
+
+
+R = TypeVar("R", bound=Revised)
+
+
+def returned_revision(steps: KeyWatch[R]) -> int:
+    """Return the revision up to which a watch has returned all matching revisions."""
+    scanned = steps.messages.scanned
+    try:
+        following = steps.ready[0].revision
+    except IndexError:
+        return scanned
+    return scanned if following is None else min(scanned, following - 1)
+
+
+class StateWatch(Owned, BlockHint, LoopHint, Generic[R]):
+    """The base class of the watches of keys and of objects."""
+
+    def __init__(self, steps: KeyWatch[R]) -> None:
         super().__init__()
         self._steps: Final = steps
+        steps.hold_last()
 
     def __repr__(self) -> str:
-        state = "ended" if self._steps.is_ended else f"at {self.position}"
-        return f"<Watch of {self._steps.label}: {state}>"
+        state = "ended" if self._steps.is_ended else f"at {self.revision}"
+        return f"<{type(self).__name__} of {self._steps.label}: {state}>"
 
     @property
     def is_current(self) -> bool:
         """Whether the watch has returned all initial values.
 
-        If the bucket is re-created, this is false until the new initial values were returned.
+        This becomes true with the last of them; if there are none, when `initial` ends or while a
+        call waits for an entry. If a call ends early, for example because of its timeout, the last
+        of them may be returned before it is known to be the last. If the bucket is re-created, this
+        is false until the new initial values were returned.
         """
-        return self._steps.state.is_live
+        return self._steps.is_current
 
     @property
     def is_ended(self) -> bool:
@@ -394,16 +503,12 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         return self._steps.state.generation
 
     @property
-    def position(self) -> int:
+    def revision(self) -> int:
         """The revision up to which the watch has returned all matching revisions.
 
-        To resume a watch later, pass `position + 1` as `resume_from`.
+        To resume a watch later, pass `revision + 1` as `resume_from`.
         """
-        scanned = self._steps.messages.scanned
-        try:
-            return min(scanned, self._steps.ready[0].revision - 1)
-        except IndexError:
-            return scanned
+        return returned_revision(self._steps)
 
     @property
     def buffered(self) -> int:
@@ -413,39 +518,51 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Entry[V] | None:
-        """Return the next revision, or None when the initial values are complete."""
+    async def __anext__(self) -> R:
+        """Return the next entry. The iteration ends after `close`."""
         entry = self._steps.take_nowait()
-        if entry is not None:
-            return entry
-        step = await self._steps.take(NEVER)
-        if step is None:
+        if entry is None:
+            entry = await self._take(NEVER)
+        if entry is None:
             raise StopAsyncIteration
-        return None if isinstance(step, CaughtUp) else step
+        return entry
 
-    async def next(self, timeout: Seconds | None = None) -> Entry[V] | None:
-        """Return the next revision, or None when the initial values are complete.
+    async def next(self, *, timeout: Seconds | None = None) -> R | None:
+        """Return the next entry, or None if there is none in time.
 
         Args:
             timeout: Maximum time to wait in seconds; by default there is no limit.
 
         Raises:
-            RequestTimeout: The time has passed.
             IterationEnded: The watch was closed.
         """
-        step = await self._steps.take(Deadline.after(timeout))
-        if step is None:
+        deadline = Deadline.after(timeout)
+        try:
+            entry = await self._take(deadline)
+        except RequestTimeout:
+            if not deadline.expired():
+                raise
+            return None
+        if entry is None:
             raise IterationEnded("the iteration has ended: it was drained or closed")
-        return None if isinstance(step, CaughtUp) else step
+        return entry
+
+    async def _take(self, deadline: Deadline) -> R | None:
+        """Return the next entry, or None when the watch was closed."""
+        while True:
+            step = await self._steps.take(deadline)
+            if not isinstance(step, CaughtUp):
+                return step
 
     @looped
-    async def initial(self) -> Items[Entry[V]]:
-        """Iterate over the initial values only.
+    async def initial(self) -> Items[R]:
+        """Iterate over the initial values only. Ends at once if they were returned before.
 
         The watch stays open. Iterate over the watch itself to get the updates.
         """
-        while not self._steps.state.is_marked:
-            step = await self._steps.take(NEVER)
+        steps = self._steps
+        while not steps.is_current:
+            step = steps.take_nowait() or await steps.take(NEVER)
             if step is None or isinstance(step, CaughtUp):
                 return
             yield step
@@ -461,3 +578,19 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     async def __aexit__(self, *_: object) -> None:
         if not self._is_parents:
             await self.close()
+
+
+class Watch(StateWatch[Entry[V]], Generic[V]):
+    """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
+
+    The watch returns the initial values, then each new revision: `initial` iterates over the
+    initial values only, and `is_current` becomes true with the last of them. Revisions are returned
+    in order and never twice, even if the connection, the consumer or its leader is lost. Revisions
+    are delivered while the program does other work: hundreds, and for up to half a minute after the
+    last call. A revision is left out if the bucket removes it before the server can deliver it. If
+    the bucket is deleted and re-created, the watch returns the new initial values. Tasks or threads
+    may share a watch.
+
+    The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
+    connection was closed.
+    """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from attrs import frozen
 
@@ -34,12 +34,14 @@ from twinstream.errors import (
     BadObjectInfo,
     LinkError,
     MessageNotFound,
-    NotAnObjectStore,
     ObjectDeleted,
     ObjectNotFound,
+    RequestTimeout,
     StreamNotFound,
+    TwinstreamError,
     WrongLastSequence,
 )
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import (
     ObjectInfo,
     PubAck,
@@ -58,15 +60,17 @@ _LOG: Final = Log("object")
 _BACKOFF: Final = Backoff(0.005, 0.25)
 
 
-async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
+async def object_place(
+    api: Api, bucket: str, stream: Stream, deadline: Deadline | None = None
+) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
-    deadline = api.deadline()
-    info = stream.cached_info or await stream.info()
+    deadline = deadline or api.deadline()
+    info = stream.cached_info or await stream.info(timeout=deadline.remaining())
     origins = await origins_of(api, info.config, deadline)
     subjects = stored_subjects(info.config, origins)
     if info.config.mirror is not None or info.config.sources:
         prefix, what = f"$O.{subjects.bucket}.", f"object store {bucket}"
-        await check_visible(api, info, origins, prefix, what, NotAnObjectStore, deadline)
+        await check_visible(api, info, origins, prefix, what, deadline)
     # The response to the creation of a stream does not contain the domain. If the info is from such
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
@@ -100,7 +104,10 @@ class Replaced:
 
 @frozen
 class ObjectPlace:
-    """The stream of a bucket, the subjects of its objects, and the requests for metadata."""
+    """The stream of a bucket, the subjects of its objects, and the requests for metadata.
+
+    All requests end at `deadline`. Without one, each has the timeout of `api`.
+    """
 
     api: Api
     bucket: str
@@ -108,6 +115,41 @@ class ObjectPlace:
     subjects: ObjectSubjects
     config: StreamConfig
     domain: str | None
+    deadline: Deadline | None = None
+
+    def until(self, deadline: Deadline | None) -> ObjectPlace:
+        """Return the same place, whose requests end at another deadline."""
+        # This takes a fifth of the time of `attrs.evolve`.
+        return ObjectPlace(
+            self.api,
+            self.bucket,
+            self.stream,
+            self.subjects,
+            self.config,
+            self.domain,
+            deadline,
+        )
+
+    def check_time(self) -> None:
+        """Raise `RequestTimeout` after the deadline."""
+        if self.deadline is not None and self.deadline.expired():
+            raise RequestTimeout(f"bucket {self.bucket}: the call did not end in time")
+
+    @property
+    def left(self) -> float | None:
+        """The seconds until the deadline, or None. Raises `RequestTimeout` after the deadline."""
+        self.check_time()
+        return None if self.deadline is None else self.deadline.remaining()
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the subjects of all messages."""
+        return f"$O.{self.subjects.bucket}."
+
+    def raise_for(self, error: TwinstreamError) -> NoReturn:
+        """Raise the error of the store for an error of its stream."""
+        with StoreErrors(self.bucket):
+            raise error
 
     def check_ack(self, ack: PubAck) -> None:
         """Raise `StoredElsewhere` if the acknowledgement is from a store in another domain.
@@ -155,7 +197,9 @@ class ObjectPlace:
 
     async def message(self, request: dict[str, Any]) -> StreamMessage:
         """Return a message from the stream's leader. Raises `MessageNotFound`."""
-        return await get_message(self.api, self.stream.name, request, direct=False, headers=False)
+        return await get_message(
+            self.api, self.stream.name, request, direct=False, headers=False, timeout=self.left
+        )
 
     async def find(self, name: str) -> ObjectInfo | None:
         """Return the metadata of an object, even a deleted one, or None if there is no metadata.
@@ -239,7 +283,7 @@ class ObjectPlace:
         The current time is the server's, or the local time if the server does not report its own.
         Returns False if there is no message.
         """
-        info = await self.stream.info()
+        info = await self.stream.info(timeout=self.left)
         now = info.ts or datetime.now(UTC)
         try:
             last = await self.message(last_request(subject))
@@ -250,7 +294,9 @@ class ObjectPlace:
     async def _other(self, bucket: str) -> ObjectPlace:
         if bucket == self.bucket:
             return self
-        return await object_place(self.api, bucket, Stream(self.api, stream_of(bucket), None))
+        stream = Stream(self.api, stream_of(bucket), None)
+        place = await object_place(self.api, bucket, stream, self.deadline)
+        return place.until(self.deadline)
 
     def listed(self, message: StreamMessage) -> ObjectInfo:
         """Return the metadata in a message, or what shows that it cannot be read, and log this."""
@@ -267,7 +313,6 @@ class ObjectPlace:
         self,
         name: str,
         make: Callable[[ObjectInfo | None], ObjectInfo],
-        deadline: Deadline | None = None,
         content: Unfinished | None = None,
     ) -> Replaced:
         """Call `make` with the current metadata of an object, and store the result.
@@ -281,7 +326,7 @@ class ObjectPlace:
         `BadArgument` if the bucket is a mirror.
         """
         self.check_writable()
-        deadline = deadline or self.api.deadline()
+        deadline = self.deadline or self.api.deadline()
         pauses = iter(_BACKOFF)
         while True:
             message = await self.last(name)
@@ -331,7 +376,7 @@ class ObjectPlace:
             rollup="sub",
         )
         try:
-            ack = await PublishedMessage(self.api, request, ObjectRetry()).acknowledged()
+            ack = await PublishedMessage(self.api, request, ObjectRetry(), self.left).acknowledged()
             self.check_ack(ack)
             seq = ack.seq
         except WrongLastSequence:
@@ -377,7 +422,9 @@ class ObjectPlace:
 
     async def _purge(self, body: dict[str, Any]) -> int:
         target = self.api.subjects.stream("PURGE", self.stream.name)
-        answer = await self.api.call(target, body, StreamPurgeResponse, repeatable=True)
+        answer = await self.api.call(
+            target, body, StreamPurgeResponse, self.deadline, repeatable=True
+        )
         return answer.purged or 0
 
     async def remove_message(self, seq: int) -> None:
@@ -385,7 +432,9 @@ class ObjectPlace:
         target = self.api.subjects.message("DELETE", self.stream.name)
         body = {"seq": seq, "no_erase": True}
         try:
-            await self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
+            await self.api.call(
+                target, body, StreamMessageDeleteResponse, self.deadline, repeatable=True
+            )
         except MessageNotFound:
             # The message is already removed, for example by an attempt whose response was lost.
             pass

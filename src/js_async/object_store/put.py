@@ -47,6 +47,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.records.publish_request import PublishRequest
 
@@ -111,10 +112,13 @@ class ObjectUpload:
             return info
 
         async with AsyncOnError(self._failed):
-            async with self._chunks:
-                await self._send(source)
-            info = self._described()
-            replaced = await self._place.replace(self._meta.name, describe, content=self._chunks)
+            with StoreErrors(self._place.bucket):
+                async with self._chunks:
+                    await self._send(source)
+                info = self._described()
+                replaced = await self._place.replace(
+                    self._meta.name, describe, content=self._chunks
+                )
         await self._remove_old(replaced)
         return replaced.new
 
@@ -175,9 +179,11 @@ class ObjectUpload:
             try:
                 if self._chunks.count:
                     await self._chunks.settle()
-                    await self._place.remove_content(self._nuid)
+                    # Also after the deadline of the call.
+                    place = self._place.until(None)
+                    await place.remove_content(self._nuid)
                     if isinstance(error, StoredElsewhere):
-                        await self._place.remove_content_elsewhere(self._nuid, error.domain)
+                        await place.remove_content_elsewhere(self._nuid, error.domain)
             except TwinstreamError as failure:
                 failures.append(failure)
 
@@ -201,7 +207,7 @@ class ObjectUpload:
         # A deleted object has no chunks any more, unless its deletion was interrupted.
         if old is None or not old.nuid or not (old.chunks or old.deleted):
             return
-        await self._old_content.try_to_remove(old)
+        await self._old_content.try_to_remove(old, self._place.deadline)
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -232,13 +238,13 @@ class _Chunks:
         report: Callable[[int], None],
     ) -> None:
         self._place: Final = place
-        self._timeout: Final = timeout
+        self._timeout: Final = min(timeout, place.left or timeout)
         self._nuid: Final = nuid
         self._subject: Final = place.subjects.chunks(nuid)
         self._window = window
         self._report: Final = report
         api = place.api
-        limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
+        limits = PublishLimits(window_bytes=2 * window, timeout=self._timeout, retry=ObjectRetry())
         self._publisher: Final = Publisher(api, limits, raise_failures=False)
         self._held: bytes | None = None
         # The only chunk, until its outcome is known.
@@ -314,6 +320,7 @@ class _Chunks:
         )
 
     async def _send(self, chunk: bytes) -> None:
+        self._place.check_time()
         while self._in_flight and self._bytes + len(chunk) > self._window:
             await self._first_in_flight()
         self._in_flight.append(await self._publisher.send(self._request(chunk)))

@@ -19,10 +19,8 @@ from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.wrong_statement import NoContainer
-from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.object_store.changes import (
-    KEEP,
-    Keep,
     Needed,
     Swept,
     changed_info,
@@ -34,8 +32,8 @@ from twinstream.core.object_store.changes import (
     orphans,
 )
 from twinstream.core.object_store.chunks import ContentRange, ObjectProgress
-from twinstream.core.object_store.config import ObjectStoreStatus
-from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info
+from twinstream.core.object_store.config import ObjectStoreStatus, store_status
+from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info, object_meta
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
 from twinstream.core.read.direct_get import last_request
 from twinstream.errors import (
@@ -46,7 +44,8 @@ from twinstream.errors import (
     ObjectNotFound,
     TwinstreamError,
 )
-from twinstream.models import ObjectInfo, StreamInfo
+from twinstream.errors.object_store import StoreErrors
+from twinstream.models import ObjectInfo, ObjectStoreConfig, StreamInfo
 from twinstream.records.headers import HeaderValues
 
 if TYPE_CHECKING:
@@ -68,6 +67,12 @@ class ObjectStore(NoContainer):
     An object is a sequence of bytes of any length with metadata (`ObjectInfo`). While an object is
     being replaced, a reader gets either the old or the new content, never a mixture. If the content
     is removed during a read, the reader raises `ObjectChanged`.
+
+    `timeout` is the maximum number of seconds of a whole call. The default is that of the JetStream
+    context; calls that transfer content have no limit by default. Calls whose length depends on the
+    amount of data have `idle_timeout`: the maximum number of seconds without progress.
+
+    Each call raises `BucketNotFound` if the store does not exist.
     """
 
     _get, _missing, _list = "info(name)", "ObjectNotFound", "list()"
@@ -76,22 +81,33 @@ class ObjectStore(NoContainer):
         self._api: Final = api
         self.bucket: Final = check_bucket(bucket)
         """The name of the store."""
-        self.stream: Final = Stream(api, stream_of(bucket), info)
-        """The stream of the store."""
+        self._stream: Final = Stream(api, stream_of(bucket), info)
         self._known: ObjectPlace | None = None
         self._old_content: OldContent | None = None
 
     def __repr__(self) -> str:
         return f"<ObjectStore {self.bucket}>"
 
-    async def _place(self) -> ObjectPlace:
-        if self._known is None:
-            self._known = await object_place(self._api, self.bucket, self.stream)
-        return self._known
+    @property
+    def stream_name(self) -> str:
+        """The name of the stream that stores the objects."""
+        return self._stream.name
 
-    async def _old(self) -> OldContent:
+    @property
+    def cached_status(self) -> ObjectStoreStatus | None:
+        """The status in the last stream info that the server sent to this object, or None."""
+        info = self._stream.cached_info
+        return None if info is None else store_status(info)
+
+    async def _place(self, deadline: Deadline | None = None) -> ObjectPlace:
+        """Return the place of the store; with a deadline, one whose requests end at it."""
+        if self._known is None:
+            self._known = await object_place(self._api, self.bucket, self._stream, deadline)
+        return self._known if deadline is None else self._known.until(deadline)
+
+    def _old(self, place: ObjectPlace) -> OldContent:
         if self._old_content is None:
-            self._old_content = OldContent(await self._place())
+            self._old_content = OldContent(place.until(None))
         return self._old_content
 
     # ---- storing
@@ -103,7 +119,8 @@ class ObjectStore(NoContainer):
         *,
         digest: str | None = None,
         window: int = WINDOW,
-        timeout: Seconds = _FOR_A_CHUNK,
+        idle_timeout: Seconds = _FOR_A_CHUNK,
+        timeout: Seconds | None = None,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
         """Store an object under its name, replacing an existing one, and return its metadata.
@@ -117,8 +134,10 @@ class ObjectStore(NoContainer):
             digest: The expected digest of the content: `SHA-256=` and the hash in base64.
             window: Maximum bytes in flight, by default 8 MiB. The call uses about this amount of
                 memory.
-            timeout: Maximum seconds until a chunk is acknowledged, including the time for the
+            idle_timeout: Maximum seconds until a chunk is acknowledged, including the time for the
                 chunks that were sent before it.
+            timeout: Maximum seconds of the whole call; by default there is no limit. No chunk is
+                sent and no description is stored after it.
             on_progress: Called with the progress after each acknowledgement.
 
         Raises:
@@ -128,17 +147,20 @@ class ObjectStore(NoContainer):
             OutcomeUnknown: The metadata may or may not have been stored.
             Exception: The error that the source raised.
         """
-        meta = ObjectMeta.of(name)
-        upload = ObjectUpload(
-            await self._place(),
-            meta,
-            await self._old(),
-            window=window,
-            digest=digest,
-            timeout=seconds(timeout),
-            on_progress=on_progress,
-        )
-        return await upload.run(source)
+        meta = object_meta(name)
+        deadline = None if timeout is None else self._api.deadline(timeout)
+        with StoreErrors(self.bucket):
+            place = await self._place(deadline)
+            upload = ObjectUpload(
+                place,
+                meta,
+                self._old(place),
+                window=window,
+                digest=digest,
+                timeout=seconds(idle_timeout, "idle_timeout"),
+                on_progress=on_progress,
+            )
+            return await upload.run(source)
 
     async def put_file(
         self,
@@ -147,7 +169,8 @@ class ObjectStore(NoContainer):
         name: str | ObjectMeta | None = None,
         digest: str | None = None,
         window: int = WINDOW,
-        timeout: Seconds = _FOR_A_CHUNK,
+        idle_timeout: Seconds = _FOR_A_CHUNK,
+        timeout: Seconds | None = None,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
         """Store a local file as an object, and return its metadata.
@@ -159,6 +182,7 @@ class ObjectStore(NoContainer):
             name: Name of the object. The default is the name of the file without its folders.
             digest: See `put`.
             window: See `put`.
+            idle_timeout: See `put`.
             timeout: See `put`.
             on_progress: See `put`.
         """
@@ -175,6 +199,7 @@ class ObjectStore(NoContainer):
                 file,
                 digest=digest,
                 window=window,
+                idle_timeout=idle_timeout,
                 timeout=timeout,
                 on_progress=on_progress,
             )
@@ -191,7 +216,7 @@ class ObjectStore(NoContainer):
         end: int | None = None,
         follow: bool = True,
         deleted: bool = False,
-        timeout: Seconds = _PATIENCE,
+        idle_timeout: Seconds = _PATIENCE,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> Opening[ObjectReader]:
         """Return a reader of an object's content. Close it, preferably by using a `with` block.
@@ -207,7 +232,7 @@ class ObjectStore(NoContainer):
                 raises `LinkError`.
             deleted: Whether to return a reader of a deleted object, which has no content. The
                 reader's `info` is the metadata of the deleted object.
-            timeout: Maximum seconds without progress.
+            idle_timeout: Maximum seconds without progress.
             on_progress: Called with the progress each time the reader returns data.
 
         Raises:
@@ -220,7 +245,8 @@ class ObjectStore(NoContainer):
         if end is not None:
             check_whole(end, "end", least=0)
         options = (follow, deleted)
-        return opening(self._open(name, start, end, options, seconds(timeout), on_progress))
+        idle = seconds(idle_timeout, "idle_timeout")
+        return opening(self._open(name, start, end, options, idle, on_progress))
 
     async def _open(
         self,
@@ -228,18 +254,22 @@ class ObjectStore(NoContainer):
         start: int,
         end: int | None,
         options: tuple[bool, bool],
-        timeout: float,
+        idle_timeout: float,
         on_progress: Callable[[ObjectProgress], None] | None,
+        deadline: Deadline | None = None,
     ) -> ObjectReader:
-        place, info = await self._find(name, *options)
+        with StoreErrors(self.bucket):
+            place, info = await self._find(name, *options, deadline)
         if start == 0 and end is None:
-            return ObjectReader(place, info, timeout, on_progress)
+            return ObjectReader(place, info, idle_timeout, on_progress)
         index, size = await chunk_index(place, info), info.size or 0
         part = ContentRange(info, index, start, size if end is None else min(end, size))
-        return ObjectReader(place, info, timeout, on_progress, part, part.first_seq)
+        return ObjectReader(place, info, idle_timeout, on_progress, part, part.first_seq)
 
-    async def _find(self, name: str, follow: bool, deleted: bool) -> tuple[ObjectPlace, ObjectInfo]:
-        place = await self._place()
+    async def _find(
+        self, name: str, follow: bool, deleted: bool, deadline: Deadline | None
+    ) -> tuple[ObjectPlace, ObjectInfo]:
+        place = await self._place(deadline)
         if deleted:
             found = await place.info(name, deleted=True)
             if found.deleted:
@@ -255,14 +285,22 @@ class ObjectStore(NoContainer):
         return place, info
 
     async def get_bytes(
-        self, name: str, *, max_bytes: int | None = None, timeout: Seconds = _PATIENCE
+        self,
+        name: str,
+        *,
+        max_bytes: int | None = None,
+        idle_timeout: Seconds = _PATIENCE,
+        timeout: Seconds | None = None,
     ) -> bytes:
         """Return the whole content of an object as bytes.
 
-        `timeout` is the maximum number of seconds without progress. Raises `BadArgument` if the
-        object has more than `max_bytes` bytes, and otherwise as `get` and `ObjectReader` do.
+        Raises `BadArgument` if the object has more than `max_bytes` bytes, and otherwise as `get`
+        and `ObjectReader` do.
         """
-        async with self.get(name, timeout=timeout) as reader:
+        deadline = None if timeout is None else self._api.deadline(timeout)
+        idle = seconds(idle_timeout, "idle_timeout")
+        reader = await self._open(name, 0, None, (True, False), idle, None, deadline)
+        async with reader:
             return await reader.read_all(max_bytes)
 
     async def get_file(
@@ -271,7 +309,8 @@ class ObjectStore(NoContainer):
         path: str | Path,
         *,
         resume: bool = False,
-        timeout: Seconds = _PATIENCE,
+        idle_timeout: Seconds = _PATIENCE,
+        timeout: Seconds | None = None,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
         """Write the content of an object to a file, and return the object's metadata.
@@ -286,7 +325,8 @@ class ObjectStore(NoContainer):
             resume: If the call fails, keep the incomplete file under a hidden name in the same
                 directory. The next call with `resume` continues this file. After a successful
                 call, such files of killed calls with the same `path` are removed.
-            timeout: Maximum seconds without progress.
+            idle_timeout: Maximum seconds without progress.
+            timeout: Maximum seconds of the whole call; by default there is no limit.
             on_progress: Called with the progress when data was received.
 
         Raises:
@@ -302,56 +342,67 @@ class ObjectStore(NoContainer):
         from twinstream.disk.local_path import local_path
 
         check_callback(on_progress, "on_progress")
-        place, info = await self._find(name, follow=True, deleted=False)
+        with StoreErrors(self.bucket):
+            deadline = None if timeout is None else self._api.deadline(timeout)
+            place, info = await self._find(name, True, False, deadline)
         return await get_file(
             place,
             info,
             local_path(path),
             resume=resume,
-            timeout=seconds(timeout),
+            timeout=seconds(idle_timeout, "idle_timeout"),
             on_progress=on_progress,
         )
 
     # ---- metadata
 
-    async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
+    async def info(
+        self, name: str, *, deleted: bool = False, timeout: Seconds | None = None
+    ) -> ObjectInfo:
         """Return the metadata of an object. For a link, this is the metadata of the link itself.
 
         With `deleted`, the metadata of a deleted object is returned as well. Raises
         `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
-        return await (await self._place()).info(check_object_name(name), deleted=deleted)
+        check_object_name(name)
+        with StoreErrors(self.bucket):
+            place = await self._place(self._api.deadline(timeout))
+            return await place.info(name, deleted=deleted)
 
     @looped
     async def list(
-        self, *, deleted: bool = False, timeout: Seconds = _PATIENCE
+        self, *, deleted: bool = False, idle_timeout: Seconds = _PATIENCE
     ) -> Items[ObjectInfo]:
         """Iterate over the metadata of all objects, as of one moment, oldest first.
 
         With `deleted`, this includes deleted objects. All metadata is of one store, even if it is
-        deleted and re-created meanwhile, and in memory at once. `timeout` is the maximum number of
-        seconds without progress. If the metadata of an object cannot be read, its `ObjectInfo` only
-        has the name, and the reason as `error` in its `unknown` members.
+        deleted and re-created meanwhile, and in memory at once. If the metadata of an object cannot
+        be read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
+        members.
         """
-        place = await self._place()
-        stored = await place.stream.snapshot(place.subjects.all_infos, idle_timeout=timeout)
+        with StoreErrors(self.bucket):
+            place = await self._place()
+            stored = await place.stream.snapshot(
+                place.subjects.all_infos, idle_timeout=idle_timeout
+            )
         for message in stored.values():
             info = place.listed(message)
             if deleted or not info.deleted:
                 yield info
 
     def watch(self, *, updates_only: bool = False, deletes: bool = True) -> Opening[ObjectWatch]:
-        """Iterate over the current metadata of all objects, then None, then each change.
+        """Iterate over the current metadata of all objects, then over each change.
 
-        With `updates_only`, the current metadata is skipped, and the iteration begins with None.
-        Without `deletes`, deleted objects are skipped.
+        With `updates_only`, the current metadata is skipped. Without `deletes`, deleted objects are
+        skipped.
         """
         return opening(self._watch(updates_only, deletes))
 
     async def _watch(self, updates_only: bool, deletes: bool) -> ObjectWatch:
         from js_async.object_store.watch import open_watch
 
-        return await open_watch(await self._place(), updates_only=updates_only, deletes=deletes)
+        with StoreErrors(self.bucket):
+            return await open_watch(await self._place(), updates_only=updates_only, deletes=deletes)
 
     # ---- changing
 
@@ -360,14 +411,15 @@ class ObjectStore(NoContainer):
         name: str,
         *,
         new_name: str | None = None,
-        description: str | Keep | None = KEEP,
-        headers: HeaderValues | Keep | None = KEEP,
-        metadata: Mapping[str, str] | Keep | None = KEEP,
+        description: str | None = None,
+        headers: HeaderValues | None = None,
+        metadata: Mapping[str, str] | None = None,
+        timeout: Seconds | None = None,
     ) -> ObjectInfo:
         """Change the metadata of an object, and return its new `ObjectInfo`.
 
-        An omitted argument leaves its setting unchanged. If `description`, `headers` or `metadata`
-        is None, the setting is removed. The content is not sent again. If an object is renamed,
+        None leaves a part unchanged; an empty `description`, `headers` or `metadata` (`""` or `{}`)
+        removes it. The content is not sent again. If an object is renamed,
         existing links to it no longer work, and watchers only get the new name: the server does not
         report that the old one is gone. If the program is killed while it renames an object,
         the object may have both names: rename it again, or delete one of them.
@@ -379,19 +431,23 @@ class ObjectStore(NoContainer):
             ObjectChanged: Another client changed the object while it was renamed.
             TwinstreamError: Another error of `JetStream.publish`.
         """
-        place = await self._place()
         check_object_name(name)
+        deadline = self._api.deadline(timeout)
         if new_name is not None and check_object_name(new_name) != name:
 
             def renamed(info: ObjectInfo) -> ObjectInfo:
                 return changed_info(info, new_name, description, headers, metadata)
 
-            return await self._rename(place, name, renamed)
+            with StoreErrors(self.bucket):
+                return await self._rename(await self._place(deadline), name, renamed)
+        with StoreErrors(self.bucket):
+            place = await self._place(deadline)
 
-        def edit(info: ObjectInfo | None) -> ObjectInfo:
-            return changed_info(place.existing(name, info), name, description, headers, metadata)
+            def edit(info: ObjectInfo | None) -> ObjectInfo:
+                found = place.existing(name, info)
+                return changed_info(found, name, description, headers, metadata)
 
-        return (await place.replace(name, edit)).new
+            return (await place.replace(name, edit)).new
 
     async def _rename(
         self,
@@ -438,22 +494,28 @@ class ObjectStore(NoContainer):
         # Another client has changed or deleted the object meanwhile. The old content may have been
         # removed, so the new name must not refer to it.
         await place.remove(place.subjects.info(target.name), new.revision or 0)
-        await (await self._old()).try_to_remove(new)
+        await self._old(place).try_to_remove(new, place.deadline)
         raise ObjectChanged(
             f"object {name!r} of bucket {self.bucket} was changed while it got the name"
             f" {target.name!r}: it was not renamed"
         )
 
-    async def delete(self, name: str) -> ObjectInfo:
+    async def delete(self, name: str, *, timeout: Seconds | None = None) -> ObjectInfo:
         """Delete an object with its content, and return the metadata of the deleted object.
 
         If the object is already deleted, the call only removes content that an earlier call failed
         to remove. If the metadata of the object cannot be read, the metadata is deleted, and
-        `sweep` removes the content. Such an object has the name that `list` returns. Raises
-        `ObjectNotFound`.
+        `sweep` removes the content. Such an object has the name that `list` returns. To remove the
+        content, the metadata of all objects may be read: without `timeout`, only each request of
+        this has a limit. Raises `ObjectNotFound`.
         """
-        place = await self._place()
         check_object_name(name)
+        deadline = self._api.deadline(timeout)
+        with StoreErrors(self.bucket):
+            place = await self._place(deadline)
+            return await self._delete(place, name, None if timeout is None else deadline)
+
+    async def _delete(self, place: ObjectPlace, name: str, deadline: Deadline | None) -> ObjectInfo:
         try:
             info = await place.info(name, deleted=True)
         except BadObjectInfo:
@@ -473,7 +535,7 @@ class ObjectStore(NoContainer):
         else:
             since = info.revision
             await place.remove_other(name, info)
-        await (await self._old()).remove(info, since)
+        await self._old(place).remove(info, since, deadline)
         return info
 
     async def _delete_literal(self, place: ObjectPlace, token: str) -> ObjectInfo | None:
@@ -489,7 +551,9 @@ class ObjectStore(NoContainer):
         await place.remove(subject, message.seq)
         return listed_info(message, self.bucket)
 
-    async def add_link(self, name: str | ObjectMeta, target: ObjectInfo) -> ObjectInfo:
+    async def add_link(
+        self, name: str | ObjectMeta, target: ObjectInfo, *, timeout: Seconds | None = None
+    ) -> ObjectInfo:
         """Create a link to an object of this or another store, and return the link's metadata.
 
         An existing link of this name is replaced. A read of the link returns the current content of
@@ -497,11 +561,14 @@ class ObjectStore(NoContainer):
         `LinkError` if the target is a link, was deleted or does not exist.
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
-        place = await self._place()
-        found = await place.target(target)
-        return await self._link(name, found.bucket or self.bucket, found)
+        deadline = self._api.deadline(timeout)
+        with StoreErrors(self.bucket):
+            found = await (await self._place(deadline)).target(target)
+            return await self._link(name, found.bucket or self.bucket, found, deadline)
 
-    async def add_bucket_link(self, name: str | ObjectMeta, bucket: str) -> ObjectInfo:
+    async def add_bucket_link(
+        self, name: str | ObjectMeta, bucket: str, *, timeout: Seconds | None = None
+    ) -> ObjectInfo:
         """Create a link to a whole store, and return the metadata of the link.
 
         Programs read the name of the linked store from `info(name).options.link.bucket`. Raises
@@ -510,12 +577,13 @@ class ObjectStore(NoContainer):
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
-        return await self._link(name, bucket, None)
+        with StoreErrors(self.bucket):
+            return await self._link(name, bucket, None, self._api.deadline(timeout))
 
     async def _link(
-        self, name: str | ObjectMeta, bucket: str, target: ObjectInfo | None
+        self, name: str | ObjectMeta, bucket: str, target: ObjectInfo | None, deadline: Deadline
     ) -> ObjectInfo:
-        place, meta = await self._place(), ObjectMeta.of(name)
+        place, meta = await self._place(deadline), object_meta(name)
         if target is not None:
             check_target(meta.name, self.bucket, target)
 
@@ -529,8 +597,31 @@ class ObjectStore(NoContainer):
     # ---- the whole store
 
     async def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Request the settings and the size of the store. Raises `StreamNotFound`."""
-        return ObjectStoreStatus.of(await self.stream.info(timeout=timeout))
+        """Request the settings and the size of the store. Raises `BucketNotFound`."""
+        with StoreErrors(self.bucket):
+            return store_status(await self._stream.info(timeout=timeout))
+
+    async def change(
+        self,
+        edit: Callable[[ObjectStoreConfig], ObjectStoreConfig],
+        *,
+        timeout: Seconds | None = None,
+    ) -> ObjectStoreStatus:
+        """Change the settings of the store and return its new status.
+
+        The call reads the settings, and stores the changed copy that `edit` returns. Settings of
+        the stream that are not settings of a store stay as they are.
+
+        Raises:
+            NotABucket: The stream of this name is not an object store.
+            BadArgument: `edit` returned no valid settings.
+            InvalidConfig: The server does not support a change, for example of the storage type.
+        """
+        from js_async.object_store.settings import change_store
+
+        info = await change_store(self._api, self.bucket, edit, self._api.deadline(timeout))
+        self._stream.cached_info, self._known = info, None
+        return store_status(info)
 
     async def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Make the store permanently read-only, and return its status.
@@ -538,10 +629,15 @@ class ObjectStore(NoContainer):
         In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
         """
-        return ObjectStoreStatus.of(await self.stream.seal(timeout=timeout))
+        with StoreErrors(self.bucket):
+            return store_status(await self._stream.seal(timeout=timeout))
 
     async def sweep(
-        self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
+        self,
+        *,
+        older_than: Seconds = _DAY,
+        dry_run: bool = False,
+        idle_timeout: Seconds = _PATIENCE,
     ) -> Swept:
         """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
@@ -552,26 +648,32 @@ class ObjectStore(NoContainer):
             older_than: Keep content whose last chunk was stored less than this number of seconds
                 ago, because the upload may still be running.
             dry_run: Only count the content, remove nothing.
-            timeout: Maximum seconds without progress.
+            idle_timeout: Maximum seconds without progress.
 
         Raises:
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
-        place = await self._place()
+        with StoreErrors(self.bucket):
+            return await self._sweep(age, dry_run, seconds(idle_timeout, "idle_timeout"))
+
+    async def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> Swept:
+        place, stream = await self._place(), self._stream
         place.check_writable()
-        chunks = {
-            each: count async for each, count in self.stream.subjects(place.subjects.all_chunks)
-        }
+        found = stream.subjects(place.subjects.all_chunks, timeout=idle_timeout)
+        chunks = {each: count async for each, count in found}
         # The metadata is read after the chunks, so it includes every finished upload.
-        stored = await self.stream.snapshot(place.subjects.all_infos, idle_timeout=timeout)
+        stored = await stream.snapshot(place.subjects.all_infos, idle_timeout=idle_timeout)
         needed = Needed.by(stored.values(), self.bucket)
         uploads = messages = 0
         for subject, count in orphans(place.subjects, chunks, needed).items():
-            if not await place.is_older(subject, age):
+            within = place.until(Deadline.after(idle_timeout))
+            if not await within.is_older(subject, age):
                 continue
             uploads += 1
-            messages += count if dry_run else await self.stream.purge(subject=subject)
+            messages += (
+                count if dry_run else await stream.purge(subject=subject, timeout=within.left)
+            )
         return Swept(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
 
 

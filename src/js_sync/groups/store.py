@@ -165,7 +165,7 @@ def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Items
     """Iterate over the names of the groups of a stream."""
     bucket = handle(Place(api, BUCKETS[kind], None))
     try:
-        for key in bucket.keys(f"{stream}.*", timeout=timeout):
+        for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
             yield group_of_key(key)
     except BucketNotFound:
         # The bucket does not exist, so no group was ever created.

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import EllipsisType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_sync.kv.place import Place
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
-from js_sync.stream import known_info
+from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
-from twinstream.core.kv.status import KeyValueStatus
+from twinstream.core.kv.status import KeyValueStatus, key_value_status
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
 from twinstream.errors import BadArgument, KeyDeleted, KeyNotFound, TwinstreamError
 from twinstream.errors.kv import raise_for_bucket
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from js_sync.kv.cache import KeyValueCache
     from js_sync.kv.keys import PurgedMarkers
     from js_sync.kv.put_many import PutMany
-    from js_sync.kv.watch import Watch
-    from js_sync.stream import Stream
+    from js_sync.kv.watch import EntrySteps, Watch
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import KeyCodec, ValueCodec
     from twinstream.core.kv.config import Edit
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyValue", "handle"]
 
+D = TypeVar("D")
 V = TypeVar("V")
 W = TypeVar("W")
 
@@ -44,9 +45,9 @@ _HALF_AN_HOUR: Final = 1800.0
 _PATIENCE: Final = 120.0
 
 
-def handle(place: Place) -> KeyValue[bytes]:
+def handle(place: Place, *, validate_keys: bool = True) -> KeyValue[bytes]:
     """Return a `KeyValue` without codecs, whose values are the stored bytes."""
-    return KeyValue(place, PLAIN_CODECS)
+    return KeyValue(place, PLAIN_CODECS, validate_keys)
 
 
 @hint_attributes
@@ -55,9 +56,15 @@ class KeyValue(NoContainer, Generic[V]):
 
     A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. Keys that other
     clients stored against these rules can be read and removed. A value is bytes, unless a codec
-    converts it. Each write creates a revision. Revision numbers increase over
-    all keys of the bucket. The `timeout` of a call is in seconds. Unless a call states its default,
-    the default is the timeout of the JetStream context.
+    converts it. Each write creates a revision. Revision numbers increase over all keys of the
+    bucket.
+
+    `keys` is one key or an iterable of keys, which may contain the wildcards `*` (one token) and
+    `>` (the rest). None means all keys, and an empty iterable selects none.
+
+    `timeout` is the maximum number of seconds of a whole call; the default is that of the JetStream
+    context. Calls that read many revisions have `idle_timeout` instead: the maximum number of
+    seconds without progress.
 
     Reads see every write that was acknowledged before them. With `stale=True`, any replica may
     answer a read, and the replica may lag behind.
@@ -69,9 +76,10 @@ class KeyValue(NoContainer, Generic[V]):
 
     _get, _missing, _list = "get(key)", "KeyNotFound", "keys()"
 
-    def __init__(self, place: Place, codecs: Codecs[V]) -> None:
+    def __init__(self, place: Place, codecs: Codecs[V], validate_keys: bool) -> None:
         self._place: Final = place
         self._codecs: Final = codecs
+        self._validates: Final = validate_keys
         self._maker: Final[EntryMaker[V]] = EntryMaker(
             place.bucket, place.stream.name, place.subjects.stored, codecs
         )
@@ -86,26 +94,24 @@ class KeyValue(NoContainer, Generic[V]):
         return self._place.bucket
 
     @property
-    def stream(self) -> Stream:
-        """The stream that stores the bucket.
+    def stream_name(self) -> str:
+        """The name of the stream that stores the bucket.
 
         The subject of a message is a prefix, such as `$KV.<bucket>.`, and the key. The payload is
         the value. If there are codecs, key and value are stored as encoded by the codecs.
         """
-        return self._place.stream
+        return self._place.stream.name
 
     @property
-    def cached_status(self) -> KeyValueStatus:
-        """The status in the last stream info that the server sent to this object.
-
-        Raises `BadArgument` if this object has no info yet.
-        """
-        return KeyValueStatus.of(known_info(self._place.stream))
+    def cached_status(self) -> KeyValueStatus | None:
+        """The status in the last stream info that the server sent to this object, or None."""
+        info = self._place.info
+        return None if info is None else key_value_status(info)
 
     def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
         """Request the settings and the state of the bucket. Raises `BucketNotFound`."""
         try:
-            return KeyValueStatus.of(self._place.stream.info(timeout=timeout))
+            return key_value_status(self._place.stream.info(timeout=timeout))
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
 
@@ -124,12 +130,14 @@ class KeyValue(NoContainer, Generic[V]):
         from js_sync.kv.manage import change_bucket
 
         api = self._place.api
-        changed = change_bucket(api, self.bucket, edit, api.deadline(timeout))
+        deadline = api.deadline(timeout)
+        changed = change_bucket(api, self.bucket, edit, deadline)
         self._place.adopt(changed)
-        return self.cached_status
+        return key_value_status(changed.known(deadline))
 
     # ---- one key
 
+    @overload
     def get(
         self,
         key: str,
@@ -137,10 +145,33 @@ class KeyValue(NoContainer, Generic[V]):
         revision: int | None = None,
         stale: bool = False,
         timeout: Seconds | None = None,
-    ) -> Entry[V]:
+    ) -> Entry[V]: ...
+
+    @overload
+    def get(
+        self,
+        key: str,
+        *,
+        default: D,
+        revision: int | None = None,
+        stale: bool = False,
+        timeout: Seconds | None = None,
+    ) -> Entry[V] | D: ...
+
+    def get(
+        self,
+        key: str,
+        *,
+        default: D | EllipsisType = ...,
+        revision: int | None = None,
+        stale: bool = False,
+        timeout: Seconds | None = None,
+    ) -> Entry[V] | D:
         """Return the last entry of a key, or its entry at `revision`.
 
-        With `stale`, any replica may answer, also with an earlier entry.
+        If there is no such entry, or if it is a marker, the call returns `default`; without
+        `default`, it raises `KeyNotFound`. With `stale`, any replica may answer, also with an
+        earlier entry.
 
         Raises:
             KeyNotFound: There is no such entry.
@@ -151,6 +182,8 @@ class KeyValue(NoContainer, Generic[V]):
             Exception: The error of a codec that cannot decode the entry.
         """
         entry = self._find(key, revision, stale, timeout)
+        if default is not ... and (entry is None or not entry.is_value):
+            return default
         if entry is None:
             at = "" if revision is None else f" at revision {revision}"
             raise KeyNotFound(self.bucket, key, at)
@@ -201,7 +234,6 @@ class KeyValue(NoContainer, Generic[V]):
         value: V,
         *,
         ttl: Ttl | None = None,
-        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Store a value, whatever the current value is, and return the new revision.
@@ -210,9 +242,6 @@ class KeyValue(NoContainer, Generic[V]):
         with `limit_marker_ttl` and a history of 1. Without `ttl`, the new value has no TTL of its
         own, even if the previous value had one. A value with a `ttl` removes the older revisions of
         the key, also if another program has raised the history since.
-
-        With `validate_keys=False`, the key may be any subject without wildcards, such as `user:1`.
-        Other clients may refuse to read it.
 
         If the connection is lost before the response arrives, the call reads the key to find out
         whether the value was stored. If it was not, the call stores it again.
@@ -227,7 +256,7 @@ class KeyValue(NoContainer, Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
-        stored, data = self._codecs.encode(self.bucket, key, value, validate_keys)
+        stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         if ttl is not None:
             ttl = self._writes.key_ttl(ttl, single=True)
         return self._writes.write(stored, data, rollup=rollup_for(ttl), ttl=ttl, timeout=timeout)
@@ -238,7 +267,6 @@ class KeyValue(NoContainer, Generic[V]):
         value: V,
         *,
         ttl: Ttl | None = None,
-        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Store a value if the key has no value, and return its revision.
@@ -253,7 +281,7 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode(self.bucket, key, value, validate_keys)
+        stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         ttl = self._writes.key_ttl(ttl, single=False)
         return self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
 
@@ -264,7 +292,6 @@ class KeyValue(NoContainer, Generic[V]):
         revision: int,
         *,
         ttl: Ttl | None = None,
-        validate_keys: bool = True,
         timeout: Seconds | None = None,
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
@@ -274,7 +301,7 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
-        stored, data = self._codecs.encode(self.bucket, key, value, validate_keys)
+        stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = self._writes.key_ttl(ttl, single=True)
         return self._writes.update(
@@ -327,7 +354,6 @@ class KeyValue(NoContainer, Generic[V]):
         items: Mapping[str, V] | Iterable[tuple[str, V]],
         *,
         ttl: Ttl | None = None,
-        validate_keys: bool = True,
         window: int = WINDOW,
         window_bytes: int = WINDOW_BYTES,
         timeout: Seconds | None = None,
@@ -351,7 +377,6 @@ class KeyValue(NoContainer, Generic[V]):
         Args:
             items: A mapping, or pairs of key and value.
             ttl: The TTL of all items in seconds, as in `put`.
-            validate_keys: Whether to refuse keys against the rules, as in `put`.
             window: Maximum number of items in flight.
             window_bytes: Maximum bytes in flight.
             timeout: Seconds for each item.
@@ -362,94 +387,107 @@ class KeyValue(NoContainer, Generic[V]):
         from js_sync.publish.limits import limits_of
 
         limits = limits_of(self._place.api, window, timeout, window_bytes)
-        pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
+        pipeline = PutPipeline(
+            self._place, self._writes, self._codecs, limits, ttl, self._validates
+        )
         return PutMany(pipeline, items, raise_failures)
 
-    def delete_many(self, *filters: str, timeout: Seconds = _PATIENCE) -> int:
-        """Delete all keys that match one of the filters, as `delete` does; return their number.
+    def delete_many(
+        self,
+        keys: str | Iterable[str],
+        *,
+        purge: bool = False,
+        ttl: Ttl | None = None,
+        idle_timeout: Seconds = _PATIENCE,
+    ) -> int:
+        """Delete all keys that match one of `keys`, and return their number.
 
-        Filters are keys, and may contain wildcards; `">"` matches all keys. Keys without a value
-        get no marker. `timeout` is the maximum number of seconds without progress.
+        `">"` matches all keys. Keys without a value get no marker. With `purge`, the keys are
+        removed as by `purge`, also with its `ttl`.
 
         Raises:
-            BadArgument: No filter is given.
             PublishFailures: Some keys were not deleted; the others were.
         """
-        return self._remove_many(filters, False, None, timeout)
-
-    def purge_many(
-        self, *filters: str, ttl: Ttl | None = None, timeout: Seconds = _PATIENCE
-    ) -> int:
-        """Purge all keys that match one of the filters, as `purge` does; return their number.
-
-        The arguments and errors are those of `delete_many`, and the `ttl` of `purge`.
-        """
-        return self._remove_many(filters, True, ttl, timeout)
-
-    def _remove_many(
-        self, filters: tuple[str, ...], purges: bool, ttl: Ttl | None, timeout: Seconds
-    ) -> int:
         from js_sync.kv.put_many import MarkerPipeline, remove_many
         from js_sync.publish.limits import limits_of
 
-        if not filters:
-            raise BadArgument("give the keys to remove, or '>' for all keys of the bucket")
-        keys = [each for each in self.keys(*filters, timeout=timeout)]
-        limits = limits_of(self._place.api, WINDOW, timeout, WINDOW_BYTES)
-        given = (self._place, self._writes, self._codecs, limits, ttl, purges)
-        return remove_many(MarkerPipeline(*given), keys)
+        if ttl is not None and not purge:
+            raise BadArgument("ttl is that of the markers of a purge: add purge=True")
+        # Not None, which would mean all keys.
+        check_kind(keys, Iterable, "keys", "one key or an iterable of keys ('>' for all keys)")
+        found = [each for each in self.keys(keys, idle_timeout=idle_timeout)]
+        limits = limits_of(self._place.api, WINDOW, idle_timeout, WINDOW_BYTES)
+        given = (self._place, self._writes, self._codecs, limits, ttl, purge)
+        return remove_many(MarkerPipeline(*given), found)
 
     @looped
-    def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Items[str]:
-        """Iterate over the keys that have a value and match one of `filters`, by default all keys.
+    def keys(
+        self, keys: str | Iterable[str] | None = None, *, idle_timeout: Seconds = _PATIENCE
+    ) -> Items[str]:
+        """Iterate over the keys that have a value and match one of `keys`, by default all keys.
 
-        Filters may contain wildcards. Each key is returned once, even if it is written during the
-        iteration. A key that is written before the iteration returned all keys that had a value at
-        its start is included. A key that is deleted during the iteration may or may not be
-        included. The same applies if the bucket is deleted and re-created meanwhile: the keys of
-        the new bucket are included, and those of the old one that were not returned yet may be.
+        Each key is returned once, even if it is written during the iteration. A key that is written
+        before the iteration returned all keys that had a value at its start is included. A key that
+        is deleted during the iteration may or may not be included. The same applies if the bucket
+        is deleted and re-created meanwhile: the keys of the new bucket are included, and those of
+        the old one that were not returned yet may be.
 
-        `timeout` is the maximum number of seconds without progress. Raises `BucketNotFound`,
-        `InvalidKey` or `RequestTimeout`.
+        Raises `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
         """
         from js_sync.kv.keys import keys_of
 
-        stored = [self._codecs.encode_filter(each) for each in filters]
-        return keys_of(self._place, self._maker, stored, seconds(timeout))
+        within = seconds(idle_timeout, "idle_timeout")
+        return keys_of(self._place, self._maker, self._filters(keys), within)
 
-    def history(self, key: str, *, timeout: Seconds = _PATIENCE) -> list[Entry[V]]:
+    def history(self, key: str, *, idle_timeout: Seconds = _PATIENCE) -> list[Entry[V]]:
         """Return the stored revisions of a key, oldest first, including markers.
 
-        All revisions are of one bucket, even if it is deleted and re-created during the call.
-        `timeout` is the maximum number of seconds without progress. If a codec cannot decode a
-        revision, its entry has the `error` of the codec. Raises `KeyNotFound` if no revision of the
-        key is stored.
+        All revisions are of one bucket, even if it is deleted and re-created during the call. If a
+        codec cannot decode a revision, its entry has the `error` of the codec. Raises `KeyNotFound`
+        if no revision of the key is stored.
         """
         from js_sync.kv.keys import history_of
 
         stored = self._codecs.stored_key(key)
-        return history_of(self._place, self._maker, stored, key, seconds(timeout))
+        within = seconds(idle_timeout, "idle_timeout")
+        return history_of(self._place, self._maker, stored, key, within)
 
     def get_many(
-        self, *filters: str, at_revision: int | None = None, timeout: Seconds = _PATIENCE
+        self,
+        keys: str | Iterable[str] | None = None,
+        *,
+        at_revision: int | None = None,
+        idle_timeout: Seconds = _PATIENCE,
     ) -> Entries[V]:
         """Return the entries of the keys that have a value, as of one revision.
 
-        Only keys that match one of `filters` are included, by default all keys. The result includes
+        Only keys that match one of `keys` are included, by default all keys. The result includes
         every write that was acknowledged before the call. All entries are of one bucket, even if it
         is deleted and re-created during the call. With `at_revision`, the result is the state right
         after this revision, without values that the bucket no longer stores. If a codec cannot
-        decode an entry, the entry has the stored key and the `error` of the codec. `timeout` is the
-        maximum number of seconds without progress.
+        decode an entry, the entry has the stored key and the `error` of the codec.
         """
         from js_sync.kv.keys import entries_of
 
-        stored = [self._codecs.encode_filter(each) for each in filters]
-        return entries_of(self._place, self._maker, stored, at_revision, seconds(timeout))
+        within = seconds(idle_timeout, "idle_timeout")
+        return entries_of(self._place, self._maker, self._filters(keys), at_revision, within)
+
+    def _filters(self, keys: str | Iterable[str] | None) -> list[str]:
+        """Return the stored filters of `keys`. An empty result selects all keys."""
+        if keys is None:
+            return []
+        if isinstance(keys, str):
+            return [self._codecs.encode_filter(keys)]
+        check_kind(keys, Iterable, "keys", "one key or an iterable of keys")
+        # The server takes a read without filters for one of all keys. No key has the new name.
+        return [self._codecs.encode_filter(each) for each in keys] or [
+            self._place.api.transport.tokens.name()
+        ]
 
     def watch(
         self,
-        *filters: str,
+        keys: str | Iterable[str] | None = None,
+        *,
         history: bool = False,
         updates_only: bool = False,
         deletes: bool = True,
@@ -457,10 +495,10 @@ class KeyValue(NoContainer, Generic[V]):
         resume_from: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Watch[V]:
-        """Iterate over the last entry of each key, then None, then each new revision.
+        """Iterate over the last entry of each key, then over each new revision.
 
         Args:
-            filters: Only watch keys that match one of these; by default all keys.
+            keys: Only watch keys that match one of these; by default all keys.
             history: Begin with all stored revisions instead of the last entry of each key.
             updates_only: Skip the existing entries.
             deletes: Whether to return markers of deleted keys.
@@ -470,7 +508,7 @@ class KeyValue(NoContainer, Generic[V]):
 
         Raises:
             BucketNotFound: The bucket does not exist.
-            InvalidKey: A filter is invalid.
+            InvalidKey: One of `keys` is invalid.
             BadArgument: More than one of `history`, `updates_only` and `resume_from` is given. Or
                 the bucket has not reached `resume_from`, because it was deleted and re-created.
         """
@@ -483,11 +521,11 @@ class KeyValue(NoContainer, Generic[V]):
             meta_only=meta_only,
             resume_from=resume_from,
         )
-        stored = [self._codecs.encode_filter(each) for each in filters]
+        stored = self._filters(keys)
         return opening(open_watch(self._place, self._maker, stored, options, on_report))
 
     def purge_deletes(
-        self, *, older_than: Seconds = _HALF_AN_HOUR, timeout: Seconds = _PATIENCE
+        self, *, older_than: Seconds = _HALF_AN_HOUR, idle_timeout: Seconds = _PATIENCE
     ) -> PurgedMarkers:
         """Remove markers and older revisions of deleted keys; return a `PurgedMarkers`.
 
@@ -495,12 +533,10 @@ class KeyValue(NoContainer, Generic[V]):
         disconnected watch receives them after it has reconnected. With `math.inf`, all markers are
         kept, and only older revisions are removed. A value that another client writes during the
         call is kept. A marker whose key has a wildcard is skipped.
-
-        `timeout` is the maximum number of seconds without progress.
         """
         from js_sync.kv.keys import purge_markers
 
-        return purge_markers(self._place, older_than, seconds(timeout))
+        return purge_markers(self._place, older_than, seconds(idle_timeout, "idle_timeout"))
 
     # ---- codecs and caches
 
@@ -518,21 +554,23 @@ class KeyValue(NoContainer, Generic[V]):
         The additional codecs encode before the existing codecs, and decode after them.
         """
         codecs = self._codecs.with_codecs(key, value)
-        return cast("KeyValue[V] | KeyValue[W]", KeyValue(self._place, cast("Codecs[V]", codecs)))
+        made = KeyValue(self._place, cast("Codecs[V]", codecs), self._validates)
+        return cast("KeyValue[V] | KeyValue[W]", made)
 
     def cached(
         self,
-        *filters: str,
+        keys: str | Iterable[str] | None = None,
+        *,
         on_change: Callable[[Entry[V]], None] | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> KeyValueCache[V]:
-        """Return an in-memory copy of the bucket, or of the keys that match `filters`.
+        """Return an in-memory copy of the bucket, or of the keys that match `keys`.
 
         A watch keeps the copy current. A write through the copy can be read from the copy when the
         write call returns.
 
         Args:
-            filters: Filters, which may contain wildcards; by default all keys.
+            keys: Only copy keys that match one of these; by default all keys.
             on_change: Called with each new revision that the watch delivers. It must be a plain
                 function that returns quickly.
             on_report: Called when the watch's consumer was lost or re-created.
@@ -542,10 +580,15 @@ class KeyValue(NoContainer, Generic[V]):
                 report when a value expires.
         """
         from js_sync.kv.cache import open_cache
+        from js_sync.kv.watch import WatchOptions, open_steps
 
-        return opening(
-            open_cache(self, self._place.api.transport, self._codecs, filters, on_change, on_report)
-        )
+        stored = self._filters(keys)
+
+        def follow() -> EntrySteps[V]:
+            return opening(open_steps(self._place, self._maker, stored, WatchOptions(), on_report))
+
+        transport, codecs = self._place.api.transport, self._codecs
+        return opening(open_cache(self, transport, codecs, stored, follow, on_change, on_report))
 
     def typed(self, model: type[W]) -> KeyValue[W]:
         """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.

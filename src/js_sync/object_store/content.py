@@ -35,50 +35,54 @@ class OldContent:
         self._claims: Final = claims or Claims()
         self._reading: Final = TimedLock()
 
-    def try_to_remove(self, info: ObjectInfo) -> None:
+    def try_to_remove(self, info: ObjectInfo, deadline: Deadline | None = None) -> None:
         """Do the same as `remove`, but log a failure instead of raising it."""
         try:
-            self.remove(info)
+            self.remove(info, deadline=deadline)
         except TwinstreamError as error:
             _LOG(ContentLeft(info.name, self._place.bucket, info.nuid or "", error))
 
-    def remove(self, info: ObjectInfo, since: int | None = None) -> None:
+    def remove(
+        self, info: ObjectInfo, since: int | None = None, deadline: Deadline | None = None
+    ) -> None:
         """Remove the content that an object had, according to its former metadata.
 
         Chunks are stored before the metadata that names them, so later chunks are not removed. If
         there are chunks after the sequence `since`, by default the revision of the metadata, the
-        whole content is kept.
+        whole content is kept. Without a deadline, each request has the timeout of the context.
         """
         place, nuid = self._place, info.nuid
         if not nuid:
             return
-        reason = self._reason_to_keep(nuid) or self._growth(nuid, since or info.revision)
+        place = place.until(deadline)
+        reason = self._reason_to_keep(place, nuid) or self._growth(
+            place, nuid, since or info.revision
+        )
         if reason:
             _LOG(ContentKept(info.name, place.bucket, nuid, reason))
         else:
             place.remove_content(nuid, info.revision)
 
-    def _reason_to_keep(self, nuid: str) -> str:
-        held = self._reading.acquire(Deadline.after(_PATIENCE))
+    def _reason_to_keep(self, place: ObjectPlace, nuid: str) -> str:
+        held = self._reading.acquire(place.deadline or Deadline.after(_PATIENCE))
         try:
             if not held:
                 raise RequestTimeout("the descriptions of the store are being read")
-            self._read()
+            self._read(place)
             if self._claims.is_full:
                 most = self._claims.most
                 return f"the store has more than {most:,} objects, so only sweep() removes it"
-            name = self._needed_by(nuid)
+            name = self._needed_by(place, nuid)
             return "" if name is None else f"object {name!r} has the same content"
         finally:
             self._reading.release(held)
 
-    def _growth(self, nuid: str, since: int | None) -> str:
+    def _growth(self, place: ObjectPlace, nuid: str, since: int | None) -> str:
         """Return why a content with chunks after a sequence is kept, "" if there are none.
 
         An upload stores its metadata last, so metadata before a chunk is that of another client,
         which has seen the NUID of an upload that may still be running.
         """
-        place = self._place
         if not since:
             return ""
         request = next_request(place.subjects.chunks(nuid), since + 1)
@@ -88,10 +92,10 @@ class OldContent:
             return ""
         return "it has chunks that were stored later, so an upload may still be storing it"
 
-    def _read(self) -> None:
+    def _read(self, place: ObjectPlace) -> None:
         """Read what was stored since the last call."""
-        place, claims = self._place, self._claims
-        info = place.stream.info(confirmed=True)
+        claims = self._claims
+        info = place.stream.info(confirmed=True, timeout=place.left)
         last_seq = info.state.last_seq
         claims.begin(info.created, last_seq)
         if claims.is_full or claims.next_seq > last_seq:
@@ -100,14 +104,15 @@ class OldContent:
         with read:
             for message in read:
                 claims.add(message)
+                place.check_time()  # If this raises an error, the next call reads on.
                 if claims.is_full:
                     return
 
-    def _needed_by(self, nuid: str) -> str | None:
+    def _needed_by(self, place: ObjectPlace, nuid: str) -> str | None:
         """Return the name of an object whose current metadata names the NUID, or None."""
         for subject in self._claims.of(nuid):
             try:
-                message = self._place.message(last_request(subject))
+                message = place.message(last_request(subject))
             except MessageNotFound:
                 self._claims.drop(subject)
                 continue

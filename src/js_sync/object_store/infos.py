@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from attrs import frozen
 
@@ -35,12 +35,14 @@ from twinstream.errors import (
     BadObjectInfo,
     LinkError,
     MessageNotFound,
-    NotAnObjectStore,
     ObjectDeleted,
     ObjectNotFound,
+    RequestTimeout,
     StreamNotFound,
+    TwinstreamError,
     WrongLastSequence,
 )
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import (
     ObjectInfo,
     PubAck,
@@ -59,15 +61,17 @@ _LOG: Final = Log("object")
 _BACKOFF: Final = Backoff(0.005, 0.25)
 
 
-def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
+def object_place(
+    api: Api, bucket: str, stream: Stream, deadline: Deadline | None = None
+) -> ObjectPlace:
     """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
-    deadline = api.deadline()
-    info = stream.cached_info or stream.info()
+    deadline = deadline or api.deadline()
+    info = stream.cached_info or stream.info(timeout=deadline.remaining())
     origins = origins_of(api, info.config, deadline)
     subjects = stored_subjects(info.config, origins)
     if info.config.mirror is not None or info.config.sources:
         prefix, what = f"$O.{subjects.bucket}.", f"object store {bucket}"
-        check_visible(api, info, origins, prefix, what, NotAnObjectStore, deadline)
+        check_visible(api, info, origins, prefix, what, deadline)
     # The response to the creation of a stream does not contain the domain. If the info is from such
     # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
@@ -101,7 +105,10 @@ class Replaced:
 
 @frozen
 class ObjectPlace:
-    """The stream of a bucket, the subjects of its objects, and the requests for metadata."""
+    """The stream of a bucket, the subjects of its objects, and the requests for metadata.
+
+    All requests end at `deadline`. Without one, each has the timeout of `api`.
+    """
 
     api: Api
     bucket: str
@@ -109,6 +116,41 @@ class ObjectPlace:
     subjects: ObjectSubjects
     config: StreamConfig
     domain: str | None
+    deadline: Deadline | None = None
+
+    def until(self, deadline: Deadline | None) -> ObjectPlace:
+        """Return the same place, whose requests end at another deadline."""
+        # This takes a fifth of the time of `attrs.evolve`.
+        return ObjectPlace(
+            self.api,
+            self.bucket,
+            self.stream,
+            self.subjects,
+            self.config,
+            self.domain,
+            deadline,
+        )
+
+    def check_time(self) -> None:
+        """Raise `RequestTimeout` after the deadline."""
+        if self.deadline is not None and self.deadline.expired():
+            raise RequestTimeout(f"bucket {self.bucket}: the call did not end in time")
+
+    @property
+    def left(self) -> float | None:
+        """The seconds until the deadline, or None. Raises `RequestTimeout` after the deadline."""
+        self.check_time()
+        return None if self.deadline is None else self.deadline.remaining()
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the subjects of all messages."""
+        return f"$O.{self.subjects.bucket}."
+
+    def raise_for(self, error: TwinstreamError) -> NoReturn:
+        """Raise the error of the store for an error of its stream."""
+        with StoreErrors(self.bucket):
+            raise error
 
     def check_ack(self, ack: PubAck) -> None:
         """Raise `StoredElsewhere` if the acknowledgement is from a store in another domain.
@@ -156,7 +198,9 @@ class ObjectPlace:
 
     def message(self, request: dict[str, Any]) -> StreamMessage:
         """Return a message from the stream's leader. Raises `MessageNotFound`."""
-        return get_message(self.api, self.stream.name, request, direct=False, headers=False)
+        return get_message(
+            self.api, self.stream.name, request, direct=False, headers=False, timeout=self.left
+        )
 
     def find(self, name: str) -> ObjectInfo | None:
         """Return the metadata of an object, even a deleted one, or None if there is no metadata.
@@ -240,7 +284,7 @@ class ObjectPlace:
         The current time is the server's, or the local time if the server does not report its own.
         Returns False if there is no message.
         """
-        info = self.stream.info()
+        info = self.stream.info(timeout=self.left)
         now = info.ts or datetime.now(UTC)
         try:
             last = self.message(last_request(subject))
@@ -251,7 +295,9 @@ class ObjectPlace:
     def _other(self, bucket: str) -> ObjectPlace:
         if bucket == self.bucket:
             return self
-        return object_place(self.api, bucket, Stream(self.api, stream_of(bucket), None))
+        stream = Stream(self.api, stream_of(bucket), None)
+        place = object_place(self.api, bucket, stream, self.deadline)
+        return place.until(self.deadline)
 
     def listed(self, message: StreamMessage) -> ObjectInfo:
         """Return the metadata in a message, or what shows that it cannot be read, and log this."""
@@ -268,7 +314,6 @@ class ObjectPlace:
         self,
         name: str,
         make: Callable[[ObjectInfo | None], ObjectInfo],
-        deadline: Deadline | None = None,
         content: Unfinished | None = None,
     ) -> Replaced:
         """Call `make` with the current metadata of an object, and store the result.
@@ -282,7 +327,7 @@ class ObjectPlace:
         `BadArgument` if the bucket is a mirror.
         """
         self.check_writable()
-        deadline = deadline or self.api.deadline()
+        deadline = self.deadline or self.api.deadline()
         pauses = iter(_BACKOFF)
         while True:
             message = self.last(name)
@@ -332,7 +377,7 @@ class ObjectPlace:
             rollup="sub",
         )
         try:
-            ack = PublishedMessage(self.api, request, ObjectRetry()).acknowledged()
+            ack = PublishedMessage(self.api, request, ObjectRetry(), self.left).acknowledged()
             self.check_ack(ack)
             seq = ack.seq
         except WrongLastSequence:
@@ -378,7 +423,7 @@ class ObjectPlace:
 
     def _purge(self, body: dict[str, Any]) -> int:
         target = self.api.subjects.stream("PURGE", self.stream.name)
-        answer = self.api.call(target, body, StreamPurgeResponse, repeatable=True)
+        answer = self.api.call(target, body, StreamPurgeResponse, self.deadline, repeatable=True)
         return answer.purged or 0
 
     def remove_message(self, seq: int) -> None:
@@ -386,7 +431,7 @@ class ObjectPlace:
         target = self.api.subjects.message("DELETE", self.stream.name)
         body = {"seq": seq, "no_erase": True}
         try:
-            self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
+            self.api.call(target, body, StreamMessageDeleteResponse, self.deadline, repeatable=True)
         except MessageNotFound:
             # The message is already removed, for example by an attempt whose response was lost.
             pass

@@ -48,6 +48,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.records.publish_request import PublishRequest
 
@@ -112,10 +113,11 @@ class ObjectUpload:
             return info
 
         with OnError(self._failed):
-            with self._chunks:
-                self._send(source)
-            info = self._described()
-            replaced = self._place.replace(self._meta.name, describe, content=self._chunks)
+            with StoreErrors(self._place.bucket):
+                with self._chunks:
+                    self._send(source)
+                info = self._described()
+                replaced = self._place.replace(self._meta.name, describe, content=self._chunks)
         self._remove_old(replaced)
         return replaced.new
 
@@ -176,9 +178,11 @@ class ObjectUpload:
             try:
                 if self._chunks.count:
                     self._chunks.settle()
-                    self._place.remove_content(self._nuid)
+                    # Also after the deadline of the call.
+                    place = self._place.until(None)
+                    place.remove_content(self._nuid)
                     if isinstance(error, StoredElsewhere):
-                        self._place.remove_content_elsewhere(self._nuid, error.domain)
+                        place.remove_content_elsewhere(self._nuid, error.domain)
             except TwinstreamError as failure:
                 failures.append(failure)
 
@@ -202,7 +206,7 @@ class ObjectUpload:
         # A deleted object has no chunks any more, unless its deletion was interrupted.
         if old is None or not old.nuid or not (old.chunks or old.deleted):
             return
-        self._old_content.try_to_remove(old)
+        self._old_content.try_to_remove(old, self._place.deadline)
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -233,13 +237,13 @@ class _Chunks:
         report: Callable[[int], None],
     ) -> None:
         self._place: Final = place
-        self._timeout: Final = timeout
+        self._timeout: Final = min(timeout, place.left or timeout)
         self._nuid: Final = nuid
         self._subject: Final = place.subjects.chunks(nuid)
         self._window = window
         self._report: Final = report
         api = place.api
-        limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
+        limits = PublishLimits(window_bytes=2 * window, timeout=self._timeout, retry=ObjectRetry())
         self._publisher: Final = Publisher(api, limits, raise_failures=False)
         self._held: bytes | None = None
         # The only chunk, until its outcome is known.
@@ -315,6 +319,7 @@ class _Chunks:
         )
 
     def _send(self, chunk: bytes) -> None:
+        self._place.check_time()
         while self._in_flight and self._bytes + len(chunk) > self._window:
             self._first_in_flight()
         self._in_flight.append(self._publisher.send(self._request(chunk)))

@@ -31,6 +31,7 @@ from twinstream.errors import (
     ObjectIncomplete,
     TwinstreamError,
 )
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.models.digits import natural
 from twinstream.records.headers import appended
@@ -164,7 +165,8 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         if self._error is not None:
             raise self._error
         try:
-            self._receive()
+            with StoreErrors(self._place.bucket):
+                self._receive()
         except (DigestMismatch, ObjectChanged, ObjectIncomplete) as error:
             self._error = error
             raise
@@ -173,6 +175,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         while not (self._ready or self._content.is_whole or self._closed):
             if self._reader is None:
                 self._reader = self._open()
+            self._place.check_time()
             page = self._reader.next_page()
             if page is None:
                 self._look_again()
@@ -202,7 +205,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
             read,
             choose(None, 1, place.config, version),
             [place.subjects.chunks(self.info.nuid)],
-            timeout=self._timeout,
+            timeout=min(self._timeout, place.left or self._timeout),
             ahead=True,
         )
 

@@ -6,23 +6,26 @@ from __future__ import annotations
 from typing import Final
 
 from js_sync.api.api import Api
-from js_sync.api.create_update import completed_stream, create_stream, update_stream
+from js_sync.api.create_update import completed_stream, create_stream
 from js_sync.api.streams_of_kind import StatusesOfKind
+from js_sync.object_store.settings import change_store, store_info
 from js_sync.object_store.store import ObjectStore, place_of
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
-    changed_stream_config,
     check_store_config,
     store_config,
+    store_status,
     store_stream_config,
 )
 from twinstream.core.object_store.names import bucket_of, stream_of
-from twinstream.errors import NotAnObjectStore, ObjectStoreNotFound, StreamExists, StreamNotFound
+from twinstream.errors import BucketExists, BucketNotFound, NotABucket, StreamExists
+from twinstream.errors.bucket import bucket_exists
+from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectStoreConfig, StreamInfo
-from twinstream.records.difference import Difference, setting_differences
+from twinstream.records.difference import setting_differences
 
 __all__ = ["Statuses", "create", "create_or_update", "delete", "get", "update"]
 
@@ -33,47 +36,32 @@ _PAUSE: Final = 0.01
 def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Create a store, unless it exists with the same settings, and return it.
 
-    Raises `StreamExists`, with the differences, if the store exists with other settings.
+    Raises `BucketExists`, with the differences, if the store exists with other settings.
     """
     wanted = store_stream_config(config)
     try:
         info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     except StreamExists as error:
         try:
-            info = _info(api, config.bucket, deadline)
-        except ObjectStoreNotFound:
+            info = store_info(api, config.bucket, deadline)
+        except BucketNotFound:
             # Another client deleted it after the first request.
-            raise error from None
+            raise bucket_exists(config.bucket, "object_store", error, ()) from None
         completed = completed_stream(wanted, api.transport.server_info.version)
         found = setting_differences(store_config(completed), store_config(info.config))
         if found:
-            raise _exists(config.bucket, error, found) from error
+            raise bucket_exists(config.bucket, "object_store", error, found) from error
     return ObjectStore(api, config.bucket, info)
 
 
-def _exists(bucket: str, error: StreamExists, found: tuple[Difference, ...]) -> StreamExists:
-    fixed = "storage" in {each.field for each in found}
-    changes = "the storage of a store is fixed" if fixed else "update_object_store changes it"
-    listed = "; ".join(map(str, found))
-    exists = StreamExists(
-        f"object store {bucket} exists with other settings: {listed}",
-        code=error.code,
-        err_code=error.err_code,
-        subject=error.subject,
-    )
-    exists.differences = found
-    exists._next = f"get_object_store opens it as it is, {changes}"
-    return exists
-
-
 def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
-    """Return an existing store. Raises `ObjectStoreNotFound` or `NotAnObjectStore`."""
-    info = _info(api, bucket, deadline)
-    # This call raises `NotAnObjectStore` if the stream is not an object store.
+    """Return an existing store. Raises `BucketNotFound` or `NotABucket`."""
+    info = store_info(api, bucket, deadline)
+    # This call raises `NotABucket` if the stream is not an object store.
     store_config(info.config)
     store = ObjectStore(api, bucket, info)
     if info.config.mirror is not None or info.config.sources:
-        # This call raises `NotAnObjectStore` if the objects of a mirror or a copy are not found.
+        # This call raises `NotABucket` if the objects of a mirror or a copy are not found.
         place_of(store)
     return store
 
@@ -81,17 +69,10 @@ def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
 def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Replace the settings of an existing store, and return the store.
 
-    Raises `ObjectStoreNotFound` or `NotAnObjectStore`.
+    Raises `BucketNotFound` or `NotABucket`.
     """
     bucket = check_store_config(config).bucket
-    present = (_info(api, bucket, deadline)).config
-    store_config(present)
-    changed = changed_stream_config(present, config)
-    try:
-        info = update_stream(api, stream_of(bucket), changed, False, deadline)
-    except StreamNotFound as error:
-        raise _not_found(bucket, error) from error
-    return ObjectStore(api, bucket, info)
+    return ObjectStore(api, bucket, change_store(api, bucket, lambda _: config, deadline))
 
 
 def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
@@ -103,38 +84,20 @@ def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) ->
     while True:
         try:
             return update(api, config, deadline)
-        except ObjectStoreNotFound:
+        except BucketNotFound:
             pass
         try:
             return create(api, config, deadline)
-        except StreamExists:
+        except BucketExists:
             if deadline.remaining() <= _PAUSE:
                 raise
             sleep(_PAUSE)
 
 
 def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
-    """Delete a store with its objects. Raises `ObjectStoreNotFound`."""
-    try:
+    """Delete a store with its objects. Raises `BucketNotFound`."""
+    with StoreErrors(bucket):
         Stream(api, stream_of(bucket), None).delete(timeout=timeout)
-    except StreamNotFound as error:
-        raise _not_found(bucket, error) from error
-
-
-def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
-    try:
-        return api.stream_info(stream_of(bucket), deadline)
-    except StreamNotFound as error:
-        raise _not_found(bucket, error) from error
-
-
-def _not_found(bucket: str, error: StreamNotFound) -> ObjectStoreNotFound:
-    return ObjectStoreNotFound(
-        f"there is no object store {bucket}",
-        code=error.code,
-        err_code=error.err_code,
-        subject=error.subject,
-    )
 
 
 class Statuses(StatusesOfKind[ObjectStoreStatus]):
@@ -145,6 +108,6 @@ class Statuses(StatusesOfKind[ObjectStoreStatus]):
 
     def _status(self, info: StreamInfo) -> ObjectStoreStatus | None:
         try:
-            return ObjectStoreStatus.of(info)
-        except NotAnObjectStore:
+            return store_status(info)
+        except NotABucket:
             return None

@@ -3,179 +3,49 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Final, Self
-
-from js_sync.client.owned import Owned
-from js_sync.consume.message import Message
-from js_sync.consume.ordered import buffer_of
-from js_sync.consume.ordered_buffer import OrderedBuffer
+from js_sync.kv.watch import KeyWatch, StateWatch, WatchOptions
 from js_sync.object_store.infos import ObjectPlace
-from js_sync.runtime.concurrency import BlockHint, LoopHint, TimedLock
-from twinstream.core.consume.batch import BatchEnd
-from twinstream.core.deadline import NEVER, Deadline, Seconds
-from twinstream.core.on_failure import OnFailure
+from twinstream.core.consume.metadata import Position
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.errors import IterationEnded, RequestTimeout
+from twinstream.core.wire.protocol import Frame
 from twinstream.models import ObjectInfo, Timestamp
+from twinstream.records.headers import Headers
 
 __all__ = ["ObjectWatch", "open_watch"]
-
-_BATCH: Final = 500
 
 
 def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> ObjectWatch:
     """Create a watch and return it. The watch covers every change after this call."""
-    subjects = place.subjects.all_infos
-    if updates_only:
-        behind = (place.stream.info(confirmed=True)).state.last_seq + 1
-        messages = buffer_of(place.stream.ordered(subjects=subjects, start_seq=behind))
-        with OnFailure(messages.close):
-            # If the store is re-created later, the consumer notices that the sequences restart.
-            deadline = place.api.deadline()
-            messages.open(deadline)
-            messages.pull_ahead(deadline)
-    else:
-        every = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
-        messages = buffer_of(every)
-    return ObjectWatch(place, messages, updates_only, deletes)
+
+    def read(frame: Frame, position: Position) -> ObjectInfo | None:
+        subject, _, size, body = frame
+        message = StreamMessage(
+            stream=place.stream.name,
+            subject=subject.decode("utf-8", "surrogateescape"),
+            seq=position[0],
+            time=Timestamp.from_ns(position[2]),
+            data=body[size:-2],
+            headers=Headers.parse(body[:size]) if size else Headers(),
+        )
+        info = place.listed(message)
+        return info if deletes or not info.deleted else None
+
+    filters = [place.subjects.all_infos.removeprefix(place.prefix)]
+    steps = KeyWatch(place, read, filters, WatchOptions(updates_only=updates_only))
+    steps.follow()
+    return ObjectWatch(steps)
 
 
-class ObjectWatch(Owned, BlockHint, LoopHint):
+class ObjectWatch(StateWatch[ObjectInfo]):
     """An iterator over the current and later metadata of objects. Created by `ObjectStore.watch`.
 
-    The watch returns the metadata of each existing object, then None once, then the new metadata
-    after each change. It continues through reconnects and leader changes until it is closed. If
-    metadata cannot be read, the returned `ObjectInfo` only has the name, and the reason as `error`
-    in its `unknown` members. If the store is deleted and re-created, the watch returns the metadata
-    of each object of the new store. It returns None only once.
+    The watch returns the metadata of each existing object, then the new metadata after each change:
+    `initial` iterates over the existing objects only, and `is_current` becomes true with the last
+    of them. It continues through reconnects and leader changes until it is closed. If metadata
+    cannot be read, the returned `ObjectInfo` only has the name, and the reason as `error` in its
+    `unknown` members. If the store is deleted and re-created, the watch returns the metadata of
+    each object of the new store.
 
-    The iteration raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the
+    The iteration raises `BucketNotFound` if the store was deleted, and `ConnectionClosed` if the
     connection was closed.
     """
-
-    def __init__(
-        self, place: ObjectPlace, messages: OrderedBuffer, updates_only: bool, deletes: bool
-    ) -> None:
-        super().__init__()
-        self._place: Final = place
-        self._messages: Final = messages
-        self._deletes: Final = deletes
-        self._taking: Final = TimedLock()
-        self._initial: Final[deque[ObjectInfo]] = deque()
-        self._has_all = updates_only
-        self.is_current = False
-        """Whether the watch has returned None, which follows the initial metadata."""
-
-    def __repr__(self) -> str:
-        return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
-
-    @property
-    def revision(self) -> int:
-        """The revision of the last received metadata, even if it was not returned yet."""
-        return self._messages.position
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> ObjectInfo | None:
-        """Return the next `ObjectInfo`, or None once after the initial metadata.
-
-        The iteration ends after `close`.
-        """
-        try:
-            return self._take(NEVER)
-        except IterationEnded:
-            raise StopIteration from None
-
-    def next(self, timeout: Seconds | None = None) -> ObjectInfo | None:
-        """Return the next `ObjectInfo`, or None once after the initial metadata.
-
-        Args:
-            timeout: Maximum time to wait in seconds; by default there is no limit.
-
-        Raises:
-            RequestTimeout: The time has passed.
-            IterationEnded: The watch was closed.
-        """
-        return self._take(Deadline.after(timeout))
-
-    def _take(self, deadline: Deadline) -> ObjectInfo | None:
-        held = self._taking.acquire(deadline)
-        try:
-            if not held:
-                raise RequestTimeout(
-                    "no description in time: another caller is waiting for this watch"
-                )
-            return self._take_next(deadline)
-        finally:
-            self._taking.release(held)
-
-    def _take_next(self, deadline: Deadline) -> ObjectInfo | None:
-        while not self.is_current:
-            if self._messages.is_ended:
-                raise IterationEnded("the watch was closed")
-            if self._initial:
-                return self._initial.popleft()
-            if self._has_all:
-                # Metadata that is replaced between two calls is delivered nevertheless.
-                self._messages.pull_ahead(self._place.api.deadline().earlier(deadline.at))
-                self.is_current = True
-                return None
-            self._receive(deadline)
-        while True:
-            message = self._messages.take(deadline)
-            if message is None:
-                raise IterationEnded("the watch was closed")
-            info = self._read(message)
-            if info is not None:
-                return info
-            if deadline.expired():
-                raise RequestTimeout("no description in time")
-
-    def _receive(self, deadline: Deadline) -> None:
-        """Receive the next batch of initial metadata.
-
-        If the server does not respond to the request, the method returns without metadata, or
-        raises `RequestTimeout` if the deadline has passed.
-        """
-        try:
-            batch = self._messages.fetch(_BATCH, wait="none")
-        except RequestTimeout:
-            if deadline.expired():
-                raise
-            return
-        self._initial.extend(info for info in map(self._read, batch) if info is not None)
-        self._has_all = batch.reason is BatchEnd.NO_MESSAGES
-        if batch.reason is BatchEnd.EXPIRED:
-            # The server may respond with errors only. Then the ordered consumer misses no
-            # heartbeat and does not notice the failure, so it is replaced.
-            self._messages.renew("it did not answer within the time of a request")
-            if deadline.expired():
-                raise RequestTimeout("no description in time: the consumer did not answer")
-
-    def _read(self, message: Message) -> ObjectInfo | None:
-        metadata = message.metadata
-        stored = StreamMessage(
-            stream=metadata.stream,
-            subject=message.subject,
-            seq=metadata.stream_seq,
-            time=Timestamp.from_ns(metadata.timestamp_ns),
-            data=message.data,
-            headers=message.headers,
-        )
-        info = self._place.listed(stored)
-        return info if self._deletes or not info.deleted else None
-
-    def close(self) -> None:
-        """End the watch. Further calls do nothing."""
-        if self._is_parents:
-            return
-        self._messages.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.close()

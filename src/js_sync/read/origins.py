@@ -11,7 +11,7 @@ from js_sync.read.get_message import get_message
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.read.mirrored import copies_of
 from twinstream.core.wire.subjects import ApiSubjects
-from twinstream.errors import ConnectionClosed, MessageNotFound, TwinstreamError
+from twinstream.errors import ConnectionClosed, MessageNotFound, NotABucket, TwinstreamError
 from twinstream.models import StreamConfig, StreamInfo, StreamSource
 
 __all__ = ["check_visible", "origins_of"]
@@ -47,10 +47,9 @@ def check_visible(
     origins: Sequence[StreamConfig],
     stored: str,
     what: str,
-    error: type[TwinstreamError],
     deadline: Deadline,
 ) -> None:
-    """Raise `error` if a mirror or a copy would look empty although its origin is not.
+    """Raise `NotABucket` if a mirror or a copy would look empty although its origin is not.
 
     `info` is that of the bucket or store `what`, whose messages are read by the prefix `stored`.
     `origins` are those of `origins_of`.
@@ -62,7 +61,7 @@ def check_visible(
             return
         subject = _stored_subject(api, info, None, deadline)
         if subject is not None and not subject.startswith(stored):
-            raise error(
+            raise NotABucket(
                 f"{what} is a mirror, and its origin {nearest.mirror.name} does not answer; its"
                 f" messages have subjects such as {subject}, not {stored}>: open it when its origin"
                 " answers, or read it as a stream"
@@ -72,7 +71,7 @@ def check_visible(
         for source in config.sources or ():
             streams = origins_of(api, StreamConfig(mirror=source), deadline)
             if streams and streams[0].mirror is not None and not copies_of(source, streams):
-                raise error(
+                raise NotABucket(
                     f"{what} copies nothing: its source {source.name} is a mirror of"
                     f" {streams[0].mirror.name}, and stores the subjects of its origin; change the"
                     " src of the source's subject transform to these subjects"
@@ -80,7 +79,7 @@ def check_visible(
         return
     subject = _stored_subject(api, info, f"{stored}>", deadline)
     if subject is None and _stored_subject(api, info, None, deadline) is not None:
-        raise error(
+        raise NotABucket(
             f"{what} shows none of its {messages} messages: its sources have no subject transforms"
             f" to {stored}>, so their messages have other subjects"
         )

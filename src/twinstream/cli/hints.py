@@ -37,6 +37,7 @@ _LENGTHS: Final = frozenset({"max_age", "ttl", "limit_marker_ttl", "subject_dele
 
 _PHRASES: Final = (
     ("create it with create_key_value", "`twinstream kv add` creates it"),
+    ("create it with create_object_store", "`twinstream object add` creates it"),
     ("set its limit_marker_ttl", "set it with `twinstream kv edit --marker-ttl`"),
     ("set limit_marker_ttl of bucket", "set --marker-ttl of bucket"),
 )
@@ -120,9 +121,6 @@ def _not_found() -> str:
         case "kv":
             return "`twinstream kv ls` shows the buckets of this server"
         case "object":
-            return (
-                "`twinstream object ls` shows the object stores of this server, and `twinstream"
-                " object add` creates one"
-            )
+            return "`twinstream object ls` shows the object stores of this server"
         case _:
             return "`twinstream stream ls` shows the streams of this server"

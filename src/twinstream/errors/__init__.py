@@ -43,8 +43,8 @@
         ├── AlreadyAcknowledged          … because it was acknowledged before
         └── NotAcknowledgeable           … because no consumer expects an acknowledgement of it
 
-The docstrings of `errors.kv`, `errors.object_store` and `errors.groups` draw those of buckets,
-object stores and consumer groups.
+The docstrings of `errors.bucket`, `errors.kv`, `errors.object_store` and `errors.groups` draw
+those of buckets, their keys and objects, and of consumer groups.
 """
 
 from __future__ import annotations
@@ -124,6 +124,11 @@ from twinstream.errors.usage import (
 )
 
 if TYPE_CHECKING:
+    from twinstream.errors.bucket import (
+        BucketExists,
+        BucketNotFound,
+        NotABucket,
+    )
     from twinstream.errors.groups import (
         BadGroupConfig,
         GroupChanged,
@@ -131,13 +136,10 @@ if TYPE_CHECKING:
         GroupNotFound,
     )
     from twinstream.errors.kv import (
-        BucketExists,
-        BucketNotFound,
         InvalidKey,
         KeyDeleted,
         KeyExists,
         KeyNotFound,
-        NotABucket,
         RevisionMismatch,
         ValueTooLarge,
     )
@@ -145,13 +147,11 @@ if TYPE_CHECKING:
         BadObjectInfo,
         DigestMismatch,
         LinkError,
-        NotAnObjectStore,
         ObjectChanged,
         ObjectDeleted,
         ObjectExists,
         ObjectIncomplete,
         ObjectNotFound,
-        ObjectStoreNotFound,
         PutFailed,
     )
 
@@ -199,14 +199,12 @@ __all__ = [
     "NoStream",
     "NotABucket",
     "NotAcknowledgeable",
-    "NotAnObjectStore",
     "NotPromised",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectExists",
     "ObjectIncomplete",
     "ObjectNotFound",
-    "ObjectStoreNotFound",
     "OutcomeUnknown",
     "PermissionDenied",
     "ProtocolError",
@@ -235,7 +233,7 @@ __all__ = [
 ]
 
 # Many programs use neither buckets nor groups, so these modules are imported on first use.
-_LATER = ("kv", "object_store", "groups")
+_LATER = ("bucket", "kv", "object_store", "groups")
 
 
 def __getattr__(name: str) -> object:

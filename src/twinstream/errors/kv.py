@@ -1,12 +1,9 @@
-"""Errors of key-value buckets.
+"""Errors of keys and values. Those of the bucket itself are in `errors.bucket`.
 
 ::
 
-        StreamNotFound ── BucketNotFound      no bucket of that name exists
-        StreamExists ──── BucketExists        a bucket of that name has other settings
         TwinstreamError
-        ├── NotABucket                        the stream does not have the layout of a bucket
-        └── KeyNotFound (LookupError)         the key has no value
+        └── KeyNotFound (KeyError)            the key has no value
             └── KeyDeleted                    the value was deleted, purged, or expired
         BadArgument ───── InvalidKey          a key, filter or bucket name is invalid
         WrongLastSequence ─ RevisionMismatch  another client wrote the key first
@@ -18,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from twinstream.errors.api import StreamExists
 from twinstream.errors.base import JetStreamError, TwinstreamError
+from twinstream.errors.bucket import BucketNotFound, bucket_not_found
 from twinstream.errors.publish import NoStream
 from twinstream.errors.server_errors import StreamNotFound, WrongLastSequence
 from twinstream.errors.usage import BadArgument
@@ -27,22 +24,19 @@ from twinstream.errors.wrong_sequence import last_sequence
 from twinstream.models.error_codes import (
     MESSAGE_TOO_LARGE,
     STORE_REFUSED,
-    STREAM_NOT_FOUND,
     TTL_DISABLED,
     WRONG_LAST_SEQUENCE,
 )
+from twinstream.models.picklable_error import harmless_line
 
 if TYPE_CHECKING:
     from twinstream.records.entry import Entry
 
 __all__ = [
-    "BucketExists",
-    "BucketNotFound",
     "InvalidKey",
     "KeyDeleted",
     "KeyExists",
     "KeyNotFound",
-    "NotABucket",
     "RevisionMismatch",
     "ValueTooLarge",
     "bucket_error",
@@ -50,35 +44,21 @@ __all__ = [
 ]
 
 
-class BucketNotFound(StreamNotFound):
-    """No bucket of that name exists (10059)."""
-
-
-class BucketExists(StreamExists):
-    """A bucket of that name exists with other settings (10058).
-
-    `differences` has the expected and the actual value of each field that differs. It is empty if
-    the actual settings were not requested from the server.
-    """
-
-    _next = ""  # The text names the call.
-
-
-class NotABucket(TwinstreamError):
-    """The stream exists, but does not have the layout of a key-value bucket."""
-
-
 class InvalidKey(BadArgument):
     """A key, a filter of keys or the name of a bucket contains invalid characters."""
 
 
-class KeyNotFound(TwinstreamError, LookupError):
+class KeyNotFound(TwinstreamError, KeyError):
     """The key has no value, or does not have the requested revision."""
 
     def __init__(self, bucket: str, key: str, reason: str = "") -> None:
         self.bucket = bucket
         self.key = key
         super().__init__(f"bucket {bucket} has no key {key!r}{reason}")
+
+    def __str__(self) -> str:
+        # The text of a `KeyError` is the repr of its argument, with quotes.
+        return harmless_line(LookupError.__str__(self))
 
 
 class KeyDeleted(KeyNotFound):
@@ -157,10 +137,8 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
 
     If `error` has no counterpart for buckets, it is returned itself, possibly with a note.
     """
-    if isinstance(error, NoStream):
-        return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)
-    if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
-        return BucketNotFound(_missing(bucket), code=error.code, err_code=error.err_code)
+    if isinstance(error, NoStream | StreamNotFound) and not isinstance(error, BucketNotFound):
+        return bucket_not_found(bucket, "key_value", error)
     if isinstance(error, JetStreamError):
         if error.err_code == MESSAGE_TOO_LARGE:
             return ValueTooLarge(
@@ -178,13 +156,10 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
                 " overwrite a key. The markers of delete and purge need room, too. To make room,"
                 " remove old markers and revisions with purge_deletes(older_than=0), remove a key"
                 " without a marker, so that watchers do not hear of it, with"
-                " stream.purge(subject=...), or raise max_bytes with update_key_value"
+                " bind_stream(bucket.stream_name).purge(subject=...), or raise max_bytes with"
+                " change"
             )
     return error
-
-
-def _missing(bucket: str) -> str:
-    return f"bucket {bucket} does not exist: create it with create_key_value"
 
 
 def raise_for_bucket(bucket: str, error: TwinstreamError) -> NoReturn:

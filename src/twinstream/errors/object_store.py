@@ -1,4 +1,4 @@
-"""Errors of object stores.
+"""Errors of objects. Those of the store itself are in `errors.bucket`.
 
 ::
 
@@ -11,11 +11,7 @@
         ├── DigestMismatch                   the content does not match its digest
         ├── BadObjectInfo                    the stored metadata of an object cannot be read
         ├── LinkError                        a link cannot be created or followed
-        ├── PutFailed                        an object was not stored
-        ├── NotAnObjectStore                 the stream of that name is not an object store
-        └── JetStreamError
-            └── StreamNotFound
-                └── ObjectStoreNotFound      no store of that name exists
+        └── PutFailed                        an object was not stored
 """
 
 from __future__ import annotations
@@ -23,6 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twinstream.errors.base import TwinstreamError
+from twinstream.errors.bucket import BucketNotFound, bucket_not_found
+from twinstream.errors.publish import NoStream
 from twinstream.errors.server_errors import StreamNotFound
 
 if TYPE_CHECKING:
@@ -32,14 +30,13 @@ __all__ = [
     "BadObjectInfo",
     "DigestMismatch",
     "LinkError",
-    "NotAnObjectStore",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectExists",
     "ObjectIncomplete",
     "ObjectNotFound",
-    "ObjectStoreNotFound",
     "PutFailed",
+    "StoreErrors",
 ]
 
 
@@ -93,9 +90,18 @@ class PutFailed(TwinstreamError):
     cleaned: bool = False
 
 
-class NotAnObjectStore(TwinstreamError):
-    """The stream has the name of an object store, but not the subjects of an object store."""
+class StoreErrors:
+    """A context that raises `BucketNotFound` for an error which says that the stream is missing."""
 
+    __slots__ = ("_bucket",)
 
-class ObjectStoreNotFound(StreamNotFound):
-    """No object store of that name exists."""
+    def __init__(self, bucket: str) -> None:
+        self._bucket = bucket
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # A `BucketNotFound` may be that of another store, to which a link leads.
+        if isinstance(error, NoStream | StreamNotFound) and not isinstance(error, BucketNotFound):
+            raise bucket_not_found(self._bucket, "object_store", error) from error

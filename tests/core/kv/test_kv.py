@@ -15,7 +15,7 @@ from twinstream.core.kv.codecs import (
     PathKeys,
     ValueCodecs,
 )
-from twinstream.core.kv.config import changed_stream, key_value_config, merged, stream_config
+from twinstream.core.kv.config import changed_stream, key_value_config, stream_config
 from twinstream.core.kv.names import KeySubjects, check_bucket, check_filter_of_keys, check_key
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
 from twinstream.core.kv.watch import WatchState
@@ -185,8 +185,8 @@ def test_what_changes_and_what_stays() -> None:
     before = key_value_config(stream)
     assert before.metadata == {"a": "b"}
     assert changed_stream(stream, before, before) is stream
-    given = KeyValueConfig(bucket="B", ttl=timedelta(seconds=30), metadata={"c": "d"})
-    changed = changed_stream(stream, before, merged(before, given))
+    given = KeyValueConfig(bucket="B", history=5, ttl=timedelta(seconds=30), metadata={"c": "d"})
+    changed = changed_stream(stream, before, given)
     assert changed.max_age == changed.duplicate_window == timedelta(seconds=30)
     assert changed.metadata == {"c": "d", "_nats.level": "1"}
     assert (changed.max_consumers, changed.max_msgs_per_subject) == (9, 5)

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinstream.core.object_store.changes import (
-    KEEP,
     Needed,
     changed_info,
     deleted_info,
@@ -58,7 +57,7 @@ from twinstream.errors import (
     BadObjectInfo,
     ConnectionLost,
     DigestMismatch,
-    NotAnObjectStore,
+    NotABucket,
     ObjectChanged,
     ObjectIncomplete,
     RequestTimeout,
@@ -180,7 +179,7 @@ def test_mirror_has_no_subjects() -> None:
     ],
 )
 def test_other_streams_are_no_stores(stream: StreamConfig) -> None:
-    with pytest.raises(NotAnObjectStore, match="not an object store"):
+    with pytest.raises(NotABucket, match="not an object store"):
         store_config(stream)
 
 
@@ -238,8 +237,8 @@ def test_digests_in_all_forms() -> None:
 
 def test_changes_of_descriptions() -> None:
     info = ObjectInfo(name="a", description="d", headers={"H": ["1"]}, nuid="N", size=3, chunks=1)
-    assert changed_info(info, "a", KEEP, KEEP, KEEP) == info
-    changed = changed_info(info, "b", None, {"I": "2"}, {"k": "v"})
+    assert changed_info(info, "a", None, None, None) == info
+    changed = changed_info(info, "b", "", {"I": "2"}, {"k": "v"})
     assert (changed.name, changed.description, changed.headers) == ("b", None, {"I": ["2"]})
     gone = deleted_info(info)
     assert (gone.deleted, gone.size, gone.chunks, gone.nuid) == (True, 0, 0, "N")

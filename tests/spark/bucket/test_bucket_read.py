@@ -111,7 +111,7 @@ def test_markers_of_purged_and_expired_keys(make_bucket: Make, table: Read) -> N
     bucket.create("expired", b"2", ttl=1)
     with bucket.watch("expired") as watch:
         for entry in watch:
-            if entry is not None and not entry.is_value:
+            if not entry.is_value:
                 break
     bucket.put("stays", b"3")
     found = {row["key"]: row["operation"] for row in table(bucket).collect()}

@@ -25,6 +25,7 @@ from twinstream.models import (
     StreamSource,
     evolve,
 )
+from twinstream.models.codec.records import members
 
 _SETTINGS = (
     click.option("--description", metavar="TEXT", help="What the bucket is for."),
@@ -140,11 +141,17 @@ def edit(target: Target, bucket: str, no_mirror: bool, as_json: bool, **given: A
     """Change the given settings of BUCKET; other settings are kept."""
     config = _config(bucket, given)
     with target.connect() as nc:
-        jet = target.jetstream(nc)
-        if no_mirror:
-            jet.get_key_value(bucket).change(lambda current: evolve(current, mirror=None))
-        changed = jet.update_key_value(config)
-    _print(changed.cached_status, as_json)
+        found = target.jetstream(nc).get_key_value(bucket)
+        status = found.change(lambda current: _changed(current, config, no_mirror))
+    _print(status, as_json)
+
+
+def _changed(current: KeyValueConfig, given: KeyValueConfig, no_mirror: bool) -> KeyValueConfig:
+    """Return the current settings, updated with the settings of `given` that are not None."""
+    found = {name: getattr(given, name) for name in members(KeyValueConfig)}
+    if no_mirror:
+        current = evolve(current, mirror=None)
+    return evolve(current, **{name: value for name, value in found.items() if value is not None})
 
 
 @click.command(short_help="Show a bucket.")
@@ -190,10 +197,10 @@ def ls(
             return
         found = jet.get_key_value(bucket)
         if not (long or display_value):
-            for key in found.keys(*filters):
+            for key in found.keys(filters or None):
                 _line({"key": key} if as_json else key)
             return
-        with found.watch(*filters, deletes=False, meta_only=not display_value) as watch:
+        with found.watch(filters or None, deletes=False, meta_only=not display_value) as watch:
             entries = list(watch.initial())
     if as_json:
         for entry in entries:

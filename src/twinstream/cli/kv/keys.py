@@ -145,7 +145,7 @@ def delete(
     if not keys:
         with target.connect() as nc:
             jet = target.jetstream(nc)
-            values = counted(jet.get_key_value(bucket).cached_status.values, "value")
+            values = counted(jet.get_key_value(bucket).status().values, "value")
             sure(f"Delete the bucket {bucket} ({values})?", yes=yes)
             jet.delete_key_value(bucket)
         if as_json:
@@ -158,7 +158,7 @@ def delete(
         if _is_one(keys):
             _print_revision(bucket, keys[0], found.delete(keys[0]), as_json)
         else:
-            _print_count(bucket, "deleted", found.delete_many(*keys), as_json)
+            _print_count(bucket, "deleted", found.delete_many(keys), as_json)
 
 
 def _is_one(keys: tuple[str, ...]) -> bool:
@@ -205,7 +205,7 @@ def purge(
             return
         what = "all keys" if every else " ".join(keys)
         sure(f"Purge {what} of {bucket}?", yes=yes)
-        count = found.purge_many(*(keys or (">",)), ttl=ttl)
+        count = found.delete_many(keys or ">", purge=True, ttl=ttl)
     _print_count(bucket, "purged", count, as_json)
 
 

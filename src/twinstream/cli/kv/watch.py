@@ -48,30 +48,27 @@ def watch(
 
     Continues until Ctrl-C, and across reconnects. With --json there is one line for each entry.
     """
-    import js_sync
-
     with asked_to_stop() as asked, target.connect(keep_trying=True) as nc:
         found = target.jetstream(nc).get_key_value(bucket)
         with found.watch(
-            *filters,
+            filters or None,
             history=history,
             updates_only=updates,
             resume_from=revision,
             deletes=not no_deletes,
         ) as watching:
-            shown = 0
+            shown, is_current = 0, False
             while not asked.is_set() and (count is None or shown < count):
-                try:
-                    entry = watching.next(timeout=_TURN)
-                except js_sync.RequestTimeout:
-                    continue
+                if watching.is_current is not is_current:
+                    is_current = watching.is_current
+                    if is_current and once:
+                        break
+                    if is_current and not as_json:
+                        notes().print("these were all existing entries", style="dim")
+                entry = watching.next(timeout=_TURN)
                 if entry is not None:
                     _show(entry, as_json)
                     shown += 1
-                elif once:
-                    break
-                elif not as_json:
-                    notes().print("these were all existing entries", style="dim")
 
 
 def _show(entry: Entry[bytes], as_json: bool) -> None:

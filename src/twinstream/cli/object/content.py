@@ -354,12 +354,10 @@ def watch(target: Target, bucket: str, updates: bool, count: int | None, as_json
 
 
 def _show_next(changes: ObjectWatch, *, as_json: bool) -> int:
-    from js_sync import IterationEnded, RequestTimeout
+    from js_sync import IterationEnded
 
     try:
         found = changes.next(timeout=_TURN)
-    except RequestTimeout:
-        return 0
     except IterationEnded as error:
         raise Failure("the watch has ended") from error
     if found is None:

@@ -17,7 +17,6 @@ from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
-    from twinstream.models import ObjectStoreConfig
 
 
 def _ttl(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
@@ -82,9 +81,8 @@ def edit(target: Target, bucket: str, as_json: bool, **settings: Any) -> None:
     if not given:
         raise click.UsageError("give at least one setting to change")
     with target.connect() as nc:
-        jet = target.jetstream(nc)
-        config: ObjectStoreConfig = jet.get_object_store(bucket).status().config
-        status = jet.update_object_store(evolve(config, **given)).status()
+        store = target.jetstream(nc).get_object_store(bucket)
+        status = store.change(lambda config: evolve(config, **given))
     _show(status, as_json)
 
 

@@ -90,8 +90,8 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "StreamMessage": {**_CONTENT, "sequence": "seq", "timestamp": "time"},
     "KeyValue": {
-        "contains": "get(key), which raises KeyNotFound",
-        "exists": "get(key), which raises KeyNotFound",
+        "contains": "get(key, default=None)",
+        "exists": "get(key, default=None)",
         "list": "keys()",
         "set": "put(key, value)",
     },

@@ -291,6 +291,7 @@ _TABLE: Final = (
         "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} $O.{bucket}.M.*",
     ),
     Pattern("object.status", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
+    Pattern("object.change", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"),
     Pattern("object.seal", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"),
     Pattern(
         "object.sweep",
@@ -345,10 +346,7 @@ _TABLE: Final = (
     Pattern("key_value.update", "bucket key", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{key}"),
     Pattern("key_value.delete", "bucket key", "K.{bucket}.{key}"),
     Pattern("key_value.purge", "bucket key", "K.{bucket}.{key}"),
-    *(
-        Pattern(f"key_value.{name}", "bucket filter", _WATCH + " K.{bucket}.{filter}")
-        for name in ("delete_many", "purge_many")
-    ),
+    Pattern("key_value.delete_many", "bucket filter", _WATCH + " K.{bucket}.{filter}"),
     *(
         Pattern(f"key_value.{name}", "bucket filter", _WATCH)
         for name in ("keys", "watch", "cached")

@@ -36,7 +36,6 @@ __all__ = [
     "changed_stream",
     "check_is_bucket",
     "key_value_config",
-    "merged",
     "stream_config",
 ]
 
@@ -114,18 +113,6 @@ def check_is_bucket(stream: StreamConfig) -> None:
         raise NotABucket(f"stream {name} is not a bucket: its subjects lack $KV.{bucket}.>")
 
 
-def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
-    """Return the current settings, updated with the settings of `given` that are not None."""
-    return evolve(
-        current,
-        **{
-            name: value
-            for name in (*SAME, "compression", "metadata", "mirror", "sources")
-            if (value := getattr(given, name)) is not None
-        },
-    )
-
-
 def changed_stream(
     stream: StreamConfig, before: KeyValueConfig, after: KeyValueConfig
 ) -> StreamConfig:
@@ -139,7 +126,8 @@ def changed_stream(
     changes: dict[str, Any] = {}
     for ours, theirs in SAME.items():
         old, new = getattr(before, ours), getattr(after, ours)
-        if old != new:
+        # The server reports an absent duration as 0.
+        if old != new and (old or new):
             changes[theirs] = _UNLIMITED.get(ours) if new is None else new
     if after.ttl != before.ttl and after.ttl:
         # The server refuses a duplicate window that is longer than the maximum age.

@@ -121,20 +121,20 @@ def check_filter_of_keys(pattern: str) -> str:
 def _fault(key: object) -> str:
     if not isinstance(key, str):
         several = isinstance(key, list | tuple | set | frozenset)
-        return "is not a string" + ("; pass the keys one by one, as *keys" if several else "")
+        return "is not a string" + ("; this call takes one key" if several else "")
     if not key:
         return "is empty"
     found = _NOT_IN_KEY.search(key.replace("*", "").replace(">", "")) or _NOT_IN_KEY.search(key)
     if found and found.group() in "*>":
         return (
-            f"contains {found.group()!r}, but this call takes one key: get_many(filter) returns the"
-            " entries of many keys, and watch(filter, history=True) their revisions"
+            f"contains {found.group()!r}, but this call takes one key: get_many(keys) returns the"
+            " entries of many keys, and watch(keys, history=True) their revisions"
         )
     if found:
         return (
             f"contains {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"
-            " between them. A key codec supports other keys, and validate_keys=False writes"
-            " subjects against the rules"
+            " between them. A key codec supports other keys, and get_key_value(...,"
+            " validate_keys=False) opens a bucket for subjects against the rules"
         )
     return "begins or ends with a dot, or contains two dots in a row"
 

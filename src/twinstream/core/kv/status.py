@@ -7,7 +7,7 @@ from attrs import frozen
 from twinstream.core.kv.config import key_value_config
 from twinstream.models import KeyValueConfig, StreamInfo, StreamSourceInfo
 
-__all__ = ["KeyValueStatus"]
+__all__ = ["KeyValueStatus", "key_value_status"]
 
 
 @frozen
@@ -18,11 +18,6 @@ class KeyValueStatus:
     """The settings of the bucket, including the server's defaults."""
     info: StreamInfo
     """The info of the bucket's stream."""
-
-    @classmethod
-    def of(cls, info: StreamInfo) -> KeyValueStatus:
-        """Return the status of the bucket in a stream. Raises `NotABucket` for another stream."""
-        return cls(key_value_config(info.config), info)
 
     @property
     def bucket(self) -> str:
@@ -58,3 +53,8 @@ class KeyValueStatus:
     def mirror(self) -> StreamSourceInfo | None:
         """The state of the replication from the origin; None if the bucket is not a mirror."""
         return self.info.mirror
+
+
+def key_value_status(info: StreamInfo) -> KeyValueStatus:
+    """Return the status of the bucket in a stream. Raises `NotABucket` for another stream."""
+    return KeyValueStatus(key_value_config(info.config), info)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
-from typing import Final
 
 from attrs import frozen
 
@@ -16,8 +14,6 @@ from twinstream.models import ObjectInfo, ObjectLink, ObjectOptions, evolve
 from twinstream.records.headers import HeaderValues
 
 __all__ = [
-    "KEEP",
-    "Keep",
     "Needed",
     "Swept",
     "changed_info",
@@ -30,32 +26,23 @@ __all__ = [
 ]
 
 
-class Keep(Enum):
-    """The type of `KEEP`."""
-
-    KEEP = "keep"
-
-
-KEEP: Final = Keep.KEEP
-"""The default of an argument, which leaves this part of the metadata unchanged."""
-
-
 def changed_info(
     info: ObjectInfo,
     name: str,
-    description: str | Keep | None,
-    headers: HeaderValues | Keep | None,
-    metadata: Mapping[str, str] | Keep | None,
+    description: str | None,
+    headers: HeaderValues | None,
+    metadata: Mapping[str, str] | None,
 ) -> ObjectInfo:
-    """Return `info` with another name and with the given parts; `KEEP` leaves a part unchanged.
+    """Return `info` with another name and with the given parts.
 
-    Raises `BadArgument` if a part is invalid.
+    None leaves a part unchanged, and an empty value removes it. Raises `BadArgument` if a part is
+    invalid.
     """
     changed = ObjectMeta(
         name,
-        description=info.description if description is KEEP else description,
-        headers=info.headers if headers is KEEP else headers,
-        metadata=info.metadata if metadata is KEEP else metadata,
+        description=info.description if description is None else description or None,
+        headers=info.headers if headers is None else headers or None,
+        metadata=info.metadata if metadata is None else metadata or None,
     )
     return evolve(
         info,

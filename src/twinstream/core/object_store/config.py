@@ -12,7 +12,7 @@ from attrs import frozen
 from twinstream.core.arguments.check_arguments import check_config
 from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket
 from twinstream.core.read.mirrored import destinations, first_tokens, is_read_only_copy
-from twinstream.errors import BadArgument, NotAnObjectStore
+from twinstream.errors import BadArgument, NotABucket
 from twinstream.models import (
     Compression,
     Duration,
@@ -36,6 +36,7 @@ __all__ = [
     "is_copy",
     "origin_of",
     "store_config",
+    "store_status",
     "store_stream_config",
     "stored_subjects",
 ]
@@ -83,7 +84,7 @@ def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> S
 
 
 def store_config(stream: StreamConfig) -> ObjectStoreConfig:
-    """Return the settings of the store in a stream. Raises `NotAnObjectStore` for other streams."""
+    """Return the settings of the store in a stream. Raises `NotABucket` for other streams."""
     bucket = bucket_of(stream.name)
     if bucket is None or not _is_store(bucket, stream):
         raise _not_a_store(stream)
@@ -101,8 +102,8 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
     )
 
 
-def _not_a_store(stream: StreamConfig) -> NotAnObjectStore:
-    return NotAnObjectStore(
+def _not_a_store(stream: StreamConfig) -> NotABucket:
+    return NotABucket(
         f"stream {stream.name} is not an object store: its subjects are"
         f" {', '.join(stream.subjects or ()) or 'missing'}"
     )
@@ -117,7 +118,7 @@ def stored_subjects(stream: StreamConfig, origins: Sequence[StreamConfig]) -> Ob
     """Return the subjects of the stored messages of a store.
 
     A mirror stores the subjects of the store that it copies, unless it transforms them. `origins`
-    are the streams that a mirror copies, the nearest one first. Raises `NotAnObjectStore` if the
+    are the streams that a mirror copies, the nearest one first. Raises `NotABucket` if the
     subjects are not those of one store.
     """
     mirrors = [each.mirror for each in (stream, *origins) if each.mirror is not None]
@@ -129,7 +130,7 @@ def stored_subjects(stream: StreamConfig, origins: Sequence[StreamConfig]) -> Ob
                 bucket_of(f"{OBJECT_STORE_PREFIX}{start[3:-1]}") if start[:3] == "$O." else None
             )
     if bucket is None:
-        raise NotAnObjectStore(
+        raise NotABucket(
             f"stream {stream.name} is not an object store: it mirrors {mirrors[0].name}, and its"
             " messages do not have the subjects $O.<bucket>.> of one store"
         )
@@ -171,15 +172,12 @@ class ObjectStoreStatus:
         """The bucket that this store mirrors, None if it is not a mirror."""
         return origin_of(self.info.config)
 
-    @classmethod
-    def of(cls, info: StreamInfo) -> ObjectStoreStatus:
-        """Return the status of the store in a stream.
 
-        Raises `NotAnObjectStore` for another stream.
-        """
-        return cls(
-            config=store_config(info.config),
-            size=info.state.bytes,
-            is_sealed=bool(info.config.sealed),
-            info=info,
-        )
+def store_status(info: StreamInfo) -> ObjectStoreStatus:
+    """Return the status of the store in a stream. Raises `NotABucket` for another stream."""
+    return ObjectStoreStatus(
+        config=store_config(info.config),
+        size=info.state.bytes,
+        is_sealed=bool(info.config.sealed),
+        info=info,
+    )

@@ -48,6 +48,7 @@ __all__ = [
     "listed_info",
     "new_info",
     "object_headers",
+    "object_meta",
     "read_info",
 ]
 
@@ -103,10 +104,10 @@ class ObjectMeta:
     chunk_size: int | None = field(default=None, kw_only=True, converter=_chunk_size)
     """Maximum size of a chunk in bytes. The default is 128 KiB."""
 
-    @classmethod
-    def of(cls, given: str | ObjectMeta) -> ObjectMeta:
-        """Return `given` if it is an `ObjectMeta`, else an `ObjectMeta` with this name."""
-        return given if isinstance(given, ObjectMeta) else cls(given)
+
+def object_meta(given: str | ObjectMeta) -> ObjectMeta:
+    """Return `given` if it is an `ObjectMeta`, else an `ObjectMeta` with this name."""
+    return given if isinstance(given, ObjectMeta) else ObjectMeta(given)
 
 
 def new_info(

@@ -39,16 +39,14 @@ async def put_many(bucket: Any, items: Iterable[tuple[str, bytes]], window: int)
 
 async def get_many(bucket: Any, keys: Sequence[str], _: int) -> int:
     """Read values; return how many there are."""
-    return len(await bucket.get_many(*keys))
+    return len(await bucket.get_many(keys))
 
 
 async def watch(bucket: Any) -> int:
     """Return how many initial values there are."""
     async with bucket.watch() as entries:
         count = 0
-        async for entry in entries:
-            if entry is None:
-                break
+        async for _ in entries.initial():
             count += 1
     return count
 
@@ -57,9 +55,8 @@ async def changes(bucket: Any, wanted: int, begin: Callable[[], None]) -> int:
     """Return how many changes arrived after the initial values."""
     count = 0
     async with bucket.watch() as entries:
-        async for entry in entries:
-            if entry is None:
-                break
+        async for _ in entries.initial():
+            pass
         begin()
         async for _ in entries:
             count += 1

@@ -39,16 +39,14 @@ def put_many(bucket: Any, items: Iterable[tuple[str, bytes]], window: int) -> in
 
 def get_many(bucket: Any, keys: Sequence[str], _: int) -> int:
     """Read values; return how many there are."""
-    return len(bucket.get_many(*keys))
+    return len(bucket.get_many(keys))
 
 
 def watch(bucket: Any) -> int:
     """Return how many initial values there are."""
     with bucket.watch() as entries:
         count = 0
-        for entry in entries:
-            if entry is None:
-                break
+        for _ in entries.initial():
             count += 1
     return count
 
@@ -57,9 +55,8 @@ def changes(bucket: Any, wanted: int, begin: Callable[[], None]) -> int:
     """Return how many changes arrived after the initial values."""
     count = 0
     with bucket.watch() as entries:
-        for entry in entries:
-            if entry is None:
-                break
+        for _ in entries.initial():
+            pass
         begin()
         for _ in entries:
             count += 1
