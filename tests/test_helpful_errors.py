@@ -125,7 +125,7 @@ def generators(js: Any) -> dict[str, Callable[[], Any]]:
     return {
         "get_many": of("Counters", "get_many"),
         "list": of("ObjectStore", "list"),
-        "initial": of("Watch", "initial"),
+        "initial": of("KeyValueWatch", "initial"),
         "arrow_batches": of("StreamRead", "arrow_batches"),
         "taken": of("Coordination", "taken"),
         "letters": of("DeadLetters", "letters"),

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from js_sync.api.cluster import Cluster
+from js_sync.api.replicas import Replicas
 from tests.sources import PACKAGES
 from twinstream.core.client.permission_table import OPERATIONS
 
@@ -59,9 +61,9 @@ SILENT = {
 
 GROUPS = {
     "": (js_sync.JetStream, js_sync.Stream, js_sync.Consumer),
-    "replicas.": (js_sync.Replicas,),
+    "replicas.": (Replicas,),
     "object.": (js_sync.ObjectStore,),
-    "cluster.": (js_sync.Cluster,),
+    "cluster.": (Cluster,),
     "key_value.": (js_sync.KeyValue,),
     "static_group.": (js_sync.StaticConsumerGroup,),
     "elastic_group.": (js_sync.ElasticConsumerGroup,),

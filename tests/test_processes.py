@@ -95,7 +95,7 @@ if child == 0:
     ):
         try:
             use()
-        except js.WrongOwner:
+        except js.WrongProcessOrLoop:
             codes += 1
     os._exit(codes)
 _, status = os.waitpid(child, 0)
@@ -161,7 +161,7 @@ if child == 0:
     for use in (connection.flush, lambda: connection.publish("x")):
         try:
             use()
-        except js.WrongOwner:
+        except js.WrongProcessOrLoop:
             codes += 1
     os._exit(codes)
 _, status = os.waitpid(child, 0)

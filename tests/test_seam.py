@@ -454,7 +454,7 @@ def fork_use(twin: str, server: NatsServer) -> None:
         ):
             try:
                 await use()
-            except js.WrongOwner:
+            except js.WrongProcessOrLoop:
                 codes += 1
         os._exit(codes)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

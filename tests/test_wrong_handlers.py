@@ -14,6 +14,7 @@ import js_async
 import js_sync
 from js_sync.backup import backup_stream, restore_stream
 from twinstream.core.arguments.check_callbacks import check_takes_one
+from twinstream.errors import WrongHandler
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -99,7 +100,7 @@ def test_generator_functions_are_refused_before_a_message_is_acknowledged(
 
     async def main() -> None:
         async with js_async.connect(server.url) as nc:
-            with pytest.raises(js_async.WrongHandler, match="is not a coroutine function"):
+            with pytest.raises(WrongHandler, match="is not a coroutine function"):
                 nc.jetstream().worker("S", "c", handler)
 
     asyncio.run(main())
@@ -112,9 +113,7 @@ def test_a_generator_returned_by_a_function_ends_the_work(server: NatsServer) ->
         consumer = stream.create_consumer(CONSUMER)
         jet.publish("yields")
         for handler in (lambda message: yields(message), lambda message: yields_later(message)):
-            with pytest.raises(
-                js_sync.WrongHandler, match=r"generator function|coroutine function"
-            ):
+            with pytest.raises(WrongHandler, match=r"generator function|coroutine function"):
                 jet.worker("YIELDS", "c", handler).run()
         assert consumer.info().ack_floor.stream_seq == 0
         assert ran == []
@@ -186,11 +185,9 @@ def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
                 lambda: place.leader("x", on_elected=handler),
             ]
             for make in makes:
-                with pytest.raises(
-                    js_async.WrongHandler, match="write `async def`, or use js_sync"
-                ):
+                with pytest.raises(WrongHandler, match="write `async def`, or use js_sync"):
                     make()
-            with pytest.raises(js_async.WrongHandler, match="write `async def`, or use js_sync"):
+            with pytest.raises(WrongHandler, match="write `async def`, or use js_sync"):
                 await place.once("x").run(handler)
 
     asyncio.run(main())
@@ -291,7 +288,7 @@ def test_coroutine_returned_by_a_function_ends_the_work(server: NatsServer) -> N
         consumer = stream.create_consumer(CONSUMER)
         jet.publish("hidden")
         worker = jet.worker("HIDDEN", "c", lambda message: coroutine(message))
-        with pytest.raises(js_sync.WrongHandler, match="which is not awaited: write `def`"):
+        with pytest.raises(WrongHandler, match="which is not awaited: write `def`"):
             worker.run()
         info = consumer.info()
         assert (info.ack_floor.stream_seq, info.num_redelivered) == (0, 0)
@@ -315,7 +312,7 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
                 calls.append(message)
 
             worker = jet.worker("PLAIN", "c", plain, concurrency=1)
-            with pytest.raises(js_async.WrongHandler, match="nothing to await: write `async def`"):
+            with pytest.raises(WrongHandler, match="nothing to await: write `async def`"):
                 await worker.run()
             assert len(calls) == 1
             assert (await consumer.info()).ack_floor.stream_seq == 0

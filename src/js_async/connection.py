@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
-from js_async.client.owned import Owned
+from js_async.client.closable import Closable
 from js_async.client.session import Session
 from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
@@ -151,7 +151,7 @@ class ConnectionStats:
     """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
-class Connection(Owned, BlockHint):
+class Connection(Closable, BlockHint):
     """A connection that reconnects by itself. Create one with `connect`.
 
     The tasks of one event loop may share a connection, and so may threads in `js_sync`. A forked

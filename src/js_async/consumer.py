@@ -16,7 +16,7 @@ from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.errors import BadArgument, InvalidResponse
 
 if TYPE_CHECKING:
     from js_async.consume.consume import Consuming, Order
@@ -88,7 +88,7 @@ class Consumer(FetchCalls):
         deadline = self._api.deadline(timeout)
         info = await consumer_admin.info(self._api, self._stream, self._name, deadline)
         if info.config is None:
-            raise BadAnswer(f"{self._stream}/{self._name}: the server sent no configuration")
+            raise InvalidResponse(f"{self._stream}/{self._name}: the server sent no configuration")
         config = edited(info.config, edit)
         if config != info.config:
             info = await create_consumer(self._api, self._stream, config, "update", deadline)

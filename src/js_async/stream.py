@@ -17,7 +17,7 @@ from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.deadline import Seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.subjects import check_filter
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.errors import BadArgument, InvalidResponse
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -505,7 +505,7 @@ class Stream(StreamConsumers):
             info = await consumer_admin.free_push(self._api, self._name, consumer)
             config = info.config
             if config is None:
-                raise BadAnswer(f"{self._name}/{consumer}: the server sent no configuration")
+                raise InvalidResponse(f"{self._name}/{consumer}: the server sent no configuration")
             if config.deliver_subject is None:
                 raise BadArgument(f"{self._name}/{consumer} is a pull consumer: use get_consumer")
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.client.session import Session
 from js_sync.jetstream import JetStream
 from js_sync.runtime.concurrency import BlockHint
@@ -152,7 +152,7 @@ class ConnectionStats:
     """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
-class Connection(Owned, BlockHint):
+class Connection(Closable, BlockHint):
     """A connection that reconnects by itself. Create one with `connect`.
 
     The tasks of one event loop may share a connection, and so may threads in `js_sync`. A forked

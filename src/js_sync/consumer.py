@@ -17,7 +17,7 @@ from js_sync.consume.message import Message
 from js_sync.runtime.concurrency import Handler
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.errors import BadArgument, InvalidResponse
 
 if TYPE_CHECKING:
     from js_sync.consume.consume import Consuming, Order
@@ -89,7 +89,7 @@ class Consumer(FetchCalls):
         deadline = self._api.deadline(timeout)
         info = consumer_admin.info(self._api, self._stream, self._name, deadline)
         if info.config is None:
-            raise BadAnswer(f"{self._stream}/{self._name}: the server sent no configuration")
+            raise InvalidResponse(f"{self._stream}/{self._name}: the server sent no configuration")
         config = edited(info.config, edit)
         if config != info.config:
             info = create_consumer(self._api, self._stream, config, "update", deadline)

@@ -21,7 +21,7 @@ from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
-from twinstream.core.publish.retry import retry_policy
+from twinstream.core.publish.retry_pauses import retry_policy
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.subjects import ApiSubjects, check_name
 from twinstream.core.workers.retry import RETRY, Retry
@@ -339,7 +339,7 @@ class JetStream:
             NoResponders: No stream stored the message. The subclasses `NoStream`, `NoLeader` and
                 `JetStreamOff` name the reason.
             JetStreamError: The server refused the message. The subclasses `WrongLastSequence`,
-                `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists` and others name
+                `WrongLastMessageId`, `WrongStream`, `StoreFailed`, `MessageExists` and others name
                 the reason.
             PermissionDenied: The user may not publish to the subject.
             BadArgument: An argument is invalid.
@@ -348,7 +348,7 @@ class JetStream:
                 may be stored.
             ConnectionClosed: The connection was closed before the acknowledgement arrived. The
                 message may be stored.
-            BadAnswer: The response is invalid. The message may be stored.
+            InvalidResponse: The response is invalid. The message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
         request = PublishRequest(
@@ -759,9 +759,9 @@ class JetStream:
         a `revision`. `validate_keys` is as in `get_key_value`.
         """
         from js_sync.kv.bucket import handle
-        from js_sync.kv.place import Place
+        from js_sync.kv.bucket_streams import BucketStreams
 
-        return handle(Place(self._api, bucket, None), validate_keys=validate_keys)
+        return handle(BucketStreams(self._api, bucket, None), validate_keys=validate_keys)
 
     def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete a bucket with all its keys. Raises `BucketNotFound`."""

@@ -9,6 +9,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
+from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.models import KeyValueConfig, evolve
 
 __all__ = ["BUCKET_ACTS", "set_bucket"]
@@ -49,7 +50,7 @@ async def put(jet, stage):
 async def put_many(jet, stage):
     outcomes = bound(jet, stage).put_many({"a": b"2"}, timeout=stage.short, raise_failures=False)
     [outcome] = [each async for each in outcomes]
-    if isinstance(outcome, js.KeyPutFailure):
+    if isinstance(outcome, KeyPutFailure):
         raise outcome.error
     assert outcome.seq == 4
 

@@ -43,6 +43,7 @@ from tests.hooked import hooked, starts
 from tests.inside import link_of, session_of
 from twinstream.core.deadline import NEVER, Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
+from twinstream.errors import WrongProcessOrLoop
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -328,7 +329,7 @@ async def test_use_in_another_loop_is_reported_at_once() -> None:
             def elsewhere() -> None:
                 asyncio.run(connection.flush())
 
-            with pytest.raises(js.WrongOwner, match="another event loop"):
+            with pytest.raises(WrongProcessOrLoop, match="another event loop"):
                 await asyncio.to_thread(elsewhere)
             await connection.flush()
 

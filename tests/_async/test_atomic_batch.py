@@ -8,6 +8,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of, session_of
+from twinstream.errors import AtomicBatchUnknown, InvalidResponse
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -509,9 +510,9 @@ async def test_a_commit_that_somebody_else_answers_is_not_believed():
             await batch.add("s.0", b"x")
             with pytest.raises(js.OutcomeUnknown, match="is unknown") as raised:
                 await batch.commit()
-            assert isinstance(raised.value, js.AtomicBatchUnknown)
+            assert isinstance(raised.value, AtomicBatchUnknown)
             assert raised.value.outcome is js.AtomicOutcome.UNKNOWN
-            assert isinstance(raised.value.__cause__, js.BadAnswer)
+            assert isinstance(raised.value.__cause__, InvalidResponse)
 
 
 async def test_old_server_is_reported_before_anything_is_sent():

@@ -20,6 +20,7 @@ from tests.inside import api_of
 from tests.soak import rounds, state
 from twinstream.disk.exchange import exchange_at_once
 from twinstream.disk.safe_files import temporary_stem
+from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, StreamConfig, StreamState, encode
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -485,8 +486,8 @@ def begin(peer):
 @pytest.mark.parametrize(
     ("replies", "end", "error", "said"),
     [
-        (["1.10.1", "1.9.2"], None, js.BadAnswer, "chunk 2 is missing"),
-        (["1.10.1", "1.9.3"], None, js.BadAnswer, "chunk 2 is missing"),
+        (["1.10.1", "1.9.2"], None, InvalidResponse, "chunk 2 is missing"),
+        (["1.10.1", "1.9.3"], None, InvalidResponse, "chunk 2 is missing"),
         (["1.10.1", "1.13.2"], "408 No Flow Response", js.JetStreamError, "No Flow Response"),
         (["1.10.1", "1.13.2"], "500 disk is gone", js.JetStreamError, "disk is gone"),
         (["1.10.1"], "204", None, ""),
@@ -501,7 +502,7 @@ async def test_holes_and_bad_ends_of_a_snapshot(replies, end, error, said, tmp_p
         for number, (piece, reply) in enumerate(zip(pieces, replies, strict=False)):
             reply = f"$JS.SNAPSHOT.ACK.S.{reply}" if reply else ""
             peer.message(inbox, piece, reply=reply)
-            if reply and (error is not js.BadAnswer or number == 0):
+            if reply and (error is not InvalidResponse or number == 0):
                 peer.expect(rf"^PUB {reply.replace('$', '[$]')}")
         if end is not None:
             peer.message(inbox, b"", status=end)
@@ -527,7 +528,7 @@ async def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            with pytest.raises(js.BadAnswer, match="incomplete"):
+            with pytest.raises(InvalidResponse, match="incomplete"):
                 await backup_stream(jet, "S", tmp_path / "copy")
             assert list(tmp_path.iterdir()) == []
 

@@ -10,6 +10,7 @@ import js_async as js
 from js_async.counters import Counters
 from tests.inside import pipeline_of
 from tests.logged import raised
+from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -161,7 +162,7 @@ async def test_repeats_of_a_request_count_as_one_call():
         async with js.connect(server.url, reconnect=QUICK, on_call=reported.append) as connection:
             jet = connection.jetstream(timeout=30)
             await jet.get_stream("S")
-            with pytest.raises(js.BadAnswer) as odd:
+            with pytest.raises(InvalidResponse) as odd:
                 await jet.get_stream("S")
     assert [(call.attempts, call.error) for call in reported] == [(3, None), (2, odd.value)]
 

@@ -17,6 +17,7 @@ from tests.dropping import let_go
 from tests.hooked import hooked, starts
 from tests.inside import outstanding
 from twinstream.core.deadline import Deadline
+from twinstream.errors import PullError, PullRefused
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -274,7 +275,7 @@ async def test_bytes_limit_a_fetch(opened, name):
         assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
         batch = await consumer.fetch(max_bytes=2500, timeout=5)
         assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
-        with pytest.raises(js.PullError, match="100 bytes"):
+        with pytest.raises(PullError, match="100 bytes"):
             await consumer.fetch(100, max_bytes=100, timeout=5)
         with pytest.raises(js.BadArgument, match="max_messages, max_bytes or both"):
             await consumer.fetch()
@@ -307,16 +308,16 @@ async def test_limits_of_the_consumer_are_named(opened, name):
             durable_name="c", max_batch=2, max_expires=timedelta(seconds=1), max_bytes=100
         )
         consumer = await stream.create_consumer(config)
-        with pytest.raises(js.PullRefused) as caught:
+        with pytest.raises(PullRefused) as caught:
             await consumer.fetch(3, timeout=0.5)
         assert (caught.value.limit, caught.value.asked, caught.value.allowed) == (
             "max_batch",
             3,
             2,
         )
-        with pytest.raises(js.PullRefused, match="max_expires"):
+        with pytest.raises(PullRefused, match="max_expires"):
             await consumer.fetch(1, timeout=5)
-        with pytest.raises(js.PullRefused, match="max_bytes"):
+        with pytest.raises(PullRefused, match="max_bytes"):
             await consumer.fetch(1, max_bytes=1000, timeout=0.5)
 
 
@@ -345,7 +346,7 @@ async def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
             assert [await message.double_ack() async for message in messages] == [True] * 3
         assert len(await consumer.fetch(max_bytes=10_000, timeout=1)) == 2
         async with consumer.messages(expires=3) as messages:
-            with pytest.raises(js.PullRefused, match="max_expires"):
+            with pytest.raises(PullRefused, match="max_expires"):
                 await messages.next(timeout=20)
 
 

@@ -14,6 +14,7 @@ from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.inside import api_of
 from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.errors import SubjectOverlap
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
 
@@ -354,7 +355,7 @@ async def test_streams_that_cannot_serve_are_refused(opened, name):
         await jet.delete_stream(names.failures)
         other = evolve(names.failures_config(1), name=f"{name}-other")
         await jet.create_stream(other)
-        with pytest.raises(js.SubjectOverlap, match="failures="):
+        with pytest.raises(SubjectOverlap, match="failures="):
             await jet.dead_letters(name).prepare()
         await jet.dead_letters(name, failures=f"{name}-other").prepare()
 

@@ -9,6 +9,7 @@ import pytest
 
 import js_async as js
 from tests.conftest import VERSION
+from twinstream.errors import SubjectOverlap
 from twinstream.models import (
     ConsumerConfig,
     ConsumerLimits,
@@ -184,12 +185,12 @@ async def test_an_overlap_names_the_other_stream_and_its_subject(opened, name):
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a.>", f"{name}.b"]))
         wanted = StreamConfig(name=f"{name}2", subjects=[f"{name}.c", f"{name}.*.x"])
         hint = f"'{name}.*.x' overlaps '{name}.a.>' of stream {name};"
-        with pytest.raises(js.SubjectOverlap) as error:
+        with pytest.raises(SubjectOverlap) as error:
             await jet.create_stream(wanted)
         assert hint in str(error.value)
         await jet.create_stream(evolve(wanted, subjects=[f"{name}.c"]))
         for update in (jet.update_stream, jet.create_or_update_stream):
-            with pytest.raises(js.SubjectOverlap) as error:
+            with pytest.raises(SubjectOverlap) as error:
                 await update(wanted)
             assert hint in str(error.value)
             assert error.value.err_code == 10065

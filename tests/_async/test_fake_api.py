@@ -15,6 +15,7 @@ from tests._async.flow import pause, together
 from tests.fake.answers import CONSUMER
 from tests.fake.ordering import stream_info
 from tests.inside import session_of
+from twinstream.errors import InvalidResponse
 from twinstream.models import ConsumerConfig, KeyValueConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -109,7 +110,7 @@ async def test_an_empty_response_is_no_success(subject, call, response, body):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            with pytest.raises(js.BadAnswer, match=subject):
+            with pytest.raises(InvalidResponse, match=subject):
                 await call(connection.jetstream(timeout=30))
 
 
@@ -122,7 +123,7 @@ async def test_an_empty_response_begins_no_backup(tmp_path, body):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            with pytest.raises(js.BadAnswer, match=r"SNAPSHOT\.S"):
+            with pytest.raises(InvalidResponse, match=r"SNAPSHOT\.S"):
                 await backup_stream(connection.jetstream(), "S", tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
 

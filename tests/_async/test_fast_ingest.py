@@ -6,6 +6,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import ended, eventually
+from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -548,7 +549,7 @@ async def test_message_stored_outside_of_the_batch_is_reported():
         peer.answer(expect(peer, 1, 0), {"stream": "S", "seq": 7})
 
     outcomes = await run(script, 1)
-    assert failures(outcomes) == {0: js.BadAnswer}
+    assert failures(outcomes) == {0: InvalidResponse}
     assert "as 7" in str(outcomes[0].error)
 
 

@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually
 from tests.inside import session_of
+from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -190,5 +191,5 @@ async def test_statuses_of_a_direct_get_are_errors_with_their_code():
                 assert caught.value.code == code
             with pytest.raises(js.MessageNotFound):
                 await stream.get_last_message("s.*", direct=True)
-            with pytest.raises(js.BadAnswer, match="direct get"):
+            with pytest.raises(InvalidResponse, match="direct get"):
                 await stream.get_message(1, direct=True)

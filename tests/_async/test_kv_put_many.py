@@ -14,6 +14,8 @@ import pytest
 import js_async as js
 from tests._async.buckets import bucket, listed
 from tests._async.flow import eventually, together
+from twinstream.core.kv.put_many import KeyPutFailure
+from twinstream.errors import InvalidResponse, ValueTooLarge
 from twinstream.models import KeyValueConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -152,11 +154,11 @@ async def test_failed_items_keep_no_other_from_being_stored(opened, name):
         items = [("a", b"1"), ("no key", b"2"), ("b", b"x" * 200), ("c", "text"), ("d", b"5")]
         async with made.put_many(items) as outcomes:
             found = [each async for each in outcomes]
-            failures = [each for each in found if isinstance(each, js.KeyPutFailure)]
+            failures = [each for each in found if isinstance(each, KeyPutFailure)]
             assert [each.key for each in failures] == ["no key", "b", "c"]
             assert failures[1].value == b"x" * 200
             kinds = [type(each.error) for each in failures]
-            assert kinds == [js.InvalidKey, js.ValueTooLarge, js.BadArgument]
+            assert kinds == [js.InvalidKey, ValueTooLarge, js.BadArgument]
             assert f"[$KV.{name}.b]" in str(failures[1].error)
         assert [found[0].seq, found[4].seq] == [1, 2]
         assert await listed(made.keys()) == ["a", "d"]
@@ -207,7 +209,7 @@ async def test_acknowledgement_of_another_stream_is_a_failure(opened, name):
         made = jet.bind_key_value(name)
         outcomes = made.put_many({"a": b""}, raise_failures=False)
         [failure] = [each async for each in outcomes]
-        assert isinstance(failure.error, js.BadAnswer)
+        assert isinstance(failure.error, InvalidResponse)
         assert f"{name} acknowledged, not KV_{name}" in str(failure.error)
 
 

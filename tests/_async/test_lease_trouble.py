@@ -499,7 +499,7 @@ async def test_a_former_leader_does_not_refuse_a_lock(case):
 # ---- long trouble
 
 
-class Watch:
+class KeyValueWatch:
     """A record of which holder had the lock when, by one clock, and of the tokens."""
 
     def __init__(self):
@@ -541,7 +541,7 @@ async def visit(lock, watch, wanted):
 async def test_soak_one_at_a_time_on_failing_networks(server, name):
     wanted = rounds(40, 4000)
     chance = random.Random(5)
-    watch = Watch()
+    watch = KeyValueWatch()
     with ExitStack() as stack:
         proxies = [stack.enter_context(Proxy(server.url)) for _ in range(3)]
         links = [
@@ -576,7 +576,7 @@ async def test_soak_one_at_a_time_on_failing_networks(server, name):
 
 async def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
-    watch = Watch()
+    watch = KeyValueWatch()
     async with js.connect(cluster.url, reconnect=PATIENT) as other:
         jet = other.jetstream(timeout=20)
         await jet.coordination(name, create=True, replicas=3)

@@ -17,6 +17,7 @@ from js_async.object_store.infos import object_place
 from tests.hooked import starts
 from tests.inside import api_of, stream_in
 from twinstream.core.object_store.claims import Claims
+from twinstream.errors import ObjectDeleted
 from twinstream.models import ObjectStoreConfig
 
 JAVA = ">>>???"
@@ -95,7 +96,7 @@ async def contents_of(store):
     async for info in store.list():
         try:
             found[info.name] = await store.get_bytes(info.name)
-        except js.ObjectDeleted:
+        except ObjectDeleted:
             # The metadata under the subject of nats.java follows with the next call.
             assert info.name == JAVA
     return found

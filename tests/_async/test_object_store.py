@@ -18,8 +18,17 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of, session_of, stream_in
+from twinstream.core.object_store.changes import SweepResult
 from twinstream.core.object_store.info import digest_bytes
 from twinstream.disk.safe_files import temporary_stem
+from twinstream.errors import (
+    InvalidObjectInfo,
+    LinkError,
+    NotABucket,
+    ObjectDeleted,
+    ObjectIncomplete,
+    ObjectPutFailed,
+)
 from twinstream.models import (
     ObjectStoreConfig,
     Placement,
@@ -140,9 +149,9 @@ async def test_a_store_that_is_deleted_during_its_update_is_created(opened, name
 async def test_what_is_no_store_is_refused(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=f"OBJ_{name}", subjects=[f"{name}.>"]))
-        with pytest.raises(js.NotABucket, match="not an object store"):
+        with pytest.raises(NotABucket, match="not an object store"):
             await jet.get_object_store(name)
-        with pytest.raises(js.NotABucket):
+        with pytest.raises(NotABucket):
             await jet.update_object_store(ObjectStoreConfig(bucket=name))
         assert name not in {status.bucket async for status in jet.object_stores()}
         for bad in ("", "a.b", "a b", "ä", "a\n", "*", None, 7):
@@ -191,7 +200,7 @@ async def test_any_text_is_a_name(opened, name, object_name):
         assert (await store.info(object_name)).name == object_name
         assert [info.name async for info in store.list()] == [object_name]
         await store.delete(object_name)
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             await store.info(object_name)
 
 
@@ -355,9 +364,9 @@ async def test_a_full_store_keeps_the_old_object_and_no_chunks(opened, name):
     async with opened() as jet:
         store = await stored(jet, name, max_bytes=1_000_000)
         await store.put("a", b"old" * 1000)
-        with pytest.raises(js.PutFailed, match="maximum bytes") as caught:
+        with pytest.raises(ObjectPutFailed, match="maximum bytes") as caught:
             await store.put("a", blocks(2000, 1000))
-        assert isinstance(caught.value.__cause__, js.StoreRefused)
+        assert isinstance(caught.value.__cause__, js.StoreFailed)
         assert caught.value.cleaned
         assert await store.get_bytes("a") == b"old" * 1000
         assert len(await chunk_subjects(store)) == 1
@@ -479,16 +488,16 @@ async def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
         await store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 5000)
         seqs = [message.seq async for message in stream_in(store).read(subjects=f"$O.{name}.C.>")]
         await stream_in(store).delete_message(seqs[2])
-        with pytest.raises(js.ObjectIncomplete, match="4 of 5 chunks"):
+        with pytest.raises(ObjectIncomplete, match="4 of 5 chunks"):
             await store.get_bytes("a")
-        with pytest.raises(js.ObjectIncomplete):
+        with pytest.raises(ObjectIncomplete):
             async with store.get("a", start=10) as reader:
                 await reader.read()
-        with pytest.raises(js.ObjectIncomplete):
+        with pytest.raises(ObjectIncomplete):
             await store.get_file("a", tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
         await stream_in(store).purge(subject=f"$O.{name}.C.>")
-        with pytest.raises(js.ObjectIncomplete, match="0 of 5 chunks"):
+        with pytest.raises(ObjectIncomplete, match="0 of 5 chunks"):
             await store.get_bytes("a")
 
 
@@ -739,7 +748,7 @@ async def test_missing_and_deleted_objects(opened, name):
         assert (gone.deleted, gone.size, gone.chunks, gone.digest) == (True, 0, 0, None)
         assert gone.nuid == made.nuid
         assert await chunk_subjects(store) == {}
-        with pytest.raises(js.ObjectDeleted, match="was deleted") as caught:
+        with pytest.raises(ObjectDeleted, match="was deleted") as caught:
             await store.get("a")
         assert caught.value.info.nuid == made.nuid
         assert (await store.info("a", deleted=True)).deleted
@@ -765,7 +774,7 @@ async def test_texts_of_a_description_are_changed(opened, name):
         with pytest.raises(js.ObjectNotFound):
             await store.update_meta("b", description="e")
         await store.delete("a")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             await store.update_meta("a", description="e")
 
 
@@ -799,7 +808,7 @@ async def test_links_to_objects(opened, name):
         assert await store.get_bytes("link") == b"content"
         async with store.get("link") as reader:
             assert reader.info.name == "target"
-        with pytest.raises(js.LinkError, match="has no content"):
+        with pytest.raises(LinkError, match="has no content"):
             await store.get("link", follow=False)
         # A link is replaced by another, an object by none.
         own = await store.put("own", b"own")
@@ -813,7 +822,7 @@ async def test_links_to_objects(opened, name):
         await store.add_link("own", target)
         assert await store.get_bytes("own") == b"content"
         await store.delete("own")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             await store.get_bytes("own")
         assert await other.get_bytes("target") == b"content"
 
@@ -823,17 +832,17 @@ async def test_links_that_lead_nowhere(opened, name):
         store = await stored(jet, name)
         target = await store.put("target", b"content")
         link = await store.add_link("link", target)
-        with pytest.raises(js.LinkError, match="is a link itself"):
+        with pytest.raises(LinkError, match="is a link itself"):
             await store.add_link("second", link)
-        with pytest.raises(js.LinkError, match="itself"):
+        with pytest.raises(LinkError, match="itself"):
             await store.add_link("target", target)
         # A circle that other clients make: each leads to the other.
         await store.add_link("other", target)
         await store.delete("target")
-        with pytest.raises(js.LinkError, match="which does not exist") as caught:
+        with pytest.raises(LinkError, match="which does not exist") as caught:
             await store.get_bytes("link")
         assert (caught.value.bucket, caught.value.name) == (name, "target")
-        with pytest.raises(js.LinkError, match="deleted"):
+        with pytest.raises(LinkError, match="deleted"):
             await store.add_link("third", target)
         await jet.delete_stream(f"OBJ_{name}")
         store = await stored(jet, name)
@@ -841,9 +850,9 @@ async def test_links_that_lead_nowhere(opened, name):
         await store.add_link("x", a)
         await store.delete("a")
         await store.add_link("a", b)
-        with pytest.raises(js.LinkError, match=r"'x' of bucket .* is a link to 'a' .* itself"):
+        with pytest.raises(LinkError, match=r"'x' of bucket .* is a link to 'a' .* itself"):
             await store.get_bytes("x")
-        with pytest.raises(js.LinkError, match="cannot lead to"):
+        with pytest.raises(LinkError, match="cannot lead to"):
             await store.add_link("y", evolve(a, bucket=f"{name}_3"))
 
 
@@ -852,10 +861,10 @@ async def test_links_to_stores(opened, name):
         store = await stored(jet, name)
         link = await store.add_bucket_link("docs", "DOCS")
         assert (link.options.link.bucket, link.options.link.name) == ("DOCS", None)
-        with pytest.raises(js.LinkError, match="whole bucket DOCS") as caught:
+        with pytest.raises(LinkError, match="whole bucket DOCS") as caught:
             await store.get_bytes("docs")
         assert (caught.value.bucket, caught.value.name) == ("DOCS", None)
-        with pytest.raises(js.LinkError, match="bucket itself"):
+        with pytest.raises(LinkError, match="bucket itself"):
             await store.add_bucket_link("me", name)
 
 
@@ -979,7 +988,7 @@ async def test_a_sealed_store_can_only_be_read(opened, name):
             lambda: store.update_meta("a", description="d"),
             lambda: store.add_link("l", made),
         ):
-            with pytest.raises((js.JetStreamError, js.PutFailed), match="sealed"):
+            with pytest.raises((js.JetStreamError, ObjectPutFailed), match="sealed"):
                 await call()
 
 
@@ -992,16 +1001,16 @@ async def test_what_killed_uploads_leave_is_swept(opened, name):
         for number in range(3):
             await jet.publish(f"$O.{name}.C.orphan", b"%d" % number)
         # It may be of an upload that goes on.
-        assert await store.sweep() == js.Swept(uploads=0, chunks=0)
-        assert await store.sweep(older_than=0, dry_run=True) == js.Swept(uploads=1, chunks=3)
-        assert await store.sweep(older_than=0) == js.Swept(uploads=1, chunks=3)
-        assert await store.sweep(older_than=0) == js.Swept(uploads=0, chunks=0)
+        assert await store.sweep() == SweepResult(uploads=0, chunks=0)
+        assert await store.sweep(older_than=0, dry_run=True) == SweepResult(uploads=1, chunks=3)
+        assert await store.sweep(older_than=0) == SweepResult(uploads=1, chunks=3)
+        assert await store.sweep(older_than=0) == SweepResult(uploads=0, chunks=0)
         assert await store.get_bytes("a") == b"x" * 300_000
         # Metadata that cannot be read keeps the content that it names.
         info = await store.info("a")
         await jet.publish(f"$O.{name}.M.YQ==", b"no JSON of " + info.nuid.encode())
         await jet.publish(f"$O.{name}.C.orphan", b"0")
-        assert await store.sweep(older_than=0) == js.Swept(uploads=1, chunks=1, unreadable=1)
+        assert await store.sweep(older_than=0) == SweepResult(uploads=1, chunks=1, unreadable=1)
         await store.delete("a")
         assert (await store.sweep(older_than=0)).uploads == 1
         assert await chunk_subjects(store) == {}
@@ -1039,7 +1048,7 @@ async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplo
         assert len(seen) == len(listed) + 1
         assert {info.name for info in seen if info.unknown} == set(listed)
         for each in DAMAGED:
-            with pytest.raises(js.BadObjectInfo):
+            with pytest.raises(InvalidObjectInfo):
                 await store.info(each)
         for each in listed:
             await store.delete(each)
@@ -1047,7 +1056,7 @@ async def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplo
         assert await store.get_bytes("good") == b"x"
         with pytest.raises(js.ObjectNotFound):
             await store.delete("!!!")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             await store.info("big")
 
 
@@ -1133,7 +1142,7 @@ async def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
         await jet.create_stream(
             StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
         )
-        with pytest.raises(js.NotABucket, match="is a mirror of"):
+        with pytest.raises(NotABucket, match="is a mirror of"):
             await jet.get_object_store(f"{name}_B")
 
 
@@ -1165,7 +1174,7 @@ async def test_single_settings_are_changed(opened, name):
             await store.change(lambda config: evolve(config, bucket="other"))
         assert jet.bind_object_store(name).cached_status is None
         await jet.delete_object_store(name)
-        with pytest.raises(js.PutFailed, match=f"bucket {name} does not exist") as caught:
+        with pytest.raises(ObjectPutFailed, match=f"bucket {name} does not exist") as caught:
             await store.put("b", b"x")
         assert isinstance(caught.value.__cause__, js.BucketNotFound)
         missing = jet.bind_object_store(f"{name}_no")
@@ -1191,7 +1200,7 @@ async def test_calls_end_at_their_timeout(opened, name):
         await store.put("a", b"x")
 
         endless = iter(lambda: b"x" * 100_000, None)
-        with pytest.raises(js.PutFailed) as caught:
+        with pytest.raises(ObjectPutFailed) as caught:
             await store.put("endless", endless, timeout=0.5)
         assert isinstance(caught.value.__cause__, js.RequestTimeout)
         assert caught.value.cleaned
@@ -1221,7 +1230,7 @@ async def test_a_deleted_object_can_be_opened_as_deleted(opened, name):
         async with store.get("a", deleted=True) as reader:
             assert await reader.read() == b"x"
         await store.delete("a")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             await store.get_bytes("a")
         async with store.get("a", deleted=True) as reader:
             assert reader.info.deleted

@@ -12,6 +12,7 @@ from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests._async.lossy import Lossy
 from tests.inside import session_of, stream_in
+from twinstream.errors import ObjectPutFailed
 from twinstream.models import ObjectStoreConfig
 from twinstream.testing import Proxy
 
@@ -132,7 +133,7 @@ async def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory
                 if report.transferred > 1_000_000 and server.running:
                     server.kill()
 
-            with pytest.raises(js.PutFailed) as caught:
+            with pytest.raises(ObjectPutFailed) as caught:
                 await store.put(
                     "a", b"x" * 10_000_000, window=500_000, idle_timeout=1, on_progress=kill
                 )

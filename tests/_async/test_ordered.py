@@ -13,6 +13,7 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
 from tests.inside import api_of
+from twinstream.errors import PullError
 from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 
@@ -135,7 +136,7 @@ async def test_recreated_stream_is_read_from_its_beginning(opened, name):
             await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
             await jet.publish(f"{name}.x")
             assert await read(messages, 1) == [1]
-            assert js.Recreated(name) in reports
+            assert js.ConsumerRecreated(name) in reports
 
 
 async def test_missing_stream_is_reported(opened, name):
@@ -406,7 +407,7 @@ async def test_a_fetch_may_be_bounded_in_bytes(opened, name):
             batch = await messages.fetch(max_bytes=2500, timeout=20)
             assert (seqs(batch), batch.reason) == ([1, 2], js.BatchEnd.BYTES_FILLED)
             assert messages.position == 2
-            with pytest.raises(js.PullError, match="bigger than the 500 bytes"):
+            with pytest.raises(PullError, match="bigger than the 500 bytes"):
                 await messages.fetch(max_bytes=500, timeout=20)
             assert await read(messages, 1) == [3]
             batch = await messages.fetch(2, max_bytes=9000, timeout=20)

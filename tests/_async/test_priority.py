@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
+from twinstream.errors import InvalidPullRequest
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -27,9 +28,9 @@ async def test_overflow_waits_for_its_threshold(opened, name):
         for number in range(7):
             await jet.publish(f"{name}.more.{number}")
         assert len(await consumer.fetch(1, timeout=5, priority=far)) == 1
-        with pytest.raises(js.BadPull, match=r"(?i)priority group"):
+        with pytest.raises(InvalidPullRequest, match=r"(?i)priority group"):
             await consumer.fetch(1, timeout=5)
-        with pytest.raises(js.BadPull, match=r"(?i)group"):
+        with pytest.raises(InvalidPullRequest, match=r"(?i)group"):
             await consumer.fetch(1, timeout=5, priority=js.Priority(group="other"))
     for wrong in ({"group": ""}, {"group": "a b"}, {"group": "g", "rank": 10}):
         with pytest.raises(js.BadArgument):
@@ -237,7 +238,7 @@ async def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_ca
             await worker.start()
         # Where the groups are not known, the server says it.
         async with stream.bind_consumer("c").messages() as messages:
-            with pytest.raises(js.BadPull, match=r"(?i)group"):
+            with pytest.raises(InvalidPullRequest, match=r"(?i)group"):
                 await messages.next(timeout=20)
 
 

@@ -106,7 +106,7 @@ async def test_full_subject_has_its_own_error(opened, name):
         with pytest.raises(js.MessageExists):
             await jet.publish(f"{name}.1")
         await jet.publish(f"{name}.2")
-        with pytest.raises(js.StoreRefused):
+        with pytest.raises(js.StoreFailed):
             await jet.publish(f"{name}.3")
 
 

@@ -11,6 +11,7 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
 from tests.inside import api_of
+from twinstream.errors import ConsumerIsPush
 from twinstream.models import ConsumerConfig
 
 
@@ -31,10 +32,10 @@ async def test_messages_are_pushed_and_acknowledged(opened, name):
 
         await eventually(done)
         told = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
-        with pytest.raises(js.ConsumerIsPush, match=told):
+        with pytest.raises(ConsumerIsPush, match=told):
             await consumer.fetch(1)
         async with consumer.messages() as messages:
-            with pytest.raises(js.ConsumerIsPush, match=told):
+            with pytest.raises(ConsumerIsPush, match=told):
                 await messages.next(timeout=10)
 
 

@@ -11,6 +11,8 @@ import js_async.read.page_sources
 from js_async.jetstream import range_reader
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, has_consumers
+from twinstream.core.read.arrow import arrow_schema
+from twinstream.core.read.read_report import ReadEnd
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import Proxy
 
@@ -57,7 +59,7 @@ async def test_everything_is_read_in_order(opened, name, via):
             end=51,
             messages=46,
             position=51,
-            reason=js.ReadEnd.LEADER,
+            reason=ReadEnd.LEADER,
         )
         assert read.report.complete
 
@@ -68,7 +70,7 @@ async def test_a_range_and_filters(opened, name, via):
         stream = await stored(jet, name)
         read = stream.read(10, 20, via=via)
         assert await seqs(read) == list(range(10, 20))
-        assert read.report.reason is js.ReadEnd.SEEN
+        assert read.report.reason is ReadEnd.SEEN
         one = stream.read(10, 20, subjects=f"{name}.1", via=via)
         assert await seqs(one) == [10, 13, 16, 19]
         two = stream.read(10, 20, subjects=[f"{name}.1", f"{name}.2"], via=via, page_messages=3)
@@ -76,11 +78,11 @@ async def test_a_range_and_filters(opened, name, via):
         assert two.report.messages == 7
         nothing = stream.read(10, 20, subjects=f"{name}.9", via=via)
         assert await seqs(nothing) == []
-        assert nothing.report.reason is js.ReadEnd.LEADER
+        assert nothing.report.reason is ReadEnd.LEADER
         assert await seqs(stream.read(45, 1000, via=via)) == list(range(45, 51))
         behind = stream.read(51, via=via)
         assert await seqs(behind) == []
-        assert behind.report.reason is js.ReadEnd.EMPTY
+        assert behind.report.reason is ReadEnd.EMPTY
 
 
 @WAYS
@@ -204,7 +206,7 @@ async def test_read_left_early_reports_its_position_and_cleans_up(opened, name, 
                 if message.seq == 14:
                     break
         assert read.report == js.ReadReport(
-            stream=name, start=1, end=51, messages=14, position=15, reason=js.ReadEnd.CLOSED
+            stream=name, start=1, end=51, messages=14, position=15, reason=ReadEnd.CLOSED
         )
         assert not read.report.complete
         assert await seqs(read) == []
@@ -297,7 +299,7 @@ async def test_arrow_tables_hold_what_the_messages_hold(opened, name):
         stream = await stored(jet, name, 20)
         for via in ("direct", "consumer"):
             table = await stream.read(via=via, page_messages=6).to_arrow()
-            assert table.schema.equals(js.arrow_schema())
+            assert table.schema.equals(arrow_schema())
             # Not as datetime objects, which end at the microsecond.
             numbers = table.column("time").combine_chunks().cast(pa.int64()).to_pylist()
             rows = table.select(["seq", "subject", "data", "headers"]).to_pylist()

@@ -7,6 +7,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually
 from tests._async.streams import filled
+from twinstream.errors import WrongHandler
 from twinstream.models import AckPolicy, ConsumerConfig
 
 EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)
@@ -58,7 +59,7 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
 
 
 async def fails(message):
-    raise js.WrongHandler("it fails")
+    raise WrongHandler("it fails")
 
 
 async def test_what_an_error_ended_shows_the_error(opened, name):
@@ -74,7 +75,7 @@ async def test_what_an_error_ended_shows_the_error(opened, name):
                 return repr(each).endswith(": ended by WrongHandler>")
 
             await eventually(has_ended)
-            with pytest.raises(js.WrongHandler):
+            with pytest.raises(WrongHandler):
                 await each.stop()
             assert await has_ended()
             if each is worker:

@@ -13,6 +13,7 @@ from js_async.schedules import Schedule, Schedules, StoredSchedule
 from tests._async.flow import eventually
 from tests.fake.answers import describe
 from tests.odd_messages import OddMessage, publish_raw
+from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.testing import FakePeer, FakeServer
 
@@ -127,7 +128,7 @@ async def test_schedules_are_listed_among_other_messages(opened, name):
         assert sorted(found) == [f"{name}.timers.{number}" for number in range(3)]
         assert found[f"{name}.timers.1"].schedule == again
         assert len([each async for each in schedules.list()]) == 3
-        with pytest.raises(js.BadAnswer, match="no schedule"):
+        with pytest.raises(InvalidResponse, match="no schedule"):
             await schedules.get(f"{name}.timers.none")
         with pytest.raises(js.MessageNotFound):
             await schedules.get(f"{name}.timers.9")

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from twinstream.errors import InvalidConfig
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -32,7 +33,7 @@ async def test_another_configuration_under_the_same_name_is_an_error(opened, nam
 
 async def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
     async with opened() as jet:
-        with pytest.raises(js.InvalidConfig) as caught:
+        with pytest.raises(InvalidConfig) as caught:
             await jet.create_stream(
                 StreamConfig(name=name, subjects=[name], retention="work_queue")
             )
@@ -43,7 +44,7 @@ async def test_a_refused_configuration_carries_what_the_rules_say(opened, name):
         config = StreamConfig(
             name=name, subjects=[name], max_age=second, duplicate_window=2 * second
         )
-        with pytest.raises(js.InvalidConfig) as caught:
+        with pytest.raises(InvalidConfig) as caught:
             await jet.update_stream(config)
         assert "duplicate_window is longer than max_age" in caught.value.__notes__[0]
         config = ConsumerConfig(durable_name="c", max_deliver=1, backoff=[second] * 3)

@@ -127,7 +127,7 @@ async def test_full_stream_refuses_with_a_reason(opened, name):
     async with opened() as jet:
         await made(jet, name, discard="new", max_msgs=1)
         await jet.insert(f"{name}.1")
-        with pytest.raises(js.StoreRefused):
+        with pytest.raises(js.StoreFailed):
             await jet.insert(f"{name}.2")
         assert isinstance(await jet.insert(f"{name}.1"), js.AlreadyThere)
 

@@ -7,6 +7,8 @@ import inspect
 import pytest
 
 import js_async as js
+from js_async.api.cluster import Cluster
+from js_async.api.replicas import Replicas
 from js_async.counters import Counters
 from js_async.schedules import Schedule, Schedules
 from tests._async.flow import together
@@ -202,8 +204,8 @@ OWNERS = [
     js.JetStream,
     js.Stream,
     js.Consumer,
-    js.Replicas,
-    js.Cluster,
+    Replicas,
+    Cluster,
     js.KeyValue,
     js.ObjectStore,
     Counters,

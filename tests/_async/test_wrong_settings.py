@@ -17,6 +17,7 @@ from js_async import (
     StreamConfig,
 )
 from js_async.backup import backup_stream, restore_stream
+from twinstream.errors import InvalidPullRequest
 
 
 async def test_a_name_instead_of_a_configuration_is_shown_in_one(opened, name):
@@ -132,7 +133,7 @@ async def test_a_fetch_without_a_priority_group_shows_the_argument(opened, name)
             durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
         )
         consumer = await stream.create_consumer(config)
-        with pytest.raises(js.BadPull, match=r"pass priority=Priority\(group=\.\.\.\)"):
+        with pytest.raises(InvalidPullRequest, match=r"pass priority=Priority\(group=\.\.\.\)"):
             await consumer.fetch(1, timeout=5)
 
 

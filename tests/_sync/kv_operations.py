@@ -10,6 +10,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
+from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.models import KeyValueConfig, evolve
 
 __all__ = ["BUCKET_ACTS", "set_bucket"]
@@ -50,7 +51,7 @@ def put(jet, stage):
 def put_many(jet, stage):
     outcomes = bound(jet, stage).put_many({"a": b"2"}, timeout=stage.short, raise_failures=False)
     [outcome] = [each for each in outcomes]
-    if isinstance(outcome, js.KeyPutFailure):
+    if isinstance(outcome, KeyPutFailure):
         raise outcome.error
     assert outcome.seq == 4
 

@@ -18,6 +18,7 @@ from tests.dropping import let_go
 from tests.hooked import hooked, starts
 from tests.inside import outstanding
 from twinstream.core.deadline import Deadline
+from twinstream.errors import PullError, PullRefused
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -273,7 +274,7 @@ def test_bytes_limit_a_fetch(opened, name):
         assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
         batch = consumer.fetch(max_bytes=2500, timeout=5)
         assert (len(batch), batch.reason) == (2, js.BatchEnd.BYTES_FILLED)
-        with pytest.raises(js.PullError, match="100 bytes"):
+        with pytest.raises(PullError, match="100 bytes"):
             consumer.fetch(100, max_bytes=100, timeout=5)
         with pytest.raises(js.BadArgument, match="max_messages, max_bytes or both"):
             consumer.fetch()
@@ -306,16 +307,16 @@ def test_limits_of_the_consumer_are_named(opened, name):
             durable_name="c", max_batch=2, max_expires=timedelta(seconds=1), max_bytes=100
         )
         consumer = stream.create_consumer(config)
-        with pytest.raises(js.PullRefused) as caught:
+        with pytest.raises(PullRefused) as caught:
             consumer.fetch(3, timeout=0.5)
         assert (caught.value.limit, caught.value.asked, caught.value.allowed) == (
             "max_batch",
             3,
             2,
         )
-        with pytest.raises(js.PullRefused, match="max_expires"):
+        with pytest.raises(PullRefused, match="max_expires"):
             consumer.fetch(1, timeout=5)
-        with pytest.raises(js.PullRefused, match="max_bytes"):
+        with pytest.raises(PullRefused, match="max_bytes"):
             consumer.fetch(1, max_bytes=1000, timeout=0.5)
 
 
@@ -344,7 +345,7 @@ def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
             assert [message.double_ack() for message in messages] == [True] * 3
         assert len(consumer.fetch(max_bytes=10_000, timeout=1)) == 2
         with consumer.messages(expires=3) as messages:
-            with pytest.raises(js.PullRefused, match="max_expires"):
+            with pytest.raises(PullRefused, match="max_expires"):
                 messages.next(timeout=20)
 
 

@@ -15,6 +15,7 @@ from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from tests.inside import api_of
 from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.errors import SubjectOverlap
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
 
@@ -355,7 +356,7 @@ def test_streams_that_cannot_serve_are_refused(opened, name):
         jet.delete_stream(names.failures)
         other = evolve(names.failures_config(1), name=f"{name}-other")
         jet.create_stream(other)
-        with pytest.raises(js.SubjectOverlap, match="failures="):
+        with pytest.raises(SubjectOverlap, match="failures="):
             jet.dead_letters(name).prepare()
         jet.dead_letters(name, failures=f"{name}-other").prepare()
 

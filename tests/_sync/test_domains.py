@@ -16,6 +16,7 @@ from tests._sync.flow import eventually
 from tests.conftest import VERSION
 from tests.inside import api_of
 from twinstream.core.exactly_once.conditional_write import Stored
+from twinstream.errors import ObjectPutFailed
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
 from twinstream.testing.ports import free_ports
@@ -128,5 +129,5 @@ def test_an_object_is_not_stored_in_the_store_of_another_domain(leaf, name):
             for _ in range(20):
                 store.put("a", b"x" * 300_000)
 
-        with pytest.raises(js.PutFailed, match="of domain leaf received the request"):
+        with pytest.raises(ObjectPutFailed, match="of domain leaf received the request"):
             put_often()

@@ -99,7 +99,7 @@ def test_consumer_is_recreated_by_a_user_with_create_permission_only(world, shor
             stream.delete_consumer("c")
             message = messages.next(timeout=30)
             assert message.data == b"tea"
-        assert js.Recreated("c") in reports
+        assert js.ConsumerRecreated("c") in reports
 
 
 def test_a_push_consumer_that_falls_silent_ends_the_iteration(world, short):

@@ -10,6 +10,7 @@ import pytest
 
 import js_sync as js
 from tests.conftest import VERSION
+from twinstream.errors import SubjectOverlap
 from twinstream.models import (
     ConsumerConfig,
     ConsumerLimits,
@@ -181,12 +182,12 @@ def test_an_overlap_names_the_other_stream_and_its_subject(opened, name):
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a.>", f"{name}.b"]))
         wanted = StreamConfig(name=f"{name}2", subjects=[f"{name}.c", f"{name}.*.x"])
         hint = f"'{name}.*.x' overlaps '{name}.a.>' of stream {name};"
-        with pytest.raises(js.SubjectOverlap) as error:
+        with pytest.raises(SubjectOverlap) as error:
             jet.create_stream(wanted)
         assert hint in str(error.value)
         jet.create_stream(evolve(wanted, subjects=[f"{name}.c"]))
         for update in (jet.update_stream, jet.create_or_update_stream):
-            with pytest.raises(js.SubjectOverlap) as error:
+            with pytest.raises(SubjectOverlap) as error:
                 update(wanted)
             assert hint in str(error.value)
             assert error.value.err_code == 10065

@@ -18,6 +18,7 @@ from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.server_faults.delays import DELETION
+from twinstream.errors import PullRefused
 from twinstream.testing import FakePeer, FakeServer
 
 CASES = pytest.mark.parametrize("row", STATUSES, ids=lambda row: f"{row.code} {row.text}")
@@ -396,7 +397,7 @@ def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
         with js.connect(server.url) as connection:
             messages, _ = iterating(connection)
             with messages:
-                with pytest.raises(js.PullRefused) as caught:
+                with pytest.raises(PullRefused) as caught:
                     messages.next(timeout=5)
                 assert (caught.value.limit, caught.value.asked) == ("max_batch", 10)
             messages, reports = iterating(connection, max_messages=4)
@@ -465,7 +466,7 @@ def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
             options = {"max_messages": 10, "on_report": reports.append}
             with consumer.messages(on_deleted="recreate", **options) as messages:
                 assert (messages.next(timeout=20)).data == b"fine"
-        assert reports == [js.Recreated("c")]
+        assert reports == [js.ConsumerRecreated("c")]
         told, asked = at
         assert asked - told > DELETION * 0.9
         assert len(server.operations(r"MSG\.NEXT")) == 2

@@ -15,6 +15,7 @@ from tests._sync.flow import ended, eventually, together
 from tests.hooked import starts
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
+from twinstream.errors import InvalidResponse, MessageIdInProcess
 from twinstream.models import PubAck
 from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
 from twinstream.testing import FakePeer, FakeServer, ScriptError
@@ -701,7 +702,7 @@ def test_an_id_in_process_is_waited_for(way):
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             assert (way(jet, retry_wait=0.01, msg_id="1")).seq == 1
-            with pytest.raises(js.MessageIdInProcess, match="after the stream's duplicate_window"):
+            with pytest.raises(MessageIdInProcess, match="after the stream's duplicate_window"):
                 way(jet, retries=1, retry_wait=0.01, msg_id="1")
 
 
@@ -799,7 +800,7 @@ def test_somebody_else_alone_is_no_success(way):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            with pytest.raises(js.BadAnswer, match="42"):
+            with pytest.raises(InvalidResponse, match="42"):
                 way(connection.jetstream(), timeout=1)
 
 
@@ -811,7 +812,7 @@ def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(way):
 
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            with pytest.raises(js.BadAnswer, match="not the expected stream"):
+            with pytest.raises(InvalidResponse, match="not the expected stream"):
                 way(connection.jetstream(), timeout=1, expected_stream="T")
 
 
@@ -873,7 +874,7 @@ def test_failures_beyond_the_list_are_counted_until_they_are_looked_at():
             publisher = jet.publisher()
             handles = [publisher.send("orders") for _ in range(130)]
             for which in (handles[0], handles[120], handles[120]):
-                with pytest.raises(js.StoreRefused):
+                with pytest.raises(js.StoreFailed):
                     which.result()
             with pytest.raises(js.PublishFailures) as caught:
                 publisher.close()

@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.inside import session_of
+from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -191,5 +192,5 @@ def test_statuses_of_a_direct_get_are_errors_with_their_code():
                 assert caught.value.code == code
             with pytest.raises(js.MessageNotFound):
                 stream.get_last_message("s.*", direct=True)
-            with pytest.raises(js.BadAnswer, match="direct get"):
+            with pytest.raises(InvalidResponse, match="direct get"):
                 stream.get_message(1, direct=True)

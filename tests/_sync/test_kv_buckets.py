@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket, listed
+from twinstream.errors import InvalidConfig, NotABucket, ValueTooLarge
 from twinstream.models import (
     Compression,
     KeyValueConfig,
@@ -61,7 +62,7 @@ def test_creating_again_compares_the_settings_of_the_bucket_only(opened, name):
         with pytest.raises(js.BucketExists, match="the storage of a bucket is fixed"):
             bucket(jet, name, ttl=hour, storage="file")
         jet.create_stream(StreamConfig(name=f"KV_{name}_no", subjects=[f"{name}.no"]))
-        with pytest.raises(js.NotABucket):
+        with pytest.raises(NotABucket):
             bucket(jet, f"{name}_no")
 
 
@@ -80,7 +81,7 @@ def test_an_update_replaces_the_settings_of_the_bucket_only(opened, name):
         # Shorter than the duplicate window, which has to follow.
         shorter = jet.update_key_value(evolve(plain, history=2, ttl=timedelta(seconds=5)))
         assert shorter.cached_status.info.config.duplicate_window == timedelta(seconds=5)
-        with pytest.raises(js.InvalidConfig, match="storage type"):
+        with pytest.raises(InvalidConfig, match="storage type"):
             jet.update_key_value(KeyValueConfig(bucket=name))
         changed = kept.change(lambda config: evolve(config, ttl=None, description=None))
         assert not changed.config.ttl
@@ -145,7 +146,7 @@ def test_what_is_missing_and_what_is_no_bucket(opened, name):
             with pytest.raises(js.BucketNotFound):
                 call()
         jet.create_stream(StreamConfig(name=f"KV_{name}", subjects=[f"{name}.x"]))
-        with pytest.raises(js.NotABucket, match=rf"its subjects lack \$KV\.{name}\.>"):
+        with pytest.raises(NotABucket, match=rf"its subjects lack \$KV\.{name}\.>"):
             jet.get_key_value(name)
 
 
@@ -231,11 +232,11 @@ def test_all_other_settings_reach_the_stream(opened, name):
         status = made.status()
         assert status.is_compressed
         assert status.config.republish.src == ">"
-        with pytest.raises(js.ValueTooLarge, match="max_value_size"):
+        with pytest.raises(ValueTooLarge, match="max_value_size"):
             made.put("a", bytes(1001))
         # Headers count, too.
         made.put("a", bytes(990))
-        with pytest.raises(js.ValueTooLarge, match="headers"):
+        with pytest.raises(ValueTooLarge, match="headers"):
             made.create("b", bytes(990))
 
 

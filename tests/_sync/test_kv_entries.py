@@ -555,10 +555,10 @@ def test_a_full_bucket_says_how_to_make_room_for_a_marker(opened, name):
             for number in range(1000):
                 made.put(f"a{number}", b"")
 
-        with pytest.raises(js.StoreRefused):
+        with pytest.raises(js.StoreFailed):
             fill()
         for call in (made.delete, made.purge):
-            with pytest.raises(js.StoreRefused) as caught:
+            with pytest.raises(js.StoreFailed) as caught:
                 call("b")
             assert ".purge(subject=...)" in caught.value.__notes__[0]
             assert "max_bytes with change" in caught.value.__notes__[0]

@@ -9,6 +9,7 @@ import js_sync as js
 from tests._sync.buckets import bucket, listed, state
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
+from twinstream.errors import NotABucket, ObjectPutFailed
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
@@ -310,7 +311,7 @@ def test_a_mirror_and_a_copy_of_a_mirror_have_its_keys(opened, name):
         has(bucket(jet, f"{name}_s", sources=[selected]), "a.b", b"1")
         # Without the bucket between, the keys of the second mirror cannot be found.
         jet.delete_key_value(f"{name}_m")
-        with pytest.raises(js.NotABucket, match=f"its origin KV_{name}_m does not answer"):
+        with pytest.raises(NotABucket, match=f"its origin KV_{name}_m does not answer"):
             jet.get_key_value(f"{name}_mm")
 
 
@@ -325,7 +326,7 @@ def test_a_copy_that_others_made_is_not_shown_empty(opened, name):
         jet.create_stream(
             StreamConfig(name=f"KV_{name}_1", subjects=[f"$KV.{name}_1.>"], sources=[wrong])
         )
-        with pytest.raises(js.NotABucket, match=f"its source KV_{name}_m is a mirror"):
+        with pytest.raises(NotABucket, match=f"its source KV_{name}_m is a mirror"):
             jet.get_key_value(f"{name}_1")
         plain = jet.create_stream(
             StreamConfig(
@@ -339,7 +340,7 @@ def test_a_copy_that_others_made_is_not_shown_empty(opened, name):
             return (plain.info()).state.messages == 1
 
         eventually(arrived)
-        with pytest.raises(js.NotABucket, match="shows none of its 1 messages"):
+        with pytest.raises(NotABucket, match="shows none of its 1 messages"):
             jet.get_key_value(f"{name}_2")
 
 
@@ -487,7 +488,7 @@ def test_chunks_of_an_object_of_two_domains_may_remain(leaf, name):
         def refused():
             try:
                 store.put("a", b"x" * 300_000)
-            except js.PutFailed as error:
+            except ObjectPutFailed as error:
                 return error
             return None
 

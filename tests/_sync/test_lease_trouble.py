@@ -500,7 +500,7 @@ def test_a_former_leader_does_not_refuse_a_lock(case):
 # ---- long trouble
 
 
-class Watch:
+class KeyValueWatch:
     """A record of which holder had the lock when, by one clock, and of the tokens."""
 
     def __init__(self):
@@ -542,7 +542,7 @@ def visit(lock, watch, wanted):
 def test_soak_one_at_a_time_on_failing_networks(server, name):
     wanted = rounds(40, 4000)
     chance = random.Random(5)
-    watch = Watch()
+    watch = KeyValueWatch()
     with ExitStack() as stack:
         proxies = [stack.enter_context(Proxy(server.url)) for _ in range(3)]
         links = [js.connect(proxy.url, reconnect=PATIENT, request_timeout=2) for proxy in proxies]
@@ -575,7 +575,7 @@ def test_soak_one_at_a_time_on_failing_networks(server, name):
 
 def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     wanted = rounds(30, 3000)
-    watch = Watch()
+    watch = KeyValueWatch()
     with js.connect(cluster.url, reconnect=PATIENT) as other:
         jet = other.jetstream(timeout=20)
         jet.coordination(name, create=True, replicas=3)

@@ -82,7 +82,7 @@ def test_deleted_consumer_is_recreated(opened, name, policy):
             message, _ = together(take, delete)
             # A re-created consumer starts where its policy says: at the beginning.
             assert message.metadata.stream_seq == 1
-        assert (js.Recreated("c") in reports) == (policy == "recreate")
+        assert (js.ConsumerRecreated("c") in reports) == (policy == "recreate")
 
 
 def test_a_different_consumer_is_explained(opened, name):

@@ -18,6 +18,7 @@ from js_sync.object_store.infos import object_place
 from tests.hooked import starts
 from tests.inside import api_of, stream_in
 from twinstream.core.object_store.claims import Claims
+from twinstream.errors import ObjectDeleted
 from twinstream.models import ObjectStoreConfig
 
 JAVA = ">>>???"
@@ -96,7 +97,7 @@ def contents_of(store):
     for info in store.list():
         try:
             found[info.name] = store.get_bytes(info.name)
-        except js.ObjectDeleted:
+        except ObjectDeleted:
             # The metadata under the subject of nats.java follows with the next call.
             assert info.name == JAVA
     return found

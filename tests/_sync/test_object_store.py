@@ -19,8 +19,17 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
 from tests.inside import api_of, session_of, stream_in
+from twinstream.core.object_store.changes import SweepResult
 from twinstream.core.object_store.info import digest_bytes
 from twinstream.disk.safe_files import temporary_stem
+from twinstream.errors import (
+    InvalidObjectInfo,
+    LinkError,
+    NotABucket,
+    ObjectDeleted,
+    ObjectIncomplete,
+    ObjectPutFailed,
+)
 from twinstream.models import (
     ObjectStoreConfig,
     Placement,
@@ -141,9 +150,9 @@ def test_a_store_that_is_deleted_during_its_update_is_created(opened, name):
 def test_what_is_no_store_is_refused(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=f"OBJ_{name}", subjects=[f"{name}.>"]))
-        with pytest.raises(js.NotABucket, match="not an object store"):
+        with pytest.raises(NotABucket, match="not an object store"):
             jet.get_object_store(name)
-        with pytest.raises(js.NotABucket):
+        with pytest.raises(NotABucket):
             jet.update_object_store(ObjectStoreConfig(bucket=name))
         assert name not in {status.bucket for status in jet.object_stores()}
         for bad in ("", "a.b", "a b", "ä", "a\n", "*", None, 7):
@@ -192,7 +201,7 @@ def test_any_text_is_a_name(opened, name, object_name):
         assert (store.info(object_name)).name == object_name
         assert [info.name for info in store.list()] == [object_name]
         store.delete(object_name)
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             store.info(object_name)
 
 
@@ -356,9 +365,9 @@ def test_a_full_store_keeps_the_old_object_and_no_chunks(opened, name):
     with opened() as jet:
         store = stored(jet, name, max_bytes=1_000_000)
         store.put("a", b"old" * 1000)
-        with pytest.raises(js.PutFailed, match="maximum bytes") as caught:
+        with pytest.raises(ObjectPutFailed, match="maximum bytes") as caught:
             store.put("a", blocks(2000, 1000))
-        assert isinstance(caught.value.__cause__, js.StoreRefused)
+        assert isinstance(caught.value.__cause__, js.StoreFailed)
         assert caught.value.cleaned
         assert store.get_bytes("a") == b"old" * 1000
         assert len(chunk_subjects(store)) == 1
@@ -480,16 +489,16 @@ def test_missing_chunks_are_an_error_at_once(opened, name, tmp_path):
         store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 5000)
         seqs = [message.seq for message in stream_in(store).read(subjects=f"$O.{name}.C.>")]
         stream_in(store).delete_message(seqs[2])
-        with pytest.raises(js.ObjectIncomplete, match="4 of 5 chunks"):
+        with pytest.raises(ObjectIncomplete, match="4 of 5 chunks"):
             store.get_bytes("a")
-        with pytest.raises(js.ObjectIncomplete):
+        with pytest.raises(ObjectIncomplete):
             with store.get("a", start=10) as reader:
                 reader.read()
-        with pytest.raises(js.ObjectIncomplete):
+        with pytest.raises(ObjectIncomplete):
             store.get_file("a", tmp_path / "out")
         assert list(tmp_path.iterdir()) == []
         stream_in(store).purge(subject=f"$O.{name}.C.>")
-        with pytest.raises(js.ObjectIncomplete, match="0 of 5 chunks"):
+        with pytest.raises(ObjectIncomplete, match="0 of 5 chunks"):
             store.get_bytes("a")
 
 
@@ -740,7 +749,7 @@ def test_missing_and_deleted_objects(opened, name):
         assert (gone.deleted, gone.size, gone.chunks, gone.digest) == (True, 0, 0, None)
         assert gone.nuid == made.nuid
         assert chunk_subjects(store) == {}
-        with pytest.raises(js.ObjectDeleted, match="was deleted") as caught:
+        with pytest.raises(ObjectDeleted, match="was deleted") as caught:
             store.get("a")
         assert caught.value.info.nuid == made.nuid
         assert (store.info("a", deleted=True)).deleted
@@ -766,7 +775,7 @@ def test_texts_of_a_description_are_changed(opened, name):
         with pytest.raises(js.ObjectNotFound):
             store.update_meta("b", description="e")
         store.delete("a")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             store.update_meta("a", description="e")
 
 
@@ -800,7 +809,7 @@ def test_links_to_objects(opened, name):
         assert store.get_bytes("link") == b"content"
         with store.get("link") as reader:
             assert reader.info.name == "target"
-        with pytest.raises(js.LinkError, match="has no content"):
+        with pytest.raises(LinkError, match="has no content"):
             store.get("link", follow=False)
         # A link is replaced by another, an object by none.
         own = store.put("own", b"own")
@@ -814,7 +823,7 @@ def test_links_to_objects(opened, name):
         store.add_link("own", target)
         assert store.get_bytes("own") == b"content"
         store.delete("own")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             store.get_bytes("own")
         assert other.get_bytes("target") == b"content"
 
@@ -824,17 +833,17 @@ def test_links_that_lead_nowhere(opened, name):
         store = stored(jet, name)
         target = store.put("target", b"content")
         link = store.add_link("link", target)
-        with pytest.raises(js.LinkError, match="is a link itself"):
+        with pytest.raises(LinkError, match="is a link itself"):
             store.add_link("second", link)
-        with pytest.raises(js.LinkError, match="itself"):
+        with pytest.raises(LinkError, match="itself"):
             store.add_link("target", target)
         # A circle that other clients make: each leads to the other.
         store.add_link("other", target)
         store.delete("target")
-        with pytest.raises(js.LinkError, match="which does not exist") as caught:
+        with pytest.raises(LinkError, match="which does not exist") as caught:
             store.get_bytes("link")
         assert (caught.value.bucket, caught.value.name) == (name, "target")
-        with pytest.raises(js.LinkError, match="deleted"):
+        with pytest.raises(LinkError, match="deleted"):
             store.add_link("third", target)
         jet.delete_stream(f"OBJ_{name}")
         store = stored(jet, name)
@@ -842,9 +851,9 @@ def test_links_that_lead_nowhere(opened, name):
         store.add_link("x", a)
         store.delete("a")
         store.add_link("a", b)
-        with pytest.raises(js.LinkError, match=r"'x' of bucket .* is a link to 'a' .* itself"):
+        with pytest.raises(LinkError, match=r"'x' of bucket .* is a link to 'a' .* itself"):
             store.get_bytes("x")
-        with pytest.raises(js.LinkError, match="cannot lead to"):
+        with pytest.raises(LinkError, match="cannot lead to"):
             store.add_link("y", evolve(a, bucket=f"{name}_3"))
 
 
@@ -853,10 +862,10 @@ def test_links_to_stores(opened, name):
         store = stored(jet, name)
         link = store.add_bucket_link("docs", "DOCS")
         assert (link.options.link.bucket, link.options.link.name) == ("DOCS", None)
-        with pytest.raises(js.LinkError, match="whole bucket DOCS") as caught:
+        with pytest.raises(LinkError, match="whole bucket DOCS") as caught:
             store.get_bytes("docs")
         assert (caught.value.bucket, caught.value.name) == ("DOCS", None)
-        with pytest.raises(js.LinkError, match="bucket itself"):
+        with pytest.raises(LinkError, match="bucket itself"):
             store.add_bucket_link("me", name)
 
 
@@ -980,7 +989,7 @@ def test_a_sealed_store_can_only_be_read(opened, name):
             lambda: store.update_meta("a", description="d"),
             lambda: store.add_link("l", made),
         ):
-            with pytest.raises((js.JetStreamError, js.PutFailed), match="sealed"):
+            with pytest.raises((js.JetStreamError, ObjectPutFailed), match="sealed"):
                 call()
 
 
@@ -993,16 +1002,16 @@ def test_what_killed_uploads_leave_is_swept(opened, name):
         for number in range(3):
             jet.publish(f"$O.{name}.C.orphan", b"%d" % number)
         # It may be of an upload that goes on.
-        assert store.sweep() == js.Swept(uploads=0, chunks=0)
-        assert store.sweep(older_than=0, dry_run=True) == js.Swept(uploads=1, chunks=3)
-        assert store.sweep(older_than=0) == js.Swept(uploads=1, chunks=3)
-        assert store.sweep(older_than=0) == js.Swept(uploads=0, chunks=0)
+        assert store.sweep() == SweepResult(uploads=0, chunks=0)
+        assert store.sweep(older_than=0, dry_run=True) == SweepResult(uploads=1, chunks=3)
+        assert store.sweep(older_than=0) == SweepResult(uploads=1, chunks=3)
+        assert store.sweep(older_than=0) == SweepResult(uploads=0, chunks=0)
         assert store.get_bytes("a") == b"x" * 300_000
         # Metadata that cannot be read keeps the content that it names.
         info = store.info("a")
         jet.publish(f"$O.{name}.M.YQ==", b"no JSON of " + info.nuid.encode())
         jet.publish(f"$O.{name}.C.orphan", b"0")
-        assert store.sweep(older_than=0) == js.Swept(uploads=1, chunks=1, unreadable=1)
+        assert store.sweep(older_than=0) == SweepResult(uploads=1, chunks=1, unreadable=1)
         store.delete("a")
         assert (store.sweep(older_than=0)).uploads == 1
         assert chunk_subjects(store) == {}
@@ -1040,7 +1049,7 @@ def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplog):
         assert len(seen) == len(listed) + 1
         assert {info.name for info in seen if info.unknown} == set(listed)
         for each in DAMAGED:
-            with pytest.raises(js.BadObjectInfo):
+            with pytest.raises(InvalidObjectInfo):
                 store.info(each)
         for each in listed:
             store.delete(each)
@@ -1048,7 +1057,7 @@ def test_damaged_metadata_is_listed_and_can_be_deleted(opened, name, caplog):
         assert store.get_bytes("good") == b"x"
         with pytest.raises(js.ObjectNotFound):
             store.delete("!!!")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             store.info("big")
 
 
@@ -1134,7 +1143,7 @@ def test_mirrors_and_copies_of_all_kinds_have_the_objects(opened, name):
         jet.create_stream(
             StreamConfig(name=f"OBJ_{name}_B", subjects=subjects, sources=[of_mirror])
         )
-        with pytest.raises(js.NotABucket, match="is a mirror of"):
+        with pytest.raises(NotABucket, match="is a mirror of"):
             jet.get_object_store(f"{name}_B")
 
 
@@ -1166,7 +1175,7 @@ def test_single_settings_are_changed(opened, name):
             store.change(lambda config: evolve(config, bucket="other"))
         assert jet.bind_object_store(name).cached_status is None
         jet.delete_object_store(name)
-        with pytest.raises(js.PutFailed, match=f"bucket {name} does not exist") as caught:
+        with pytest.raises(ObjectPutFailed, match=f"bucket {name} does not exist") as caught:
             store.put("b", b"x")
         assert isinstance(caught.value.__cause__, js.BucketNotFound)
         missing = jet.bind_object_store(f"{name}_no")
@@ -1192,7 +1201,7 @@ def test_calls_end_at_their_timeout(opened, name):
         store.put("a", b"x")
 
         endless = iter(lambda: b"x" * 100_000, None)
-        with pytest.raises(js.PutFailed) as caught:
+        with pytest.raises(ObjectPutFailed) as caught:
             store.put("endless", endless, timeout=0.5)
         assert isinstance(caught.value.__cause__, js.RequestTimeout)
         assert caught.value.cleaned
@@ -1222,7 +1231,7 @@ def test_a_deleted_object_can_be_opened_as_deleted(opened, name):
         with store.get("a", deleted=True) as reader:
             assert reader.read() == b"x"
         store.delete("a")
-        with pytest.raises(js.ObjectDeleted):
+        with pytest.raises(ObjectDeleted):
             store.get_bytes("a")
         with store.get("a", deleted=True) as reader:
             assert reader.info.deleted

@@ -13,6 +13,7 @@ from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests._sync.lossy import Lossy
 from tests.inside import session_of, stream_in
+from twinstream.errors import ObjectPutFailed
 from twinstream.models import ObjectStoreConfig
 from twinstream.testing import Proxy
 
@@ -133,7 +134,7 @@ def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory, name
                 if report.transferred > 1_000_000 and server.running:
                     server.kill()
 
-            with pytest.raises(js.PutFailed) as caught:
+            with pytest.raises(ObjectPutFailed) as caught:
                 store.put("a", b"x" * 10_000_000, window=500_000, idle_timeout=1, on_progress=kill)
             assert not caught.value.cleaned
             assert "sweep" in str(caught.value.__cause__.__notes__)

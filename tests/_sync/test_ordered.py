@@ -14,6 +14,7 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
 from tests.inside import api_of
+from twinstream.errors import PullError
 from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 
@@ -136,7 +137,7 @@ def test_recreated_stream_is_read_from_its_beginning(opened, name):
             jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
             jet.publish(f"{name}.x")
             assert read(messages, 1) == [1]
-            assert js.Recreated(name) in reports
+            assert js.ConsumerRecreated(name) in reports
 
 
 def test_missing_stream_is_reported(opened, name):
@@ -407,7 +408,7 @@ def test_a_fetch_may_be_bounded_in_bytes(opened, name):
             batch = messages.fetch(max_bytes=2500, timeout=20)
             assert (seqs(batch), batch.reason) == ([1, 2], js.BatchEnd.BYTES_FILLED)
             assert messages.position == 2
-            with pytest.raises(js.PullError, match="bigger than the 500 bytes"):
+            with pytest.raises(PullError, match="bigger than the 500 bytes"):
                 messages.fetch(max_bytes=500, timeout=20)
             assert read(messages, 1) == [3]
             batch = messages.fetch(2, max_bytes=9000, timeout=20)

@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
+from twinstream.errors import InvalidPullRequest
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -28,9 +29,9 @@ def test_overflow_waits_for_its_threshold(opened, name):
         for number in range(7):
             jet.publish(f"{name}.more.{number}")
         assert len(consumer.fetch(1, timeout=5, priority=far)) == 1
-        with pytest.raises(js.BadPull, match=r"(?i)priority group"):
+        with pytest.raises(InvalidPullRequest, match=r"(?i)priority group"):
             consumer.fetch(1, timeout=5)
-        with pytest.raises(js.BadPull, match=r"(?i)group"):
+        with pytest.raises(InvalidPullRequest, match=r"(?i)group"):
             consumer.fetch(1, timeout=5, priority=js.Priority(group="other"))
     for wrong in ({"group": ""}, {"group": "a b"}, {"group": "g", "rank": 10}):
         with pytest.raises(js.BadArgument):
@@ -238,7 +239,7 @@ def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_call(ope
             worker.start()
         # Where the groups are not known, the server says it.
         with stream.bind_consumer("c").messages() as messages:
-            with pytest.raises(js.BadPull, match=r"(?i)group"):
+            with pytest.raises(InvalidPullRequest, match=r"(?i)group"):
                 messages.next(timeout=20)
 
 

@@ -107,7 +107,7 @@ def test_full_subject_has_its_own_error(opened, name):
         with pytest.raises(js.MessageExists):
             jet.publish(f"{name}.1")
         jet.publish(f"{name}.2")
-        with pytest.raises(js.StoreRefused):
+        with pytest.raises(js.StoreFailed):
             jet.publish(f"{name}.3")
 
 

@@ -12,6 +12,7 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
 from tests.inside import api_of
+from twinstream.errors import ConsumerIsPush
 from twinstream.models import ConsumerConfig
 
 
@@ -32,10 +33,10 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
 
         eventually(done)
         told = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
-        with pytest.raises(js.ConsumerIsPush, match=told):
+        with pytest.raises(ConsumerIsPush, match=told):
             consumer.fetch(1)
         with consumer.messages() as messages:
-            with pytest.raises(js.ConsumerIsPush, match=told):
+            with pytest.raises(ConsumerIsPush, match=told):
                 messages.next(timeout=10)
 
 

@@ -12,6 +12,8 @@ import js_sync.read.page_sources
 from js_sync.jetstream import range_reader
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, has_consumers
+from twinstream.core.read.arrow import arrow_schema
+from twinstream.core.read.read_report import ReadEnd
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import Proxy
 
@@ -58,7 +60,7 @@ def test_everything_is_read_in_order(opened, name, via):
             end=51,
             messages=46,
             position=51,
-            reason=js.ReadEnd.LEADER,
+            reason=ReadEnd.LEADER,
         )
         assert read.report.complete
 
@@ -69,7 +71,7 @@ def test_a_range_and_filters(opened, name, via):
         stream = stored(jet, name)
         read = stream.read(10, 20, via=via)
         assert seqs(read) == list(range(10, 20))
-        assert read.report.reason is js.ReadEnd.SEEN
+        assert read.report.reason is ReadEnd.SEEN
         one = stream.read(10, 20, subjects=f"{name}.1", via=via)
         assert seqs(one) == [10, 13, 16, 19]
         two = stream.read(10, 20, subjects=[f"{name}.1", f"{name}.2"], via=via, page_messages=3)
@@ -77,11 +79,11 @@ def test_a_range_and_filters(opened, name, via):
         assert two.report.messages == 7
         nothing = stream.read(10, 20, subjects=f"{name}.9", via=via)
         assert seqs(nothing) == []
-        assert nothing.report.reason is js.ReadEnd.LEADER
+        assert nothing.report.reason is ReadEnd.LEADER
         assert seqs(stream.read(45, 1000, via=via)) == list(range(45, 51))
         behind = stream.read(51, via=via)
         assert seqs(behind) == []
-        assert behind.report.reason is js.ReadEnd.EMPTY
+        assert behind.report.reason is ReadEnd.EMPTY
 
 
 @WAYS
@@ -205,7 +207,7 @@ def test_read_left_early_reports_its_position_and_cleans_up(opened, name, via):
                 if message.seq == 14:
                     break
         assert read.report == js.ReadReport(
-            stream=name, start=1, end=51, messages=14, position=15, reason=js.ReadEnd.CLOSED
+            stream=name, start=1, end=51, messages=14, position=15, reason=ReadEnd.CLOSED
         )
         assert not read.report.complete
         assert seqs(read) == []
@@ -298,7 +300,7 @@ def test_arrow_tables_hold_what_the_messages_hold(opened, name):
         stream = stored(jet, name, 20)
         for via in ("direct", "consumer"):
             table = stream.read(via=via, page_messages=6).to_arrow()
-            assert table.schema.equals(js.arrow_schema())
+            assert table.schema.equals(arrow_schema())
             # Not as datetime objects, which end at the microsecond.
             numbers = table.column("time").combine_chunks().cast(pa.int64()).to_pylist()
             rows = table.select(["seq", "subject", "data", "headers"]).to_pylist()

@@ -8,6 +8,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
+from twinstream.errors import WrongHandler
 from twinstream.models import AckPolicy, ConsumerConfig
 
 EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)
@@ -59,7 +60,7 @@ def test_objects_show_what_they_are_and_how_far(opened, name):
 
 
 def fails(message):
-    raise js.WrongHandler("it fails")
+    raise WrongHandler("it fails")
 
 
 def test_what_an_error_ended_shows_the_error(opened, name):
@@ -75,7 +76,7 @@ def test_what_an_error_ended_shows_the_error(opened, name):
                 return repr(each).endswith(": ended by WrongHandler>")
 
             eventually(has_ended)
-            with pytest.raises(js.WrongHandler):
+            with pytest.raises(WrongHandler):
                 each.stop()
             assert has_ended()
             if each is worker:

@@ -14,6 +14,7 @@ from js_sync.schedules import Schedule, Schedules, StoredSchedule
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.odd_messages import OddMessage, publish_raw
+from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.testing import FakePeer, FakeServer
 
@@ -128,7 +129,7 @@ def test_schedules_are_listed_among_other_messages(opened, name):
         assert sorted(found) == [f"{name}.timers.{number}" for number in range(3)]
         assert found[f"{name}.timers.1"].schedule == again
         assert len([each for each in schedules.list()]) == 3
-        with pytest.raises(js.BadAnswer, match="no schedule"):
+        with pytest.raises(InvalidResponse, match="no schedule"):
             schedules.get(f"{name}.timers.none")
         with pytest.raises(js.MessageNotFound):
             schedules.get(f"{name}.timers.9")

@@ -19,6 +19,7 @@ from tests.huge import huge
 from tests.logged import texts
 from tests.meddler import meddled
 from tests.operators import make_operator
+from twinstream.errors import ServerError
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsCluster, Proxy
 
@@ -271,7 +272,7 @@ def test_error_for_too_many_subscriptions_names_the_subject(server_factory, name
             listening = [connection.subscribe("news") for _ in range(3)]
             too_many = connection.subscribe("news")
             for wait in (too_many.next, partial(consumer.fetch, 1)):
-                with pytest.raises(js.ServerError, match="maximum subscriptions exceeded"):
+                with pytest.raises(ServerError, match="maximum subscriptions exceeded"):
                     wait(timeout=20)
             connection.publish("news", b"1")
             for each in listening:

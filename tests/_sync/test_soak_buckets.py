@@ -17,6 +17,7 @@ from tests._sync.trouble import PATIENT, Progress, created, is_passing, trouble
 from tests.conftest import VERSION
 from tests.inside import stream_in
 from tests.soak import rounds, state
+from twinstream.errors import ObjectPutFailed
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsCluster
 
@@ -197,7 +198,7 @@ def test_objects_in_a_cluster_in_trouble(own_cluster, name):
                 try:
                     store.put(key, content)
                 except js.TwinstreamError as error:
-                    if not isinstance(error, js.PutFailed) and not is_passing(error):
+                    if not isinstance(error, ObjectPutFailed) and not is_passing(error):
                         raise
                     # It may be stored if that is not known, but nothing else is.
                     failed.append(error)

@@ -126,7 +126,7 @@ def test_full_stream_refuses_with_a_reason(opened, name):
     with opened() as jet:
         made(jet, name, discard="new", max_msgs=1)
         jet.insert(f"{name}.1")
-        with pytest.raises(js.StoreRefused):
+        with pytest.raises(js.StoreFailed):
             jet.insert(f"{name}.2")
         assert isinstance(jet.insert(f"{name}.1"), js.AlreadyThere)
 

@@ -8,6 +8,8 @@ import inspect
 import pytest
 
 import js_sync as js
+from js_sync.api.cluster import Cluster
+from js_sync.api.replicas import Replicas
 from js_sync.counters import Counters
 from js_sync.schedules import Schedule, Schedules
 from tests._sync.flow import together
@@ -203,8 +205,8 @@ OWNERS = [
     js.JetStream,
     js.Stream,
     js.Consumer,
-    js.Replicas,
-    js.Cluster,
+    Replicas,
+    Cluster,
     js.KeyValue,
     js.ObjectStore,
     Counters,

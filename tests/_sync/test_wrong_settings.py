@@ -18,6 +18,7 @@ from js_sync import (
     StreamConfig,
 )
 from js_sync.backup import backup_stream, restore_stream
+from twinstream.errors import InvalidPullRequest
 
 
 def test_a_name_instead_of_a_configuration_is_shown_in_one(opened, name):
@@ -133,7 +134,7 @@ def test_a_fetch_without_a_priority_group_shows_the_argument(opened, name):
             durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
         )
         consumer = stream.create_consumer(config)
-        with pytest.raises(js.BadPull, match=r"pass priority=Priority\(group=\.\.\.\)"):
+        with pytest.raises(InvalidPullRequest, match=r"pass priority=Priority\(group=\.\.\.\)"):
             consumer.fetch(1, timeout=5)
 
 

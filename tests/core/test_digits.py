@@ -15,7 +15,7 @@ from twinstream.core.read.multi_last import MultiAnswer
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.response import read_answer
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 from twinstream.models import Timestamp
 from twinstream.models.digits import natural
 from twinstream.records.headers import Headers
@@ -85,18 +85,18 @@ def test_thousands_of_digits_in_an_answer_are_a_bad_answer() -> None:
         "Nats-Time-Stamp: 2024-01-01T00:00:00Z\r\nNats-Num-Pending: 1\r\n\r\n"
     ).encode()
     frame = (b"r", b"", len(block), block + b"\r\n")
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         from_direct(frame, "s")
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         MultiAnswer(b"r", b"S", StoredPage()).take([frame])
     end = f"NATS/1.0 204\r\nNats-UpTo-Sequence: {LONG}\r\n\r\n".encode()
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         MultiAnswer(b"r", b"S", StoredPage()).take([(b"r", b"", len(end), end + b"\r\n")])
 
 
 @pytest.mark.parametrize("error", [b"5", b'"no"', b"[]", b"true"])
 def test_an_error_that_is_no_object_is_no_success(error: bytes) -> None:
-    with pytest.raises(BadAnswer, match="is not an object"):
+    with pytest.raises(InvalidResponse, match="is not an object"):
         read_answer(b'{"stream":"S","seq":1,"error":%b}' % error, "s")
     assert read_answer(b'{"seq":1,"error":null}', "s")["seq"] == 1
 

@@ -23,7 +23,7 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer
 from twinstream.core.wire.status import is_status, read_status
 from twinstream.core.workers.dead_letter import read_letter
-from twinstream.errors import BadAnswer, BadArgument, ProtocolError
+from twinstream.errors import BadArgument, InvalidResponse, ProtocolError
 from twinstream.models import Timestamp
 from twinstream.records.header_names import TTL
 from twinstream.records.headers import Headers
@@ -70,12 +70,12 @@ TIMES = ("", "yesterday", "2024-13-01T00:00:00Z", "\udcff", LONG)
 
 @pytest.mark.parametrize("time", TIMES, ids=ascii)
 def test_a_bad_time_of_a_stored_message_is_a_bad_answer(time: str) -> None:
-    with pytest.raises(BadAnswer, match="invalid time"):
+    with pytest.raises(InvalidResponse, match="invalid time"):
         from_direct(direct(time), "$JS.API.DIRECT.GET.S")
     raw = time.encode("utf-8", "surrogateescape")
-    with pytest.raises(BadAnswer, match="invalid time"):
+    with pytest.raises(InvalidResponse, match="invalid time"):
         page(raw).message(0, "S")
-    with pytest.raises(BadAnswer, match="invalid time"):
+    with pytest.raises(InvalidResponse, match="invalid time"):
         ArrowPage.of(page(raw))
 
 
@@ -95,7 +95,7 @@ def test_a_bad_time_of_a_stored_message_is_a_bad_answer(time: str) -> None:
 )
 def test_a_bad_message_of_the_leader_is_a_bad_answer(members: dict[str, object]) -> None:
     kept = page(b"")
-    with pytest.raises(BadAnswer, match="not a stored message"):
+    with pytest.raises(InvalidResponse, match="not a stored message"):
         kept.add_stored(members)
     assert {len(each) for each in (kept.seqs, kept.subjects, kept.times, kept.payloads)} == {1}
 
@@ -117,7 +117,7 @@ BAD_ANSWERS: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("read", BAD_ANSWERS.values(), ids=BAD_ANSWERS)
 def test_what_cannot_be_read_is_a_bad_answer(read: Callable[[], object]) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         read()
 
 
@@ -155,7 +155,7 @@ def test_an_acknowledgement_like_the_last_one_has_a_sequence_of_64_bits() -> Non
     reader = AckReader()
     reader.read((b"r", b"", 0, b'{"stream":"S","seq":1}\r\n'), "s")
     assert reader.read((b"r", b"", 0, b'{"stream":"S","seq":2}\r\n'), "s").seq == 2
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         reader.read((b"r", b"", 0, b'{"stream":"S","seq":%b}\r\n' % LONG.encode()), "s")
 
 

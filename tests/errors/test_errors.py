@@ -42,7 +42,7 @@ from twinstream.models.error_codes import CLASSES
         (10164, "WrongLastSequence"),
         (10070, "WrongLastMessageId"),
         (10060, "WrongStream"),
-        (10077, "StoreRefused"),
+        (10077, "StoreFailed"),
         (10039, "JetStreamNotEnabled"),
         (10076, "JetStreamNotEnabled"),
         (10999, "JetStreamError"),
@@ -87,7 +87,7 @@ def test_what_a_stream_must_allow_first_is_a_note_of_the_error() -> None:
 def test_full_subject_is_distinguished_from_a_full_stream() -> None:
     full = {"err_code": 10077, "description": "maximum messages per subject exceeded"}
     assert type(api_error(full)) is errors.MessageExists
-    assert isinstance(api_error(full), errors.StoreRefused)
+    assert isinstance(api_error(full), errors.StoreFailed)
 
 
 def test_an_error_without_members_gives_no_reason() -> None:
@@ -177,7 +177,7 @@ def test_text_of_a_stranger_controls_no_terminal_and_forges_no_line(error: Excep
 
 
 def test_letters_of_all_languages_stay_as_they_are() -> None:
-    assert str(errors.BadAnswer("Größe 大きさ 😀")) == "Größe 大きさ 😀"
+    assert str(errors.InvalidResponse("Größe 大きさ 😀")) == "Größe 大きさ 😀"
 
 
 def test_a_restored_stream_that_exists_is_not_to_be_opened() -> None:

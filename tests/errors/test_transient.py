@@ -6,11 +6,11 @@ import pytest
 
 from twinstream.errors import (
     AuthenticationFailed,
-    BadAnswer,
     BadArgument,
     ConnectionClosed,
     ConnectionFailed,
     ConnectionLost,
+    InvalidResponse,
     JetStreamOff,
     NoLeader,
     NoResponders,
@@ -53,7 +53,7 @@ def answer(err_code: int, description: str = "no") -> TwinstreamError:
         (ConnectionClosed("x"), NEVER),
         (PermissionDenied("x"), NEVER),
         (BadArgument("x"), NEVER),
-        (BadAnswer("x"), NEVER),
+        (InvalidResponse("x"), NEVER),
         (OutcomeUnknown("x"), NEVER),
         (answer(error_codes.CLUSTER_INCOMPLETE), ALWAYS),
         (answer(error_codes.CLUSTER_NOT_ASSIGNED), ALWAYS),

@@ -41,8 +41,13 @@ class Row(NamedTuple):
 END = BatchEnd
 STATUSES = [
     Row(
-        *(400, "Bad Request - heartbeat value too large", errors.BadPull, END.INTERRUPTED),
-        *(Then.OVER, errors.BadPull),
+        *(
+            400,
+            "Bad Request - heartbeat value too large",
+            errors.InvalidPullRequest,
+            END.INTERRUPTED,
+        ),
+        *(Then.OVER, errors.InvalidPullRequest),
     ),
     Row(404, "No Messages", END.NO_MESSAGES, END.NO_MESSAGES, Then.LATER),
     Row(408, "Request Timeout", END.EXPIRED, END.EXPIRED, Then.AGAIN),
@@ -79,8 +84,8 @@ STATUSES = [
         *(Then.OVER, errors.ConsumerIsPush),
     ),
     Row(
-        *(412, "Required Api Level", errors.BadPull, END.INTERRUPTED),
-        *(Then.OVER, errors.BadPull),
+        *(412, "Required Api Level", errors.InvalidPullRequest, END.INTERRUPTED),
+        *(Then.OVER, errors.InvalidPullRequest),
     ),
     Row(423, "Nats-Wrong-Pin-Id", END.UNPINNED, END.UNPINNED, Then.AGAIN),
     Row(423, "Nats-Pin-Id mismatch", END.UNPINNED, END.UNPINNED, Then.AGAIN),

@@ -53,7 +53,7 @@ SEAM = (
 SESSION = (
     *SEAM,
     "js_sync/client/session.py",
-    "js_sync/client/upkeep.py",
+    "js_sync/client/connection_keeper.py",
     "js_sync/client/subscriptions.py",
     "js_sync/client/keepalive.py",
     "js_sync/client/requests.py",

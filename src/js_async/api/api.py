@@ -22,8 +22,8 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import check_success, read_api_answer, write_json
 from twinstream.core.wire.subjects import ApiSubjects, check_subject
 from twinstream.errors import (
-    BadAnswer,
     ConnectionLost,
+    InvalidResponse,
     JetStreamError,
     JetStreamOff,
     NoResponders,
@@ -100,11 +100,11 @@ class Api:
         return Deadline.after(timeout)
 
     @property
-    def is_told(self) -> bool:
+    def is_instrumented(self) -> bool:
         """Whether finished calls are reported to `on_call` or logged (at level DEBUG)."""
         return self.on_call is not None or _LOG.debugs()
 
-    def told(
+    def instrumented(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[InstrumentedCall | None]:
         """Return a context manager for one call. At its exit, it logs and reports the call.
@@ -113,7 +113,7 @@ class Api:
         `size` is the size of the request in bytes. The default of `stream` is the name in the API
         subject `subject`.
         """
-        if not self.is_told:
+        if not self.is_instrumented:
             return _UNREPORTED
         from js_async.client.instrumentation import InstrumentedCall
 
@@ -140,17 +140,17 @@ class Api:
         Raises:
             JetStreamError: The server refused the request.
             JetStreamOff: There are no responders.
-            BadAnswer: The response is invalid.
+            InvalidResponse: The response is invalid.
             Unsupported: The server cannot check the required API level.
             TwinstreamError: The request failed for another reason, for example `RequestTimeout`.
         """
         payload = _payload(body)
-        with self.told("api", subject, len(payload)) as call:
+        with self.instrumented("api", subject, len(payload)) as call:
             members = await self._members(subject, payload, deadline, repeatable, call)
             try:
                 found = decode(members, as_)
             except DecodeError as error:
-                raise BadAnswer(f"{subject}: {error}") from error
+                raise InvalidResponse(f"{subject}: {error}") from error
             check_success(found, subject)
             return found
 
@@ -177,7 +177,7 @@ class Api:
     ) -> dict[str, Any]:
         """Send a request and return its response as a dictionary. Otherwise like `call`."""
         payload = _payload(body)
-        with self.told("api", subject, len(payload)) as call:
+        with self.instrumented("api", subject, len(payload)) as call:
             return await self._members(subject, payload, deadline, repeatable, call)
 
     async def call_through(
@@ -194,7 +194,7 @@ class Api:
         """
         payload = _payload(body)
         replies, deadline = self.transport.replies, self.deadline()
-        with self.told("api", subject, len(payload)):
+        with self.instrumented("api", subject, len(payload)):
             self._check_level()
             answer = await replies.send(check_subject(subject), self._headers, payload, deadline)
 

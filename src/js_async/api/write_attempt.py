@@ -20,7 +20,7 @@ async def write(
     other domains. If `domain` is None, the domain of an acknowledgement is not checked.
     """
     headers, acks = publish_headers(request), api.acks
-    with api.told("publish", request.subject, len(headers) + len(request.data), stream):
+    with api.instrumented("publish", request.subject, len(headers) + len(request.data), stream):
         frame = await api.transport.ask(
             request.subject,
             headers,

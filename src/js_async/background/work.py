@@ -14,8 +14,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from js_async.client.closable import Closable
 from js_async.client.closing import failure_of
-from js_async.client.owned import Owned
 from js_async.runtime.concurrency import (
     BlockHint,
     Interrupts,
@@ -33,7 +33,7 @@ __all__ = ["BackgroundWork"]
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 
 
-class BackgroundWork(Owned, BlockHint, ABC):
+class BackgroundWork(Closable, BlockHint, ABC):
     """The base class of objects that work in the background.
 
     A subclass defines `_label`, `_begin`, `_work` and `_request_stop`. It also defines the entry

@@ -23,9 +23,9 @@ from twinstream.core.log.events import BackedUp
 from twinstream.core.log.logger import Log
 from twinstream.disk.local_path import local_path
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
     ConnectionLost,
+    InvalidResponse,
     RequestTimeout,
 )
 from twinstream.models.codec.records import frozen
@@ -131,13 +131,13 @@ async def _back_up(api: Api, stream: str, wish: _Wish) -> Backup:
 
 
 def _check(members: dict[str, Any], subject: str) -> None:
-    """Raise `BadAnswer` for a response that does not describe the stream, as a backup has to."""
+    """Raise `InvalidResponse` for a response that does not describe the stream."""
     config, state = members.get("config"), members.get("state")
     size: object = (
         cast("dict[str, object]", state).get("bytes") if isinstance(state, dict) else None
     )
     if not isinstance(config, dict) or type(size) is not int:
-        raise BadAnswer(f"{subject}: the response lacks the stream's config or state")
+        raise InvalidResponse(f"{subject}: the response lacks the stream's config or state")
 
 
 def _request(api: Api, wish: _Wish) -> dict[str, Any]:

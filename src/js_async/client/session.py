@@ -11,6 +11,7 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Final
 
+from js_async.client.connection_keeper import ConnectionKeeper, shuffle
 from js_async.client.connection_state import ConnectionState
 from js_async.client.credentials import credentials_for
 from js_async.client.handshake import Handshake
@@ -18,7 +19,6 @@ from js_async.client.keepalive import KeepAlive
 from js_async.client.requests import PendingRequests
 from js_async.client.subscriptions import Subscriptions
 from js_async.client.transport import Box
-from js_async.client.upkeep import Upkeep, shuffle
 from js_async.runtime.socket_link import Link
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import (
@@ -101,7 +101,7 @@ class Session:
         self._subscriptions: Final = Subscriptions(self._link, tell, self._lines)
         self._pings: Final = KeepAlive(self._link)
         self._handshake: Final = Handshake(options, self._link, self._pings, chosen)
-        self._upkeep: Final = Upkeep(self, self._server, self._link, options)
+        self._upkeep: Final = ConnectionKeeper(self, self._server, self._link, options)
         self.replies: Final = PendingRequests(self, on_call)
         self.ask: Final = self.replies.ask
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final, Self
 from weakref import ref
 
+from js_async.client.closable import Closable
 from js_async.client.core_message import CoreMessage
-from js_async.client.owned import Owned
 from js_async.client.transport import Box, Transport
 from js_async.runtime.concurrency import BlockHint, LoopHint, Signal
 from twinstream.core.arguments.check_arguments import check_whole
@@ -151,7 +151,7 @@ class SubscriptionBuffer:
 
 
 @hint_attributes
-class Subscription(Owned, BlockHint, LoopHint):
+class Subscription(Closable, BlockHint, LoopHint):
     """A core NATS subscription. Iterate over it, or call `next`. Close it when done."""
 
     def __init__(self, buffer: SubscriptionBuffer) -> None:

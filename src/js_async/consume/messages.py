@@ -16,8 +16,8 @@ class Messages(Iteration[Message]):
     """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 
     Without `stop_after` it never ends by itself. It raises errors from which it cannot recover:
-    `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PermissionDenied` and `ConnectionClosed`. It
-    recovers from all other errors and reports them to `on_report`.
+    `ConsumerDeleted`, `ConsumerIsPush`, `InvalidPullRequest`, `PermissionDenied` and
+    `ConnectionClosed`. It recovers from all other errors and reports them to `on_report`.
 
     If the user may not request consumer info, a minute without responders counts as a deletion.
     The iterator then raises `NoResponders`, or reacts as `on_deleted` defines.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from twinstream.core.consume.ordered import OrderedRead
-from twinstream.core.consume.probing import LIFE, Probing
+from twinstream.core.consume.probe_schedule import LIFE, ProbeSchedule
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.status import Status
@@ -26,7 +26,7 @@ _LOOK: Final = 0.002
 class _Question:
     """The check whether the caller has all messages that were stored when the check began.
 
-    The heartbeats with which the server answers probes decide it (see `Probing`).
+    The heartbeats with which the server answers probes decide it (see `ProbeSchedule`).
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class OrderedProbes:
     """The probes of the current consumer, and the pending check, if there is one.
 
     `pause` is the interval of probes in seconds if the server sends the messages at their original
-    pace, otherwise None (see `Probing`). `limits` are those of the pull requests.
+    pace, otherwise None (see `ProbeSchedule`). `limits` are those of the pull requests.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class OrderedProbes:
         self._read: Final = read
         self._limits: Final = limits
         self._pause: Final = pause
-        self._probing = Probing(pause)
+        self._probing = ProbeSchedule(pause)
         self._question: _Question | None = None
 
     @property
@@ -93,7 +93,7 @@ class OrderedProbes:
 
     def restart(self) -> None:
         """Begin again, because the consumer is replaced."""
-        self._probing = Probing(self._pause)
+        self._probing = ProbeSchedule(self._pause)
         if self._question is not None:
             self._question.restart()
 

@@ -21,7 +21,13 @@ from twinstream.core.consume.pull_engine import (
 )
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import PullLimits
-from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
+from twinstream.core.consume.reports import (
+    ConsumerRecreated,
+    Pinned,
+    PullReport,
+    PullWarning,
+    Unpinned,
+)
 from twinstream.core.deadline import monotonic
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.server_faults.delays import DELETION
@@ -227,7 +233,7 @@ class PullDriver:
             return
         try:
             if await self._recovery.recreate():
-                self.report(Recreated(self._recovery.name))
+                self.report(ConsumerRecreated(self._recovery.name))
         except NO_RESPONSE:
             # No server can create the consumer now: try again later.
             self._recreate_at = engine.go_on(monotonic(), DELETION)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async.client.owned import Owned
+from js_async.client.closable import Closable
 from js_async.coordination.slot import Slot
 from js_async.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
@@ -20,7 +20,7 @@ OnLost = Callable[["Lease"], None]
 """A callback that receives a lost lease. It must be quick: set an event, or end the process."""
 
 
-class Lease(Owned, BlockHint):
+class Lease(Closable, BlockHint):
     """A held lock, a held slot of a semaphore, a leader's term, or a run of `Once`.
 
     The lease is renewed in the background. The end of its `with` block releases the lease, and

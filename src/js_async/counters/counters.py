@@ -22,8 +22,8 @@ from twinstream.core.wire.pub_ack import read_pub_ack
 from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     MessageIdInProcess,
     MessageNotFound,
     NoResponders,
@@ -128,13 +128,13 @@ class Counters:
         await self._check_subject(subject, deadline)
         ack = await self._publish(request, deadline)
         if ack.stream != self.stream_name:
-            raise BadAnswer(
+            raise InvalidResponse(
                 f"{subject} is no counter of {self.stream_name}: {ack.stream} stored it"
             )
         if ack.val is not None:
             return from_decimal(ack.val)
         if not ack.duplicate:
-            raise BadAnswer(f"{subject}: {ack.stream} stored it and did not count")
+            raise InvalidResponse(f"{subject}: {ack.stream} stored it and did not count")
         return (await self._stored(subject, ack, deadline)).value
 
     async def _check_subject(self, subject: str, deadline: Deadline) -> None:
@@ -157,7 +157,9 @@ class Counters:
         last_repeat = Deadline.after(self._window)
         problem: TwinstreamError | None = None
         may_be_stored = False
-        with self._api.told("publish", request.subject, len(headers), self.stream_name) as call:
+        with self._api.instrumented(
+            "publish", request.subject, len(headers), self.stream_name
+        ) as call:
             while True:
                 attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
                 try:

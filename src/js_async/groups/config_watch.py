@@ -18,7 +18,7 @@ from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
     from js_async.groups.store import GroupStore
-    from js_async.kv.watch import Watch
+    from js_async.kv.watch import KeyValueWatch
 
 __all__ = ["ConfigWatch"]
 
@@ -34,7 +34,7 @@ class ConfigWatch:
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._woken: Final = woken
-        self._watch: Watch[bytes] | None = None
+        self._watch: KeyValueWatch[bytes] | None = None
         self._changes: Final[deque[Found]] = deque()
 
     async def open(self) -> GroupConfig:

@@ -7,8 +7,8 @@ from typing import Final, Generic, TypeVar
 
 from js_async.api.api import Api
 from js_async.kv.bucket import KeyValue, handle
+from js_async.kv.bucket_streams import BucketStreams
 from js_async.kv.manage import create_bucket, get_bucket
-from js_async.kv.place import Place
 from js_async.runtime.concurrency import Items, sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.groups.config import config_bytes, differences, read_config
@@ -49,7 +49,7 @@ class GroupStore(Generic[C]):
         A new handle has no cached stream info. So it reads from the stream's leader, and its
         results are current.
         """
-        return handle(Place(self._api, self._names.bucket, None))
+        return handle(BucketStreams(self._api, self._names.bucket, None))
 
     def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
         """Return the configuration in an entry, or an error if it is invalid.
@@ -162,7 +162,7 @@ class GroupStore(Generic[C]):
 
 async def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
     """Iterate over the names of the groups of a stream."""
-    bucket = handle(Place(api, BUCKETS[kind], None))
+    bucket = handle(BucketStreams(api, BUCKETS[kind], None))
     try:
         async for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
             yield group_of_key(key)

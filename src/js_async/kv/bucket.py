@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
-from js_async.kv.place import Place
+from js_async.kv.bucket_streams import BucketStreams
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
@@ -25,9 +25,9 @@ from twinstream.records.entry import DELETED, PURGED, Entries, Entry
 
 if TYPE_CHECKING:
     from js_async.kv.cache import KeyValueCache
-    from js_async.kv.keys import PurgedMarkers
+    from js_async.kv.keys import PurgeDeletesResult
     from js_async.kv.put_many import PutMany
-    from js_async.kv.watch import EntrySteps, Watch
+    from js_async.kv.watch import EntrySteps, KeyValueWatch
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import KeyCodec, ValueCodec
     from twinstream.core.kv.config import Edit
@@ -44,7 +44,7 @@ _HALF_AN_HOUR: Final = 1800.0
 _PATIENCE: Final = 120.0
 
 
-def handle(place: Place, *, validate_keys: bool = True) -> KeyValue[bytes]:
+def handle(place: BucketStreams, *, validate_keys: bool = True) -> KeyValue[bytes]:
     """Return a `KeyValue` without codecs, whose values are the stored bytes."""
     return KeyValue(place, PLAIN_CODECS, validate_keys)
 
@@ -75,7 +75,7 @@ class KeyValue(NoContainer, Generic[V]):
 
     _get, _missing, _list = "get(key)", "KeyNotFound", "keys()"
 
-    def __init__(self, place: Place, codecs: Codecs[V], validate_keys: bool) -> None:
+    def __init__(self, place: BucketStreams, codecs: Codecs[V], validate_keys: bool) -> None:
         self._place: Final = place
         self._codecs: Final = codecs
         self._validates: Final = validate_keys
@@ -250,7 +250,7 @@ class KeyValue(NoContainer, Generic[V]):
                 was stored, for example because another client wrote the key.
             BucketNotFound: The bucket does not exist.
             ValueTooLarge: The value exceeds the bucket's `max_value_size`.
-            StoreRefused: The bucket is full.
+            StoreFailed: The bucket is full.
             Unsupported: `ttl` is given, but the bucket has no TTL for keys.
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
@@ -495,7 +495,7 @@ class KeyValue(NoContainer, Generic[V]):
         meta_only: bool = False,
         resume_from: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> Opening[Watch[V]]:
+    ) -> Opening[KeyValueWatch[V]]:
         """Iterate over the last entry of each key, then over each new revision.
 
         Args:
@@ -527,8 +527,8 @@ class KeyValue(NoContainer, Generic[V]):
 
     async def purge_deletes(
         self, *, older_than: Seconds = _HALF_AN_HOUR, idle_timeout: Seconds = _PATIENCE
-    ) -> PurgedMarkers:
-        """Remove markers and older revisions of deleted keys; return a `PurgedMarkers`.
+    ) -> PurgeDeletesResult:
+        """Remove markers and older revisions of deleted keys; return a `PurgeDeletesResult`.
 
         Markers younger than `older_than` seconds (default: half an hour) are kept, because a
         disconnected watch receives them after it has reconnected. With `math.inf`, all markers are

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from js_async.kv.place import Place
+from js_async.kv.bucket_streams import BucketStreams
 from js_async.kv.watch import CaughtUp, KeyWatch, Reader, WatchOptions
 from js_async.read.snapshot import collect, collect_of_one
 from js_async.runtime.concurrency import Items
@@ -30,7 +30,7 @@ from twinstream.models import StreamInfo, Timestamp
 from twinstream.records.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
 from twinstream.records.headers import Headers
 
-__all__ = ["PurgedMarkers", "entries_of", "history_of", "keys_of", "purge_markers"]
+__all__ = ["PurgeDeletesResult", "entries_of", "history_of", "keys_of", "purge_markers"]
 
 V = TypeVar("V")
 
@@ -38,7 +38,7 @@ _LOG: Final = Log("kv")
 
 
 async def keys_of(
-    place: Place, maker: EntryMaker[V], filters: Sequence[str], timeout: float
+    place: BucketStreams, maker: EntryMaker[V], filters: Sequence[str], timeout: float
 ) -> Items[str]:
     """Iterate over the keys that have a value; each is returned once, despite concurrent writes.
 
@@ -78,7 +78,7 @@ async def keys_of(
 
 
 async def history_of(
-    place: Place, maker: EntryMaker[V], key: str, shown: str, timeout: float
+    place: BucketStreams, maker: EntryMaker[V], key: str, shown: str, timeout: float
 ) -> list[Entry[V]]:
     """Return the revisions of the stored key `key`, oldest first, including markers.
 
@@ -104,7 +104,7 @@ async def history_of(
 
 
 async def entries_of(
-    place: Place,
+    place: BucketStreams,
     maker: EntryMaker[V],
     filters: Sequence[str],
     at_revision: int | None,
@@ -131,7 +131,7 @@ async def entries_of(
 
 
 @frozen
-class PurgedMarkers:
+class PurgeDeletesResult:
     """The result of `KeyValue.purge_deletes`."""
 
     removed: int
@@ -171,7 +171,9 @@ def _read_marker(frame: Frame, position: Position) -> tuple[str, int, int] | Non
     return frame[0].decode("utf-8", "surrogateescape"), position[0], position[2]
 
 
-async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
+async def purge_markers(
+    place: BucketStreams, older_than: Seconds, timeout: float
+) -> PurgeDeletesResult:
     """Remove markers and older revisions of deleted keys; see `KeyValue.purge_deletes`."""
     age = seconds(older_than, "older_than")
     try:
@@ -194,7 +196,7 @@ async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> Pu
         raise_for_bucket(place.bucket, error)
     if skipped:
         _LOG(MarkersSkipped(place.bucket, skipped))
-    return PurgedMarkers(removed, kept, skipped)
+    return PurgeDeletesResult(removed, kept, skipped)
 
 
 def _is_of_one_key(subject: str) -> bool:
@@ -210,7 +212,7 @@ def _is_of_one_key(subject: str) -> bool:
 
 
 async def _markers_of(
-    place: Place, timeout: float
+    place: BucketStreams, timeout: float
 ) -> tuple[list[tuple[str, int, int]], StreamInfo]:
     """Return the subject, revision and time (Unix, ns) of each marker, and the stream's info.
 
@@ -225,7 +227,7 @@ async def _markers_of(
             return markers, info
 
 
-async def _read_markers(place: Place, timeout: float) -> list[tuple[str, int, int]]:
+async def _read_markers(place: BucketStreams, timeout: float) -> list[tuple[str, int, int]]:
     watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
     markers: list[tuple[str, int, int]] = []
     try:

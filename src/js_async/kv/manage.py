@@ -7,7 +7,7 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.api.create_update import completed_stream, create_stream, update_stream
 from js_async.api.streams_of_kind import StatusesOfKind
-from js_async.kv.place import Place
+from js_async.kv.bucket_streams import BucketStreams
 from js_async.read.origins import check_visible, origins_of
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream, known_info
@@ -51,8 +51,8 @@ _LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
 _PAUSE: Final = 0.01
 
 
-async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Create a bucket, unless it exists with the same settings, and return its `Place`.
+async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> BucketStreams:
+    """Create a bucket, unless it exists with the same settings, and return its `BucketStreams`.
 
     Raises `BucketExists` if the bucket exists with other settings.
     """
@@ -96,15 +96,15 @@ async def _check_equal(
         raise bucket_exists(config.bucket, "key_value", error, found) from error
 
 
-async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Request the info of a bucket and return the bucket's `Place`.
+async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> BucketStreams:
+    """Request the info of a bucket and return the bucket's `BucketStreams`.
 
     Raises `BucketNotFound`, or `NotABucket` if the stream does not have the layout of a bucket.
     """
     info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
     origins = await origins_of(api, info.config, deadline)
-    place = Place(api, bucket, info, origins)
+    place = BucketStreams(api, bucket, info, origins)
     if info.config.mirror is not None or info.config.sources:
         await check_visible(api, info, origins, place.subjects.stored, f"bucket {bucket}", deadline)
     return place
@@ -166,8 +166,8 @@ async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
         raise_for_bucket(bucket, error)
 
 
-async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Replace the settings of a bucket, and return its `Place`.
+async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> BucketStreams:
+    """Replace the settings of a bucket, and return its `BucketStreams`.
 
     A mirror stays a mirror, also without `mirror` in `config`. Raises `BucketNotFound`.
     """
@@ -179,8 +179,8 @@ async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
     return await change_bucket(api, config.bucket, replaced, deadline)
 
 
-async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
-    """Pass the settings of a bucket to `edit`, store its result, and return the `Place`.
+async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> BucketStreams:
+    """Pass the settings of a bucket to `edit`, store its result, and return the `BucketStreams`.
 
     Raises `BucketNotFound`, and `BadArgument` if `edit` returns no valid settings.
     """
@@ -209,7 +209,7 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
     return place
 
 
-def _check_promoted(place: Place) -> None:
+def _check_promoted(place: BucketStreams) -> None:
     """Raise `BadArgument` if the keys of a mirror would be hidden after it became a bucket."""
     stored, own = place.subjects.stored, f"$KV.{place.bucket}."
     if stored != own:
@@ -220,8 +220,10 @@ def _check_promoted(place: Place) -> None:
         )
 
 
-async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Update a bucket, or create it if it does not exist, and return its `Place`.
+async def create_or_update_bucket(
+    api: Api, config: KeyValueConfig, deadline: Deadline
+) -> BucketStreams:
+    """Update a bucket, or create it if it does not exist, and return its `BucketStreams`.
 
     Another client may create or delete the bucket between the two requests. Then the function tries
     both again, until the deadline.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
-from js_async.kv.place import Place
+from js_async.kv.bucket_streams import BucketStreams
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.pipeline import Pipeline
@@ -64,7 +64,7 @@ class PutPipeline(Pipeline):
 
     def __init__(
         self,
-        place: Place,
+        place: BucketStreams,
         writes: BucketWrites,
         codecs: Codecs[Any],
         limits: PublishLimits,
@@ -244,7 +244,7 @@ class MarkerPipeline(PutPipeline):
 
     def __init__(
         self,
-        place: Place,
+        place: BucketStreams,
         writes: BucketWrites,
         codecs: Codecs[Any],
         limits: PublishLimits,

@@ -8,17 +8,17 @@ from typing import Final, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
-from js_async.client.owned import Owned
+from js_async.client.closable import Closable
 from js_async.consume.item_source import ItemSource
 from js_async.consume.message import Message, frame_of
 from js_async.consume.ordered import buffer_of
-from js_async.kv.place import Place
+from js_async.kv.bucket_streams import BucketStreams
 from js_async.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position, position_of
-from twinstream.core.consume.reports import PullReport, Recreated
+from twinstream.core.consume.reports import ConsumerRecreated, PullReport
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
@@ -40,10 +40,10 @@ __all__ = [
     "CAUGHT_UP",
     "CaughtUp",
     "EntrySteps",
+    "KeyValueWatch",
     "KeyWatch",
     "Reader",
     "StateWatch",
-    "Watch",
     "WatchOptions",
     "open_steps",
     "open_watch",
@@ -118,22 +118,22 @@ def _policy(history: bool, updates_only: bool) -> DeliverPolicy:
 
 
 async def open_watch(
-    place: Place,
+    place: BucketStreams,
     maker: EntryMaker[V],
     filters: Sequence[str],
     options: WatchOptions,
     on_report: Callable[[PullReport], None] | None,
-) -> Watch[V]:
+) -> KeyValueWatch[V]:
     """Create the consumer of a watch and return the watch.
 
     The consumer exists when the call returns, so the watch also covers every write after the call.
     """
     steps = await open_steps(place, maker, filters, options, on_report)
-    return Watch(steps)
+    return KeyValueWatch(steps)
 
 
 async def open_steps(
-    place: Place,
+    place: BucketStreams,
     maker: EntryMaker[V],
     filters: Sequence[str],
     options: WatchOptions,
@@ -164,7 +164,7 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
 
 
 class Watched(Protocol):
-    """The bucket of a watch: a `Place`, or the `ObjectPlace` of an object store."""
+    """The bucket of a watch: a `BucketStreams`, or the `ObjectPlace` of an object store."""
 
     @property
     def api(self) -> Api:
@@ -243,7 +243,7 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         self.messages.stops_at_new_stream = True
 
     def _report(self, report: PullReport) -> None:
-        if isinstance(report, Recreated) and report.name == self._place.stream.name:
+        if isinstance(report, ConsumerRecreated) and report.name == self._place.stream.name:
             self.state.restart()
             self._revision = 0
             if self._held:
@@ -469,7 +469,7 @@ def returned_revision(steps: KeyWatch[R]) -> int:
     return scanned if following is None else min(scanned, following - 1)
 
 
-class StateWatch(Owned, BlockHint, LoopHint, Generic[R]):
+class StateWatch(Closable, BlockHint, LoopHint, Generic[R]):
     """The base class of the watches of keys and of objects."""
 
     def __init__(self, steps: KeyWatch[R]) -> None:
@@ -580,7 +580,7 @@ class StateWatch(Owned, BlockHint, LoopHint, Generic[R]):
             await self.close()
 
 
-class Watch(StateWatch[Entry[V]], Generic[V]):
+class KeyValueWatch(StateWatch[Entry[V]], Generic[V]):
     """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 
     The watch returns the initial values, then each new revision: `initial` iterates over the

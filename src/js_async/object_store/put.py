@@ -37,13 +37,13 @@ from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.on_failure import AsyncOnError
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
     ConnectionClosed,
     ConnectionLost,
     DigestMismatch,
+    InvalidResponse,
+    ObjectPutFailed,
     OutcomeUnknown,
-    PutFailed,
     RequestTimeout,
     TwinstreamError,
 )
@@ -58,11 +58,12 @@ WINDOW: Final = 8 << 20
 
 # Pieces below this size in bytes are hashed by the calling thread.
 _SMALL: Final = 16 * 1024
-# Errors that are raised unchanged. Any other `TwinstreamError` becomes the cause of a `PutFailed`.
+# Errors that are raised unchanged. Any other `TwinstreamError` becomes the cause of a
+# `ObjectPutFailed`.
 _RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
 # Errors after which it is unknown whether the metadata was stored.
 _UNKNOWN: Final = (
-    BadAnswer,
+    InvalidResponse,
     ConnectionClosed,
     ConnectionLost,
     OutcomeUnknown,
@@ -129,7 +130,7 @@ class ObjectUpload:
             if isinstance(error, TwinstreamError):
                 raise _unknown(name, error) from error
             return
-        failed = PutFailed(f"object {name!r} is not stored: {error}")
+        failed = ObjectPutFailed(f"object {name!r} is not stored: {error}")
         failed.cleaned = await self._cleaned(error)
         if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
             raise failed from error

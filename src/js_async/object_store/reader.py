@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
 
-from js_async.client.owned import Owned
+from js_async.client.closable import Closable
 from js_async.object_store.infos import ObjectPlace
 from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
@@ -63,7 +63,7 @@ async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]
     return check_index(info, found)
 
 
-class ObjectReader(Owned, BlockHint, LoopHint):
+class ObjectReader(Closable, BlockHint, LoopHint):
     """The content of an object. Created by `ObjectStore.get`.
 
     Iterate over the reader to get pieces of arbitrary size, or call `read` as for a file.

@@ -22,7 +22,7 @@ from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.object_store.changes import (
     Needed,
-    Swept,
+    SweepResult,
     changed_info,
     check_free,
     check_target,
@@ -37,7 +37,7 @@ from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info, 
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
 from twinstream.core.read.direct_get import last_request
 from twinstream.errors import (
-    BadObjectInfo,
+    InvalidObjectInfo,
     LinkError,
     MessageNotFound,
     ObjectChanged,
@@ -141,7 +141,7 @@ class ObjectStore(NoContainer):
             on_progress: Called with the progress after each acknowledgement.
 
         Raises:
-            PutFailed: The object was not stored.
+            ObjectPutFailed: The object was not stored.
             DigestMismatch: The content does not have the given `digest`.
             BadArgument: An argument is invalid, or the store is a mirror.
             OutcomeUnknown: The metadata may or may not have been stored.
@@ -362,7 +362,7 @@ class ObjectStore(NoContainer):
         """Return the metadata of an object. For a link, this is the metadata of the link itself.
 
         With `deleted`, the metadata of a deleted object is returned as well. Raises
-        `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
+        `ObjectNotFound`, `ObjectDeleted` or `InvalidObjectInfo`.
         """
         check_object_name(name)
         with StoreErrors(self.bucket):
@@ -518,7 +518,7 @@ class ObjectStore(NoContainer):
     async def _delete(self, place: ObjectPlace, name: str, deadline: Deadline | None) -> ObjectInfo:
         try:
             info = await place.info(name, deleted=True)
-        except BadObjectInfo:
+        except InvalidObjectInfo:
             nuid = self._api.transport.tokens.name()
             damaged = ObjectInfo(name=name, bucket=self.bucket, nuid=nuid)
             return (await place.replace(name, lambda now: deleted_info(now or damaged))).new
@@ -638,7 +638,7 @@ class ObjectStore(NoContainer):
         older_than: Seconds = _DAY,
         dry_run: bool = False,
         idle_timeout: Seconds = _PATIENCE,
-    ) -> Swept:
+    ) -> SweepResult:
         """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
         For example, such content remains if a program is killed during an upload. Content whose
@@ -657,7 +657,7 @@ class ObjectStore(NoContainer):
         with StoreErrors(self.bucket):
             return await self._sweep(age, dry_run, seconds(idle_timeout, "idle_timeout"))
 
-    async def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> Swept:
+    async def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> SweepResult:
         place, stream = await self._place(), self._stream
         place.check_writable()
         found = stream.subjects(place.subjects.all_chunks, timeout=idle_timeout)
@@ -674,7 +674,7 @@ class ObjectStore(NoContainer):
             messages += (
                 count if dry_run else await stream.purge(subject=subject, timeout=within.left)
             )
-        return Swept(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
+        return SweepResult(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
 
 
 async def place_of(store: ObjectStore) -> ObjectPlace:

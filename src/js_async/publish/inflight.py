@@ -5,7 +5,7 @@ from __future__ import annotations
 from js_async.runtime.concurrency import Signal
 from twinstream.core.publish.publish_engine import Action, PublishEngine
 from twinstream.core.publish.request import as_request
-from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.publish.retry_pauses import RetryPolicy
 from twinstream.errors import PublishFailure
 from twinstream.models import PubAck
 from twinstream.records.publish_request import Publishable, PublishRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from js_async.api.api import Api
 from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES, PublishLimits
-from twinstream.core.publish.retry import retry_policy
+from twinstream.core.publish.retry_pauses import retry_policy
 
 __all__ = ["limits_of"]
 

@@ -38,7 +38,7 @@ from twinstream.core.wire.fast import AckReader, BulkAcks
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subjects import known_subject
 from twinstream.errors import (
-    BadAnswer,
+    InvalidResponse,
     NoResponders,
     OutcomeUnknown,
     PublishFailure,
@@ -197,7 +197,7 @@ class Pipeline:
             return
         try:
             ack = self._acks.read(frame, entry.given[0])
-        except BadAnswer as error:
+        except InvalidResponse as error:
             self._engine(entry).stray = error
         except TwinstreamError as error:
             self._fail(entry, error)
@@ -224,7 +224,7 @@ class Pipeline:
             return True
         # Another responder acknowledged the message. The expected stream may still respond.
         text = f"{entry.request.subject}: {ack.stream} is not the expected stream"
-        self._engine(entry).stray = BadAnswer(text)
+        self._engine(entry).stray = InvalidResponse(text)
         return False
 
     def _finish(self, entry: InFlight, outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from js_async.api.api import Api
 from js_async.client.closing import Leaving, warn_of_failures
-from js_async.client.upkeep import EXIT_TIME
+from js_async.client.connection_keeper import EXIT_TIME
 from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from js_async.api.api import Api
 from js_async.api.leader_info import confirmed_info
-from js_async.client.owned import Owned
+from js_async.client.closable import Closable
 from js_async.read.get_message import first_seq_at
 from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
@@ -42,7 +42,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead(Owned, BlockHint, LoopHint):
+class StreamRead(Closable, BlockHint, LoopHint):
     """An iterator over the messages of a range, in order, each once. Created by `Stream.read`.
 
     The iterator ends when the range is complete. `report` then shows how the completeness was

@@ -21,7 +21,7 @@ from js_async.runtime.fast import FastWaits
 from js_async.runtime.sockets import connected
 from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.errors import WrongOwner
+from twinstream.errors import WrongProcessOrLoop
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -218,11 +218,15 @@ class Link:
             os.close(nothing)
 
     def check_owner(self) -> None:
-        """Raise `WrongOwner` if the caller is in a forked child or in another event loop."""
+        """Raise `WrongProcessOrLoop` if the caller is in a forked child or another event loop."""
         if self._forks != Forks.count:
-            raise WrongOwner("this connection was created before a fork; connect in each process")
+            raise WrongProcessOrLoop(
+                "this connection was created before a fork; connect in each process"
+            )
         if asyncio.get_running_loop() is not self._loop:
-            raise WrongOwner("this connection belongs to another event loop; connect on this one")
+            raise WrongProcessOrLoop(
+                "this connection belongs to another event loop; connect on this one"
+            )
 
     def is_at_end(self) -> bool:
         """Return whether the socket has ended, even if the event loop has not noticed it yet.

@@ -135,8 +135,8 @@ class Schedules:
     async def get(self, subject: str, *, timeout: Seconds | None = None) -> StoredSchedule:
         """Return the schedule of a subject.
 
-        Raises `MessageNotFound` if the subject has no message, `BadAnswer` if its last message is
-        not a schedule, and `BadArgument` for a wildcard.
+        Raises `MessageNotFound` if the subject has no message, `InvalidResponse` if its last
+        message is not a schedule, and `BadArgument` for a wildcard.
 
         Args:
             subject: Subject of the schedule.

@@ -23,8 +23,8 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import check_success, read_api_answer, write_json
 from twinstream.core.wire.subjects import ApiSubjects, check_subject
 from twinstream.errors import (
-    BadAnswer,
     ConnectionLost,
+    InvalidResponse,
     JetStreamError,
     JetStreamOff,
     NoResponders,
@@ -101,11 +101,11 @@ class Api:
         return Deadline.after(timeout)
 
     @property
-    def is_told(self) -> bool:
+    def is_instrumented(self) -> bool:
         """Whether finished calls are reported to `on_call` or logged (at level DEBUG)."""
         return self.on_call is not None or _LOG.debugs()
 
-    def told(
+    def instrumented(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[InstrumentedCall | None]:
         """Return a context manager for one call. At its exit, it logs and reports the call.
@@ -114,7 +114,7 @@ class Api:
         `size` is the size of the request in bytes. The default of `stream` is the name in the API
         subject `subject`.
         """
-        if not self.is_told:
+        if not self.is_instrumented:
             return _UNREPORTED
         from js_sync.client.instrumentation import InstrumentedCall
 
@@ -141,17 +141,17 @@ class Api:
         Raises:
             JetStreamError: The server refused the request.
             JetStreamOff: There are no responders.
-            BadAnswer: The response is invalid.
+            InvalidResponse: The response is invalid.
             Unsupported: The server cannot check the required API level.
             TwinstreamError: The request failed for another reason, for example `RequestTimeout`.
         """
         payload = _payload(body)
-        with self.told("api", subject, len(payload)) as call:
+        with self.instrumented("api", subject, len(payload)) as call:
             members = self._members(subject, payload, deadline, repeatable, call)
             try:
                 found = decode(members, as_)
             except DecodeError as error:
-                raise BadAnswer(f"{subject}: {error}") from error
+                raise InvalidResponse(f"{subject}: {error}") from error
             check_success(found, subject)
             return found
 
@@ -178,7 +178,7 @@ class Api:
     ) -> dict[str, Any]:
         """Send a request and return its response as a dictionary. Otherwise like `call`."""
         payload = _payload(body)
-        with self.told("api", subject, len(payload)) as call:
+        with self.instrumented("api", subject, len(payload)) as call:
             return self._members(subject, payload, deadline, repeatable, call)
 
     def call_through(
@@ -195,7 +195,7 @@ class Api:
         """
         payload = _payload(body)
         replies, deadline = self.transport.replies, self.deadline()
-        with self.told("api", subject, len(payload)):
+        with self.instrumented("api", subject, len(payload)):
             self._check_level()
             answer = replies.send(check_subject(subject), self._headers, payload, deadline)
 

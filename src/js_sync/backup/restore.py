@@ -30,9 +30,9 @@ from twinstream.core.wire.response import read_answer, read_api_answer
 from twinstream.core.wire.subjects import check_subject
 from twinstream.disk.safe_files import open_regular
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
     ConnectionLost,
+    InvalidResponse,
     JetStreamError,
     NoResponders,
     RequestTimeout,
@@ -138,7 +138,9 @@ def restore_stream(
 def _deliver_subject(answer: dict[str, Any], stream: str) -> str:
     found: object = answer.get("deliver_subject")
     if not isinstance(found, str) or not found:
-        raise BadAnswer(f"restore of {stream}: the response does not say where to send the chunks")
+        raise InvalidResponse(
+            f"restore of {stream}: the response does not say where to send the chunks"
+        )
     return found
 
 
@@ -203,9 +205,9 @@ class _Sending:
         try:
             made = decode(members, StreamCreateResponse)
         except DecodeError as error:
-            raise BadAnswer(f"{self._subject}: {error}") from error
+            raise InvalidResponse(f"{self._subject}: {error}") from error
         if made.state.last_seq < self._backup.state.last_seq:
-            raise BadAnswer(
+            raise InvalidResponse(
                 f"restore of {self._backup.stream_name}: the stream ends at sequence"
                 f" {made.state.last_seq}, the backup at {self._backup.state.last_seq}"
             )
@@ -373,7 +375,7 @@ class _Sending:
         """
         if response:
             read_answer(response, self._subject)
-            raise BadAnswer(f"{self._subject}: not the receipt of a chunk: {response[:80]!r}")
+            raise InvalidResponse(f"{self._subject}: not the receipt of a chunk: {response[:80]!r}")
         self._sent += len(chunk)
         self._frames.feed(chunk)
         if self._wish.on_progress is not None:

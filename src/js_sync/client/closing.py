@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from typing import Final
 
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.runtime.concurrency import BlockHint, Forks, LoopHint, Work
 from twinstream.errors import PublishFailures
 from twinstream.errors.publish_failures import UnreadFailures
@@ -27,7 +27,7 @@ __all__ = [
 _SHOWN: Final = (Exception, KeyboardInterrupt)
 
 
-class Leaving(Owned, BlockHint, ABC):
+class Leaving(Closable, BlockHint, ABC):
     """The base class of publishers of many messages, which a `with` block closes.
 
     It reports the failures that the user did not read (`UnreadFailures`):

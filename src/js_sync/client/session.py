@@ -12,6 +12,7 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Final
 
+from js_sync.client.connection_keeper import ConnectionKeeper, shuffle
 from js_sync.client.connection_state import ConnectionState
 from js_sync.client.credentials import credentials_for
 from js_sync.client.handshake import Handshake
@@ -19,7 +20,6 @@ from js_sync.client.keepalive import KeepAlive
 from js_sync.client.requests import PendingRequests
 from js_sync.client.subscriptions import Subscriptions
 from js_sync.client.transport import Box
-from js_sync.client.upkeep import Upkeep, shuffle
 from js_sync.runtime.socket_link import Link
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import (
@@ -102,7 +102,7 @@ class Session:
         self._subscriptions: Final = Subscriptions(self._link, tell, self._lines)
         self._pings: Final = KeepAlive(self._link)
         self._handshake: Final = Handshake(options, self._link, self._pings, chosen)
-        self._upkeep: Final = Upkeep(self, self._server, self._link, options)
+        self._upkeep: Final = ConnectionKeeper(self, self._server, self._link, options)
         self.replies: Final = PendingRequests(self, on_call)
         self.ask: Final = self.replies.ask
 

@@ -90,7 +90,7 @@ class FetchCalls:
             NoResponders: The consumer does not exist, or has no leader.
             ConsumerDeleted: The consumer was deleted.
             ConsumerIsPush: The consumer is a push consumer.
-            BadPull: The server rejected the request as invalid.
+            InvalidPullRequest: The server rejected the request as invalid.
             PullError: The first message alone is larger than `max_bytes`.
             RequestTimeout: The client was not connected in time.
             PermissionDenied: The user may not pull.

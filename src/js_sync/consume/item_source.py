@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final, Generic, TypeVar
 
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.runtime.concurrency import TimedLock
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
@@ -25,7 +25,7 @@ class NothingInTime(RequestTimeout):
     """
 
 
-class ItemSource(Owned, Generic[T]):
+class ItemSource(Closable, Generic[T]):
     """A source of items, which tasks or threads share until it is closed.
 
     Subclasses define `_take_next`, `is_ended`, `buffered` and `close`. A lock lets only one caller

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final, Generic, Self, TypeVar
 
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.consume.item_source import ItemSource, NothingInTime
 from js_sync.runtime.concurrency import BlockHint, LoopHint
 from twinstream.core.deadline import NEVER, Deadline, Seconds
@@ -17,7 +17,7 @@ T = TypeVar("T")
 Entered = TypeVar("Entered")
 
 
-class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
+class Iteration(Closable, BlockHint, LoopHint, Generic[T]):
     """The base class of iterators that end when they are closed.
 
     An iterator has the methods for programs. Its `ItemSource` has the state and does the work.

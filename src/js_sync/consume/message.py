@@ -13,7 +13,7 @@ from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, ter
 from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.wire.protocol import Frame
-from twinstream.errors import AlreadyAcknowledged, BadAnswer, NotAcknowledgeable
+from twinstream.errors import AlreadyAcknowledged, InvalidResponse, NotAcknowledgeable
 from twinstream.errors.transient import LOST_RESPONSE
 from twinstream.models.times.timestamp import Timestamp
 
@@ -185,7 +185,7 @@ class Message(CoreMessage):
             RequestTimeout: No confirmation arrived in time.
             ConnectionLost: The connection was lost before the confirmation arrived.
             NoResponders: The consumer does not exist, or has no leader.
-            BadAnswer: The response is not a confirmation.
+            InvalidResponse: The response is not a confirmation.
         """
         check_open(self)
         return confirm(self, self._ask(ACK, timeout))
@@ -202,7 +202,7 @@ class Message(CoreMessage):
                 f" ack_wait ({error})"
             ) from error
         if not _confirms(frame):
-            raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
+            raise InvalidResponse(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
         return frame
 
     def _finish(self, word: bytes, confirm: bool) -> None:

@@ -15,7 +15,7 @@ from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import shielded, sleep
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
-from twinstream.core.consume.reports import PullReport, Recreated
+from twinstream.core.consume.reports import ConsumerRecreated, PullReport
 from twinstream.core.deadline import Deadline
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import ConnectionClosed, ConnectionLost, ConsumerExists
@@ -77,7 +77,7 @@ class OrderedConsumer:
             self._send_deletion(name)
         stream = api.stream_info(self._stream, deadline)
         if read.found_stream(stream):
-            self.report(Recreated(self._stream))
+            self.report(ConsumerRecreated(self._stream))
         config = read.next_config()
         self._unsure = read.name
         try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.coordination.slot import Slot
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
@@ -21,7 +21,7 @@ OnLost = Callable[["Lease"], None]
 """A callback that receives a lost lease. It must be quick: set an event, or end the process."""
 
 
-class Lease(Owned, BlockHint):
+class Lease(Closable, BlockHint):
     """A held lock, a held slot of a semaphore, a leader's term, or a run of `Once`.
 
     The lease is renewed in the background. The end of its `with` block releases the lease, and

@@ -21,13 +21,13 @@ from twinstream.core.log.events import WillRetry
 from twinstream.core.log.logger import Log
 from twinstream.core.read.direct_get import from_leader
 from twinstream.errors import (
-    BadAnswer,
     ConnectionClosed,
+    InvalidResponse,
     MessageNotFound,
     NoLeader,
     NoResponders,
     RequestTimeout,
-    StoreRefused,
+    StoreFailed,
     TwinstreamError,
     WrongLastSequence,
 )
@@ -78,7 +78,7 @@ class Slots:
         except MessageNotFound:
             return None
         if answer.message is None:
-            raise BadAnswer(f"{subject}: the response contains no message")
+            raise InvalidResponse(f"{subject}: the response contains no message")
         return read_slot(from_leader(answer.message, self.place.stream))
 
     def all(self, filter_: str) -> Items[SlotRecord]:
@@ -238,5 +238,5 @@ class Slot:
 
 def may_pass(error: TwinstreamError) -> bool:
     """Return whether an error may be temporary, so that the request should be repeated."""
-    # After `StoreRefused`: a full stream has space again when records expire.
-    return is_transient(error) or isinstance(error, StoreRefused)
+    # After `StoreFailed`: a full stream has space again when records expire.
+    return is_transient(error) or isinstance(error, StoreFailed)

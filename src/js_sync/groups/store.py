@@ -8,8 +8,8 @@ from typing import Final, Generic, TypeVar
 
 from js_sync.api.api import Api
 from js_sync.kv.bucket import KeyValue, handle
+from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.kv.manage import create_bucket, get_bucket
-from js_sync.kv.place import Place
 from js_sync.runtime.concurrency import Items, sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.groups.config import config_bytes, differences, read_config
@@ -50,7 +50,7 @@ class GroupStore(Generic[C]):
         A new handle has no cached stream info. So it reads from the stream's leader, and its
         results are current.
         """
-        return handle(Place(self._api, self._names.bucket, None))
+        return handle(BucketStreams(self._api, self._names.bucket, None))
 
     def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
         """Return the configuration in an entry, or an error if it is invalid.
@@ -163,7 +163,7 @@ class GroupStore(Generic[C]):
 
 def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
     """Iterate over the names of the groups of a stream."""
-    bucket = handle(Place(api, BUCKETS[kind], None))
+    bucket = handle(BucketStreams(api, BUCKETS[kind], None))
     try:
         for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
             yield group_of_key(key)

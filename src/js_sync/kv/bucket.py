@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
-from js_sync.kv.place import Place
+from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
@@ -26,9 +26,9 @@ from twinstream.records.entry import DELETED, PURGED, Entries, Entry
 
 if TYPE_CHECKING:
     from js_sync.kv.cache import KeyValueCache
-    from js_sync.kv.keys import PurgedMarkers
+    from js_sync.kv.keys import PurgeDeletesResult
     from js_sync.kv.put_many import PutMany
-    from js_sync.kv.watch import EntrySteps, Watch
+    from js_sync.kv.watch import EntrySteps, KeyValueWatch
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.codecs import KeyCodec, ValueCodec
     from twinstream.core.kv.config import Edit
@@ -45,7 +45,7 @@ _HALF_AN_HOUR: Final = 1800.0
 _PATIENCE: Final = 120.0
 
 
-def handle(place: Place, *, validate_keys: bool = True) -> KeyValue[bytes]:
+def handle(place: BucketStreams, *, validate_keys: bool = True) -> KeyValue[bytes]:
     """Return a `KeyValue` without codecs, whose values are the stored bytes."""
     return KeyValue(place, PLAIN_CODECS, validate_keys)
 
@@ -76,7 +76,7 @@ class KeyValue(NoContainer, Generic[V]):
 
     _get, _missing, _list = "get(key)", "KeyNotFound", "keys()"
 
-    def __init__(self, place: Place, codecs: Codecs[V], validate_keys: bool) -> None:
+    def __init__(self, place: BucketStreams, codecs: Codecs[V], validate_keys: bool) -> None:
         self._place: Final = place
         self._codecs: Final = codecs
         self._validates: Final = validate_keys
@@ -251,7 +251,7 @@ class KeyValue(NoContainer, Generic[V]):
                 was stored, for example because another client wrote the key.
             BucketNotFound: The bucket does not exist.
             ValueTooLarge: The value exceeds the bucket's `max_value_size`.
-            StoreRefused: The bucket is full.
+            StoreFailed: The bucket is full.
             Unsupported: `ttl` is given, but the bucket has no TTL for keys.
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
@@ -494,7 +494,7 @@ class KeyValue(NoContainer, Generic[V]):
         meta_only: bool = False,
         resume_from: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> Watch[V]:
+    ) -> KeyValueWatch[V]:
         """Iterate over the last entry of each key, then over each new revision.
 
         Args:
@@ -526,8 +526,8 @@ class KeyValue(NoContainer, Generic[V]):
 
     def purge_deletes(
         self, *, older_than: Seconds = _HALF_AN_HOUR, idle_timeout: Seconds = _PATIENCE
-    ) -> PurgedMarkers:
-        """Remove markers and older revisions of deleted keys; return a `PurgedMarkers`.
+    ) -> PurgeDeletesResult:
+        """Remove markers and older revisions of deleted keys; return a `PurgeDeletesResult`.
 
         Markers younger than `older_than` seconds (default: half an hour) are kept, because a
         disconnected watch receives them after it has reconnected. With `math.inf`, all markers are

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast, overload
 
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.client.transport import Transport
 from js_sync.kv.watch import CaughtUp, EntrySteps, returned_revision
 from js_sync.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
@@ -164,7 +164,7 @@ class _Follower(Generic[V]):
             self._on_change(step)
 
 
-class KeyValueCache(Owned, BlockHint, LoopHint, Mapping[str, V]):
+class KeyValueCache(Closable, BlockHint, LoopHint, Mapping[str, V]):
     """The values of a bucket in memory. Created by `KeyValue.cached`; call `close` at the end.
 
     The cache is a mapping of keys to values, which reads from memory, without a request. A write by

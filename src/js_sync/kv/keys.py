@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from js_sync.kv.place import Place
+from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.kv.watch import CaughtUp, KeyWatch, Reader, WatchOptions
 from js_sync.read.snapshot import collect, collect_of_one
 from js_sync.runtime.concurrency import Items
@@ -31,7 +31,7 @@ from twinstream.models import StreamInfo, Timestamp
 from twinstream.records.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
 from twinstream.records.headers import Headers
 
-__all__ = ["PurgedMarkers", "entries_of", "history_of", "keys_of", "purge_markers"]
+__all__ = ["PurgeDeletesResult", "entries_of", "history_of", "keys_of", "purge_markers"]
 
 V = TypeVar("V")
 
@@ -39,7 +39,7 @@ _LOG: Final = Log("kv")
 
 
 def keys_of(
-    place: Place, maker: EntryMaker[V], filters: Sequence[str], timeout: float
+    place: BucketStreams, maker: EntryMaker[V], filters: Sequence[str], timeout: float
 ) -> Items[str]:
     """Iterate over the keys that have a value; each is returned once, despite concurrent writes.
 
@@ -79,7 +79,7 @@ def keys_of(
 
 
 def history_of(
-    place: Place, maker: EntryMaker[V], key: str, shown: str, timeout: float
+    place: BucketStreams, maker: EntryMaker[V], key: str, shown: str, timeout: float
 ) -> list[Entry[V]]:
     """Return the revisions of the stored key `key`, oldest first, including markers.
 
@@ -105,7 +105,7 @@ def history_of(
 
 
 def entries_of(
-    place: Place,
+    place: BucketStreams,
     maker: EntryMaker[V],
     filters: Sequence[str],
     at_revision: int | None,
@@ -132,7 +132,7 @@ def entries_of(
 
 
 @frozen
-class PurgedMarkers:
+class PurgeDeletesResult:
     """The result of `KeyValue.purge_deletes`."""
 
     removed: int
@@ -172,7 +172,7 @@ def _read_marker(frame: Frame, position: Position) -> tuple[str, int, int] | Non
     return frame[0].decode("utf-8", "surrogateescape"), position[0], position[2]
 
 
-def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
+def purge_markers(place: BucketStreams, older_than: Seconds, timeout: float) -> PurgeDeletesResult:
     """Remove markers and older revisions of deleted keys; see `KeyValue.purge_deletes`."""
     age = seconds(older_than, "older_than")
     try:
@@ -195,7 +195,7 @@ def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMa
         raise_for_bucket(place.bucket, error)
     if skipped:
         _LOG(MarkersSkipped(place.bucket, skipped))
-    return PurgedMarkers(removed, kept, skipped)
+    return PurgeDeletesResult(removed, kept, skipped)
 
 
 def _is_of_one_key(subject: str) -> bool:
@@ -210,7 +210,9 @@ def _is_of_one_key(subject: str) -> bool:
     return valid(subject) == subject
 
 
-def _markers_of(place: Place, timeout: float) -> tuple[list[tuple[str, int, int]], StreamInfo]:
+def _markers_of(
+    place: BucketStreams, timeout: float
+) -> tuple[list[tuple[str, int, int]], StreamInfo]:
     """Return the subject, revision and time (Unix, ns) of each marker, and the stream's info.
 
     If the bucket is re-created meanwhile, the function starts over: a new value may have the
@@ -224,7 +226,7 @@ def _markers_of(place: Place, timeout: float) -> tuple[list[tuple[str, int, int]
             return markers, info
 
 
-def _read_markers(place: Place, timeout: float) -> list[tuple[str, int, int]]:
+def _read_markers(place: BucketStreams, timeout: float) -> list[tuple[str, int, int]]:
     watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
     markers: list[tuple[str, int, int]] = []
     try:

@@ -8,7 +8,7 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.api.create_update import completed_stream, create_stream, update_stream
 from js_sync.api.streams_of_kind import StatusesOfKind
-from js_sync.kv.place import Place
+from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.read.origins import check_visible, origins_of
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream, known_info
@@ -52,8 +52,8 @@ _LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
 _PAUSE: Final = 0.01
 
 
-def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Create a bucket, unless it exists with the same settings, and return its `Place`.
+def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> BucketStreams:
+    """Create a bucket, unless it exists with the same settings, and return its `BucketStreams`.
 
     Raises `BucketExists` if the bucket exists with other settings.
     """
@@ -97,15 +97,15 @@ def _check_equal(
         raise bucket_exists(config.bucket, "key_value", error, found) from error
 
 
-def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Request the info of a bucket and return the bucket's `Place`.
+def get_bucket(api: Api, bucket: str, deadline: Deadline) -> BucketStreams:
+    """Request the info of a bucket and return the bucket's `BucketStreams`.
 
     Raises `BucketNotFound`, or `NotABucket` if the stream does not have the layout of a bucket.
     """
     info = _info(api, bucket, deadline)
     check_is_bucket(info.config)
     origins = origins_of(api, info.config, deadline)
-    place = Place(api, bucket, info, origins)
+    place = BucketStreams(api, bucket, info, origins)
     if info.config.mirror is not None or info.config.sources:
         check_visible(api, info, origins, place.subjects.stored, f"bucket {bucket}", deadline)
     return place
@@ -165,8 +165,8 @@ def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
         raise_for_bucket(bucket, error)
 
 
-def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Replace the settings of a bucket, and return its `Place`.
+def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> BucketStreams:
+    """Replace the settings of a bucket, and return its `BucketStreams`.
 
     A mirror stays a mirror, also without `mirror` in `config`. Raises `BucketNotFound`.
     """
@@ -178,8 +178,8 @@ def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place
     return change_bucket(api, config.bucket, replaced, deadline)
 
 
-def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
-    """Pass the settings of a bucket to `edit`, store its result, and return the `Place`.
+def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> BucketStreams:
+    """Pass the settings of a bucket to `edit`, store its result, and return the `BucketStreams`.
 
     Raises `BucketNotFound`, and `BadArgument` if `edit` returns no valid settings.
     """
@@ -208,7 +208,7 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
     return place
 
 
-def _check_promoted(place: Place) -> None:
+def _check_promoted(place: BucketStreams) -> None:
     """Raise `BadArgument` if the keys of a mirror would be hidden after it became a bucket."""
     stored, own = place.subjects.stored, f"$KV.{place.bucket}."
     if stored != own:
@@ -219,8 +219,8 @@ def _check_promoted(place: Place) -> None:
         )
 
 
-def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Update a bucket, or create it if it does not exist, and return its `Place`.
+def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> BucketStreams:
+    """Update a bucket, or create it if it does not exist, and return its `BucketStreams`.
 
     Another client may create or delete the bucket between the two requests. Then the function tries
     both again, until the deadline.

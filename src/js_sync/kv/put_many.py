@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
-from js_sync.kv.place import Place
+from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.pipeline import Pipeline
@@ -65,7 +65,7 @@ class PutPipeline(Pipeline):
 
     def __init__(
         self,
-        place: Place,
+        place: BucketStreams,
         writes: BucketWrites,
         codecs: Codecs[Any],
         limits: PublishLimits,
@@ -245,7 +245,7 @@ class MarkerPipeline(PutPipeline):
 
     def __init__(
         self,
-        place: Place,
+        place: BucketStreams,
         writes: BucketWrites,
         codecs: Codecs[Any],
         limits: PublishLimits,

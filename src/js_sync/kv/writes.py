@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from js_sync.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
-from js_sync.kv.place import Place
+from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import known_info
@@ -26,12 +26,12 @@ from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judg
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import KeySubjects
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
-from twinstream.core.publish.retry import retry_policy
+from twinstream.core.publish.retry_pauses import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
     ConnectionLost,
+    InvalidResponse,
     KeyExists,
     MessageNotFound,
     NoResponders,
@@ -68,7 +68,7 @@ def rollup_for(ttl: Ttl | None) -> Rollup | None:
 class BucketWrites:
     """The write operations of a bucket, for keys and values that are already encoded."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: BucketStreams) -> None:
         self._place: Final = place
         self._made: SubjectWrites | None = None
         self._made_for: KeySubjects | None = None
@@ -120,9 +120,9 @@ class BucketWrites:
         place.wrote(key, ack.seq)
         return ack.seq
 
-    def wrong_stream(self, subject: str, ack: PubAck) -> BadAnswer:
+    def wrong_stream(self, subject: str, ack: PubAck) -> InvalidResponse:
         """Return the error for an acknowledgement by a stream that is not the bucket's."""
-        return BadAnswer(
+        return InvalidResponse(
             f"{subject}: {ack.stream} acknowledged, not {self.stream_name}: another stream has the"
             " subjects of the bucket"
         )
@@ -247,7 +247,7 @@ class BucketWrites:
                     self._place.wrote(key, outcome.seq)
                     return outcome.seq
                 if outcome.message is None:
-                    raise BadAnswer(
+                    raise InvalidResponse(
                         f"key {key!r}: the server reports a duplicate, but the message id is new"
                     )
                 entry = maker.of_stored(self._as_here(outcome.message, key))

@@ -30,9 +30,9 @@ from twinstream.core.read.direct_get import last_request
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
-    BadObjectInfo,
+    InvalidObjectInfo,
+    InvalidResponse,
     LinkError,
     MessageNotFound,
     ObjectDeleted,
@@ -86,7 +86,7 @@ class Unfinished(Protocol):
         ...
 
 
-class StoredElsewhere(BadAnswer):
+class StoredElsewhere(InvalidResponse):
     """A store of the same name in another domain acknowledged a message."""
 
     domain: str = ""
@@ -205,7 +205,7 @@ class ObjectPlace:
     def find(self, name: str) -> ObjectInfo | None:
         """Return the metadata of an object, even a deleted one, or None if there is no metadata.
 
-        Raises `BadObjectInfo` if the metadata is invalid.
+        Raises `InvalidObjectInfo` if the metadata is invalid.
         """
         message = self.last(name)
         return None if message is None else read_info(message, self.bucket)
@@ -213,7 +213,7 @@ class ObjectPlace:
     def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
         """Return the metadata of an object.
 
-        Raises `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
+        Raises `ObjectNotFound`, `ObjectDeleted` or `InvalidObjectInfo`.
         """
         return self.existing(name, self.find(name), deleted=deleted)
 
@@ -338,7 +338,7 @@ class ObjectPlace:
             if message is not None:
                 try:
                     old = read_info(message, self.bucket)
-                except BadObjectInfo:
+                except InvalidObjectInfo:
                     # Invalid metadata is replaced.
                     pass
             new = make(old)

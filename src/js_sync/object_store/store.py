@@ -23,7 +23,7 @@ from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.object_store.changes import (
     Needed,
-    Swept,
+    SweepResult,
     changed_info,
     check_free,
     check_target,
@@ -38,7 +38,7 @@ from twinstream.core.object_store.info import ObjectMeta, is_link, listed_info, 
 from twinstream.core.object_store.names import check_bucket, check_object_name, stream_of
 from twinstream.core.read.direct_get import last_request
 from twinstream.errors import (
-    BadObjectInfo,
+    InvalidObjectInfo,
     LinkError,
     MessageNotFound,
     ObjectChanged,
@@ -142,7 +142,7 @@ class ObjectStore(NoContainer):
             on_progress: Called with the progress after each acknowledgement.
 
         Raises:
-            PutFailed: The object was not stored.
+            ObjectPutFailed: The object was not stored.
             DigestMismatch: The content does not have the given `digest`.
             BadArgument: An argument is invalid, or the store is a mirror.
             OutcomeUnknown: The metadata may or may not have been stored.
@@ -363,7 +363,7 @@ class ObjectStore(NoContainer):
         """Return the metadata of an object. For a link, this is the metadata of the link itself.
 
         With `deleted`, the metadata of a deleted object is returned as well. Raises
-        `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
+        `ObjectNotFound`, `ObjectDeleted` or `InvalidObjectInfo`.
         """
         check_object_name(name)
         with StoreErrors(self.bucket):
@@ -517,7 +517,7 @@ class ObjectStore(NoContainer):
     def _delete(self, place: ObjectPlace, name: str, deadline: Deadline | None) -> ObjectInfo:
         try:
             info = place.info(name, deleted=True)
-        except BadObjectInfo:
+        except InvalidObjectInfo:
             nuid = self._api.transport.tokens.name()
             damaged = ObjectInfo(name=name, bucket=self.bucket, nuid=nuid)
             return (place.replace(name, lambda now: deleted_info(now or damaged))).new
@@ -637,7 +637,7 @@ class ObjectStore(NoContainer):
         older_than: Seconds = _DAY,
         dry_run: bool = False,
         idle_timeout: Seconds = _PATIENCE,
-    ) -> Swept:
+    ) -> SweepResult:
         """Remove content that belongs to no object; return the numbers of its uploads and chunks.
 
         For example, such content remains if a program is killed during an upload. Content whose
@@ -656,7 +656,7 @@ class ObjectStore(NoContainer):
         with StoreErrors(self.bucket):
             return self._sweep(age, dry_run, seconds(idle_timeout, "idle_timeout"))
 
-    def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> Swept:
+    def _sweep(self, age: float, dry_run: bool, idle_timeout: float) -> SweepResult:
         place, stream = self._place(), self._stream
         place.check_writable()
         found = stream.subjects(place.subjects.all_chunks, timeout=idle_timeout)
@@ -671,7 +671,7 @@ class ObjectStore(NoContainer):
                 continue
             uploads += 1
             messages += count if dry_run else stream.purge(subject=subject, timeout=within.left)
-        return Swept(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
+        return SweepResult(uploads=uploads, chunks=messages, unreadable=len(needed.unreadable))
 
 
 def place_of(store: ObjectStore) -> ObjectPlace:

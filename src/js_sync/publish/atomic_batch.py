@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.api.api import Api
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.client.requests import Answer
 from js_sync.publish.batch_outcome import BatchTrace
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal
@@ -31,9 +31,9 @@ from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
-    BadAnswer,
     BadArgument,
     ConnectionLost,
+    InvalidResponse,
     JetStreamError,
     NoResponders,
     PermissionDenied,
@@ -62,7 +62,7 @@ class _Part:
     data: bytes
 
 
-class AtomicBatch(Owned, BlockHint):
+class AtomicBatch(Closable, BlockHint):
     """A batch of messages that a stream stores all together or not at all.
 
     Created by `JetStream.atomic_batch`. The end of the block commits the batch. If an exception
@@ -227,7 +227,7 @@ class AtomicBatch(Owned, BlockHint):
             # Wait for the first response. It shows whether the stream supports batches, and whether
             # the server has capacity for another batch.
             deadline = self._api.deadline(self._timeout)
-            with self._told(part):
+            with self._instrumented(part):
                 # The stream may be new. Without responders, no server has received the message.
                 frame = self._api.ask(part.subject, part.headers, part.data, deadline)
                 read_staged(frame, part.subject)
@@ -274,7 +274,7 @@ class AtomicBatch(Owned, BlockHint):
         began = monotonic()
         try:
             ack = self._finish(part, deadline, began)
-        except (RequestTimeout, ConnectionLost, BadAnswer) as error:
+        except (RequestTimeout, ConnectionLost, InvalidResponse) as error:
             more = self._api.deadline(timeout if timeout is not None else self._timeout)
             ack = self._find_out(error, began, more)
         finally:
@@ -286,7 +286,7 @@ class AtomicBatch(Owned, BlockHint):
     def _finish(self, part: _Part, deadline: Deadline, began: float) -> PubAck:
         """Send the commit; return the acknowledgement or raise the refusal."""
         try:
-            with self._told(part) as call:
+            with self._instrumented(part) as call:
                 ask = self._api.transport.ask
                 frame = ask(part.subject, part.headers, part.data, deadline)
                 ack = read_batch_ack(frame, part.subject, self._sheet)
@@ -310,9 +310,11 @@ class AtomicBatch(Owned, BlockHint):
                 raise
             raise refusal from error
 
-    def _told(self, part: _Part) -> AbstractContextManager[InstrumentedCall | None]:
+    def _instrumented(self, part: _Part) -> AbstractContextManager[InstrumentedCall | None]:
         """Return the context that reports the request for `part` to `on_call`."""
-        return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
+        return self._api.instrumented(
+            "atomic_batch", part.subject, len(part.headers) + len(part.data)
+        )
 
     def _refusal_before(self) -> TwinstreamError | None:
         """Return the server's refusal of an earlier message, or None.

@@ -21,12 +21,12 @@ from twinstream.core.publish.publish_engine import (
     Send,
 )
 from twinstream.core.publish.request import publish_headers
-from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.publish.retry_pauses import RetryPolicy
 from twinstream.core.server_faults.final_reply import FinalReply, refusing
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import is_pub_ack
 from twinstream.core.wire.subjects import known_subject
-from twinstream.errors import BadAnswer, NoStream, TwinstreamError
+from twinstream.errors import InvalidResponse, NoStream, TwinstreamError
 from twinstream.models import PubAck
 from twinstream.records.publish_request import PublishRequest
 
@@ -134,7 +134,9 @@ class PublishedMessage:
 
     def _reported(self) -> PubAck:
         request, size = self.request, len(self._headers) + len(self.request.data)
-        with self._api.told("publish", request.subject, size, request.expected_stream) as call:
+        with self._api.instrumented(
+            "publish", request.subject, size, request.expected_stream
+        ) as call:
             ack = self.acknowledged(call)
             if call is not None:
                 call.stream = ack.stream
@@ -184,7 +186,7 @@ class PublishedMessage:
                 ack = self._api.acks.read(answer.frame, request.subject)
                 if request.expected_stream is None or ack.stream == request.expected_stream:
                     return ack
-                raise BadAnswer(
+                raise InvalidResponse(
                     f"{request.subject}: {ack.stream} acknowledged, which is not the expected"
                     f" stream {request.expected_stream}; the response came from another responder"
                 )
@@ -211,7 +213,7 @@ class PublishedMessage:
     def _wait_for_stream(self, answer: Answer, stray: Frame) -> None:
         """Wait on after `stray`, a reply that is no acknowledgement or may not be final.
 
-        If it came from a responder that is no stream, raises `BadAnswer` if no stream has the
+        If it came from a responder that is no stream, raises `InvalidResponse` if no stream has the
         subject.
         """
         if _doubtful(answer) is not None:
@@ -222,7 +224,7 @@ class PublishedMessage:
             return
         why = reason(self._api, subject, self._end)
         if isinstance(why, NoStream):
-            raise BadAnswer(f"{self._describe(stray)}; {why}") from why
+            raise InvalidResponse(f"{self._describe(stray)}; {why}") from why
         replies.wait(answer, self._end)
 
     def _explained(self, silent: bool) -> PubAck | Action:
@@ -237,7 +239,7 @@ class PublishedMessage:
             if answer.is_here():
                 return self._response(answer)
             if answer.stray is not None:
-                self._engine.stray = BadAnswer(self._describe(answer.stray))
+                self._engine.stray = InvalidResponse(self._describe(answer.stray))
         return self._engine.explained(why, self._left)
 
     def _describe(self, stray: Frame) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from js_sync.api.api import Api
 from js_sync.client.closing import Leaving, warn_of_failures
-from js_sync.client.upkeep import EXIT_TIME
+from js_sync.client.connection_keeper import EXIT_TIME
 from js_sync.publish.inflight import InFlight, Outcome
 from js_sync.publish.pipeline import Pipeline
 from js_sync.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn

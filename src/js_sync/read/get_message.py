@@ -20,7 +20,7 @@ from twinstream.core.read.direct_get import (
 )
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
-    BadAnswer,
+    InvalidResponse,
     MessageNotFound,
     NoResponders,
     NotPromised,
@@ -131,7 +131,7 @@ def _direct(
     if subject is None:
         subject, payload = api.subjects.direct_get(stream), payload_of(request)
     # `no_hdr` is not used: it would also remove the headers with sequence, subject and time.
-    with api.told("direct_get", subject, len(payload), stream):
+    with api.instrumented("direct_get", subject, len(payload), stream):
         frame = api.transport.ask(subject, b"", payload, deadline)
         return from_direct(frame, subject, headers=headers)
 
@@ -144,5 +144,5 @@ def _leader(
     target = api.subjects.message("GET", stream)
     answer = api.call(target, request, StreamMessageGetResponse, deadline)
     if answer.message is None:
-        raise BadAnswer(f"{target}: the response contains no message")
+        raise InvalidResponse(f"{target}: the response contains no message")
     return from_leader(answer.message, stream, headers=headers)

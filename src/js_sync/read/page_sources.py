@@ -25,8 +25,8 @@ from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredP
 from twinstream.core.read.range_read import Page, RangeRead
 from twinstream.core.wire.subject_match import crossing, matcher, widest
 from twinstream.errors import (
-    BadAnswer,
     ConnectionClosed,
+    InvalidResponse,
     JetStreamError,
     MessageNotFound,
     PermissionDenied,
@@ -395,7 +395,9 @@ class LeaderPages:
         found: object = answer.get("message")
         message = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         if type(message.get("seq")) is not int:
-            raise BadAnswer(f"{self._target}: the response is not a stored message: {answer!r:.80}")
+            raise InvalidResponse(
+                f"{self._target}: the response is not a stored message: {answer!r:.80}"
+            )
         return message
 
     def close(self, *, wait: bool = True) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.api.api import Api
 from js_sync.api.leader_info import confirmed_info
-from js_sync.client.owned import Owned
+from js_sync.client.closable import Closable
 from js_sync.read.get_message import first_seq_at
 from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
@@ -43,7 +43,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead(Owned, BlockHint, LoopHint):
+class StreamRead(Closable, BlockHint, LoopHint):
     """An iterator over the messages of a range, in order, each once. Created by `Stream.read`.
 
     The iterator ends when the range is complete. `report` then shows how the completeness was

@@ -36,7 +36,7 @@ from js_sync.runtime.reader import GLANCE, Reader
 from js_sync.runtime.sockets import Wire, connected, has_ended, secured
 from twinstream.core.client.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
-from twinstream.errors import WrongOwner
+from twinstream.errors import WrongProcessOrLoop
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -108,9 +108,11 @@ class Link(Reader):
         self._waker.let_go()
 
     def check_owner(self) -> None:
-        """Raise `WrongOwner` if the caller is in a forked child."""
+        """Raise `WrongProcessOrLoop` if the caller is in a forked child."""
         if self._forks != Forks.count:
-            raise WrongOwner("this connection was created before a fork; connect in each process")
+            raise WrongProcessOrLoop(
+                "this connection was created before a fork; connect in each process"
+            )
 
     def is_at_end(self) -> bool:
         """Return whether the socket has ended, even if no thread has noticed it yet.

@@ -32,7 +32,7 @@ from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import NEVER, Seconds
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
-from twinstream.core.publish.retry import retry_policy
+from twinstream.core.publish.retry_pauses import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from twinstream.cli.screen import notes
 
 if TYPE_CHECKING:
-    from js_sync import Listing
+    from js_sync.api.listing import Listing
 
 
 def undescribed(listing: Listing[Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@
     │   └── AuthenticationFailed         the server refused the credentials
     ├── ConnectionLost (OSError)         the connection was lost before the response arrived
     ├── ConnectionClosed                 the connection is closed, or every reconnect failed
-    ├── WrongOwner                       used after fork, or on a second event loop
+    ├── WrongProcessOrLoop                       used after fork, or on a second event loop
     ├── ProtocolError                    the peer does not speak the NATS protocol
     ├── ServerError                      the server sent -ERR
     │   └── PermissionDenied             … because the user may not use a subject
@@ -25,17 +25,17 @@
     │   ├── NoLeader                     … because its stream has no leader at the moment
     │   └── JetStreamOff                 … because JetStream is not available
     ├── PublishFailures                  failed messages whose error the caller did not read
-    ├── BadAnswer                        a response that JetStream does not send
+    ├── InvalidResponse                        a response that JetStream does not send
     ├── JetStreamError                   the JetStream API returned an error (err_code)
     │   ├── JetStreamNotEnabled          also a JetStreamOff
     │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
-    │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
+    │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreFailed, MessageExists
     │   └── MessageIdInProcess           the stream is storing a message with this id
     ├── PullError                        a pull ended with an error that a retry does not fix
     │   ├── PullRefused                  the pull request exceeds a limit of the consumer
     │   ├── ConsumerDeleted, ConsumerIsPush
-    │   └── BadPull                      the server rejects the request as invalid
+    │   └── InvalidPullRequest                      the server rejects the request as invalid
     ├── LeaseLost                        the client lost a lock, a semaphore slot or the leadership
     ├── AtomicBatchFailed                an atomic batch is closed, or its commit was not confirmed
     │   └── AtomicBatchUnknown           … and may be stored or not (also an OutcomeUnknown)
@@ -53,8 +53,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from twinstream.errors.api import (
-    BadAnswer,
     ConsumerExists,
+    InvalidResponse,
     MessageExists,
     MessageIdInProcess,
     StreamExists,
@@ -75,14 +75,14 @@ from twinstream.errors.connection import (
     ProtocolError,
     RequestTimeout,
     ServerError,
-    WrongOwner,
+    WrongProcessOrLoop,
 )
 from twinstream.errors.consume import (
     AcknowledgementError,
     AlreadyAcknowledged,
-    BadPull,
     ConsumerDeleted,
     ConsumerIsPush,
+    InvalidPullRequest,
     NotAcknowledgeable,
     PullError,
     PullRefused,
@@ -108,7 +108,7 @@ from twinstream.errors.server_errors import (
     InvalidConfig,
     JetStreamNotEnabled,
     MessageNotFound,
-    StoreRefused,
+    StoreFailed,
     StreamNotFound,
     SubjectOverlap,
     WrongLastMessageId,
@@ -144,15 +144,15 @@ if TYPE_CHECKING:
         ValueTooLarge,
     )
     from twinstream.errors.object_store import (
-        BadObjectInfo,
         DigestMismatch,
+        InvalidObjectInfo,
         LinkError,
         ObjectChanged,
         ObjectDeleted,
         ObjectExists,
         ObjectIncomplete,
         ObjectNotFound,
-        PutFailed,
+        ObjectPutFailed,
     )
 
 __all__ = [
@@ -161,12 +161,9 @@ __all__ = [
     "AtomicBatchFailed",
     "AtomicBatchUnknown",
     "AuthenticationFailed",
-    "BadAnswer",
     "BadArgument",
     "BadGroupConfig",
-    "BadObjectInfo",
     "BadPayload",
-    "BadPull",
     "BucketExists",
     "BucketNotFound",
     "ConnectionClosed",
@@ -182,6 +179,9 @@ __all__ = [
     "GroupNotFound",
     "InvalidConfig",
     "InvalidKey",
+    "InvalidObjectInfo",
+    "InvalidPullRequest",
+    "InvalidResponse",
     "IterationEnded",
     "JetStreamError",
     "JetStreamNotEnabled",
@@ -205,6 +205,7 @@ __all__ = [
     "ObjectExists",
     "ObjectIncomplete",
     "ObjectNotFound",
+    "ObjectPutFailed",
     "OutcomeUnknown",
     "PermissionDenied",
     "ProtocolError",
@@ -212,11 +213,10 @@ __all__ = [
     "PublishFailures",
     "PullError",
     "PullRefused",
-    "PutFailed",
     "RequestTimeout",
     "RevisionMismatch",
     "ServerError",
-    "StoreRefused",
+    "StoreFailed",
     "StreamExists",
     "StreamNotFound",
     "SubjectOverlap",
@@ -227,7 +227,7 @@ __all__ = [
     "WrongHandler",
     "WrongLastMessageId",
     "WrongLastSequence",
-    "WrongOwner",
+    "WrongProcessOrLoop",
     "WrongStream",
     "api_error",
 ]

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final, Self
 
 from twinstream.errors import server_errors
 from twinstream.errors.base import JetStreamError, TwinstreamError
-from twinstream.errors.server_errors import StoreRefused
+from twinstream.errors.server_errors import StoreFailed
 from twinstream.models.error_codes import ADVICE, CLASSES, STREAM_NAME_EXISTS_RESTORE
 
 if TYPE_CHECKING:
     from twinstream.records.difference import Difference
 
 __all__ = [
-    "BadAnswer",
     "ConsumerExists",
+    "InvalidResponse",
     "MessageExists",
     "MessageIdInProcess",
     "StreamExists",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class BadAnswer(TwinstreamError):
+class InvalidResponse(TwinstreamError):
     """The response is not in a form that JetStream sends. Usually another client sent it.
 
     Also raised if only the first of several responses arrives, because the account that exports the
@@ -86,7 +86,7 @@ class ConsumerExists(_Exists):
     )
 
 
-class MessageExists(StoreRefused):
+class MessageExists(StoreFailed):
     """The subject already has the maximum number of messages (10077, per subject)."""
 
 
@@ -113,7 +113,7 @@ def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
     err_code = _integer(error.get("err_code"))
     name = CLASSES.get(err_code, "JetStreamError")
     cls: type[JetStreamError] = vars(server_errors).get(name) or globals()[name]
-    if cls is StoreRefused and "per subject" in description:
+    if cls is StoreFailed and "per subject" in description:
         cls = MessageExists
     raised = cls(description, code=code, err_code=err_code, subject=subject)
     if err_code in ADVICE:

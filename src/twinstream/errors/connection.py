@@ -13,7 +13,7 @@ __all__ = [
     "ProtocolError",
     "RequestTimeout",
     "ServerError",
-    "WrongOwner",
+    "WrongProcessOrLoop",
 ]
 
 
@@ -33,7 +33,7 @@ class ConnectionClosed(TwinstreamError):
     """The connection is closed: the application called `close`, or every reconnect failed."""
 
 
-class WrongOwner(TwinstreamError):
+class WrongProcessOrLoop(TwinstreamError):
     """The connection was created in another process or event loop.
 
     Create a connection in each process and event loop.

@@ -7,9 +7,9 @@ from twinstream.errors.base import TwinstreamError
 __all__ = [
     "AcknowledgementError",
     "AlreadyAcknowledged",
-    "BadPull",
     "ConsumerDeleted",
     "ConsumerIsPush",
+    "InvalidPullRequest",
     "NotAcknowledgeable",
     "PullError",
     "PullRefused",
@@ -50,7 +50,7 @@ class ConsumerIsPush(PullError):
     """The consumer is a push consumer, so the server refuses pull requests."""
 
 
-class BadPull(PullError):
+class InvalidPullRequest(PullError):
     """The server refused the pull request as invalid (status 400 or 412)."""
 
 

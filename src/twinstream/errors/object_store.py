@@ -9,9 +9,9 @@
         ├── ObjectChanged                    the object was replaced or deleted while it was read
         ├── ObjectIncomplete                 chunks of the object are missing
         ├── DigestMismatch                   the content does not match its digest
-        ├── BadObjectInfo                    the stored metadata of an object cannot be read
+        ├── InvalidObjectInfo                    the stored metadata of an object cannot be read
         ├── LinkError                        a link cannot be created or followed
-        └── PutFailed                        an object was not stored
+        └── ObjectPutFailed                        an object was not stored
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from twinstream.models import ObjectInfo
 
 __all__ = [
-    "BadObjectInfo",
     "DigestMismatch",
+    "InvalidObjectInfo",
     "LinkError",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectExists",
     "ObjectIncomplete",
     "ObjectNotFound",
-    "PutFailed",
+    "ObjectPutFailed",
     "StoreErrors",
 ]
 
@@ -66,7 +66,7 @@ class DigestMismatch(TwinstreamError):
     """The content does not match its digest."""
 
 
-class BadObjectInfo(TwinstreamError):
+class InvalidObjectInfo(TwinstreamError):
     """The stored metadata of an object cannot be read."""
 
 
@@ -80,7 +80,7 @@ class LinkError(TwinstreamError):
     name: str | None = None
 
 
-class PutFailed(TwinstreamError):
+class ObjectPutFailed(TwinstreamError):
     """An object was not stored, and the previous object is unchanged.
 
     The `__cause__` of this error is the reason. `cleaned` is true if the chunks of the failed

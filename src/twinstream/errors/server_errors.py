@@ -13,7 +13,7 @@ __all__ = [
     "InvalidConfig",
     "JetStreamNotEnabled",
     "MessageNotFound",
-    "StoreRefused",
+    "StoreFailed",
     "StreamNotFound",
     "SubjectOverlap",
     "WrongLastMessageId",
@@ -58,5 +58,5 @@ class WrongStream(JetStreamError):
     """The message reached another stream than expected (10060)."""
 
 
-class StoreRefused(JetStreamError):
+class StoreFailed(JetStreamError):
     """The stream is full and discards new messages (10077)."""

@@ -1022,7 +1022,7 @@ CLASSES: Final[dict[int, str]] = {
     10070: "WrongLastMessageId",
     10071: "WrongLastSequence",
     10076: "JetStreamNotEnabled",
-    10077: "StoreRefused",
+    10077: "StoreFailed",
     10105: "ConsumerExists",
     10130: "StreamExists",
     10148: "ConsumerExists",

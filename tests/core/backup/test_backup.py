@@ -13,7 +13,7 @@ from tests.core.frames import status_frame
 from twinstream.core.backup.backup import Backup, SnapshotChunks
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.wire.protocol import Frame
-from twinstream.errors import BadAnswer, JetStreamError
+from twinstream.errors import InvalidResponse, JetStreamError
 from twinstream.models import StreamConfig, StreamState
 
 BEGIN = b"\xff\x06\x00\x00S2sTwO"
@@ -100,7 +100,7 @@ def test_chunks_make_an_archive(end: Frame) -> None:
 def test_a_missing_chunk_is_noticed(bad: Frame) -> None:
     chunks = SnapshotChunks("S")
     chunks.take(chunk(WHOLE[:9], 1))
-    with pytest.raises(BadAnswer, match="chunk 2"):
+    with pytest.raises(InvalidResponse, match="chunk 2"):
         chunks.take(bad)
 
 
@@ -113,8 +113,8 @@ def test_rewritten_reply_subject_is_accepted() -> None:
     ("data", "end", "error", "said"),
     [
         (WHOLE, status_frame(408, "No Interest"), JetStreamError, "408 No Interest"),
-        (WHOLE[:-1], END, BadAnswer, "incomplete"),
-        (b"nonsense nonsense", status_frame(204), BadAnswer, "does not begin"),
+        (WHOLE[:-1], END, InvalidResponse, "incomplete"),
+        (b"nonsense nonsense", status_frame(204), InvalidResponse, "does not begin"),
     ],
 )
 def test_a_backup_that_ends_badly_is_refused_with_the_reason(

@@ -16,7 +16,7 @@ from twinstream.core.counters.counters import (
     to_decimal,
 )
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.errors import BadArgument, InvalidResponse
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.records.headers import Headers
 
@@ -79,7 +79,7 @@ def test_a_counter_is_read() -> None:
 )
 def test_what_is_no_counter(data: bytes, header: str, told: str) -> None:
     headers = [("Nats-Counter-Sources", header)] if header else []
-    with pytest.raises(BadAnswer, match=f"S: message 7 on s .*{told}"):
+    with pytest.raises(InvalidResponse, match=f"S: message 7 on s .*{told}"):
         counter_of(message(data, *headers))
 
 

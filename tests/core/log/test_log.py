@@ -29,7 +29,13 @@ from twinstream.core.client.connection_events import (
     ServerReported,
     ServersDiscovered,
 )
-from twinstream.core.consume.reports import Pinned, PullWarning, Recreated, Unpinned, WorkEnded
+from twinstream.core.consume.reports import (
+    ConsumerRecreated,
+    Pinned,
+    PullWarning,
+    Unpinned,
+    WorkEnded,
+)
 from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
 from twinstream.core.exactly_once.processing import ProcessReport, Reject
 from twinstream.core.groups.reports import (
@@ -104,7 +110,7 @@ SAMPLES: tuple[Report, ...] = (
     PullWarning("nothing received for 10 s", again=True),
     PullWarning("nothing received for 10 s"),
     log_events.FilterOutside("S", "c", "s.a", "t.>"),
-    Recreated("c"),
+    ConsumerRecreated("c"),
     Pinned("g", "pin"),
     Unpinned("g"),
     log_events.WorkerStarted(4),

@@ -54,9 +54,9 @@ from twinstream.core.object_store.retry import ObjectRetry
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
     BadArgument,
-    BadObjectInfo,
     ConnectionLost,
     DigestMismatch,
+    InvalidObjectInfo,
     NotABucket,
     ObjectChanged,
     ObjectIncomplete,
@@ -216,7 +216,7 @@ def test_a_description_is_written_and_read() -> None:
     ],
 )
 def test_descriptions_that_cannot_be_read(text: bytes, match: str) -> None:
-    with pytest.raises(BadObjectInfo, match=match):
+    with pytest.raises(InvalidObjectInfo, match=match):
         read_info(message(text), "B")
     listed = listed_info(message(text), "B")
     assert (listed.name, listed.revision) == ("a", 7)
@@ -266,7 +266,7 @@ def test_metadata_under_a_subject_of_no_name(token: str) -> None:
     subject = f"$O.B.M.{token}"
     assert object_name_of(subject) == token
     stored = message(b'{"name":"a","size":0}', subject)
-    with pytest.raises(BadObjectInfo, match="not that of an object's name"):
+    with pytest.raises(InvalidObjectInfo, match="not that of an object's name"):
         read_info(stored, "B")
     assert SUBJECTS.literal_info(token) == subject
 
@@ -339,7 +339,7 @@ def test_content_of_another_size_or_without_a_digest() -> None:
     with pytest.raises(DigestMismatch, match="has 4 bytes"):
         Content(info).take([b"ab", b"cd"])
     assert Content(evolve(info, digest=None)).take([b"xy", b"z"]) == [b"xy", b"z"]
-    with pytest.raises(BadObjectInfo, match="MD5"):
+    with pytest.raises(InvalidObjectInfo, match="MD5"):
         Content(evolve(info, digest="MD5=x"))
     with pytest.raises(DigestMismatch):
         Content(ObjectInfo(name="a", size=1, chunks=0))

@@ -18,8 +18,8 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     Unsupported,
 )
@@ -145,7 +145,7 @@ def test_a_message_is_kept_when_the_answer_is_empty() -> None:
     error = b'{"error":{"code":400,"err_code":10174,"description":"disabled"}}'
     with pytest.raises(JetStreamError, match="disabled"):
         read_staged(answer(error), "s")
-    with pytest.raises(BadAnswer, match="stored immediately"):
+    with pytest.raises(InvalidResponse, match="stored immediately"):
         read_staged(answer(b'{"stream":"S","seq":1}'), "s")
 
 
@@ -165,7 +165,7 @@ def test_the_acknowledgement_must_be_of_this_batch(body: bytes, fits: bool) -> N
     if fits:
         assert read_batch_ack(answer(body), "s", sheet).seq == 9
     else:
-        with pytest.raises(BadAnswer):
+        with pytest.raises(InvalidResponse):
             read_batch_ack(answer(body), "s", sheet)
 
 
@@ -173,7 +173,7 @@ def test_a_sequence_below_the_count_cannot_be() -> None:
     sheet = BatchSheet("b")
     sheet.add(request())
     sheet.add(request())
-    with pytest.raises(BadAnswer, match="sequence 1"):
+    with pytest.raises(InvalidResponse, match="sequence 1"):
         read_batch_ack(answer(b'{"stream":"S","seq":1,"batch":"b","count":2}'), "s", sheet)
 
 

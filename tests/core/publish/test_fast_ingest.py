@@ -18,8 +18,8 @@ from twinstream.core.publish.fast_ingest import (
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     NoResponders,
     RequestTimeout,
@@ -214,7 +214,7 @@ def test_a_refusal_breaks_a_batch_that_may_have_no_gaps(gaps: Gaps, broken: bool
 def test_a_message_stored_outside_of_the_batch() -> None:
     batch = new()
     batch.take(answer(1, START, {"stream": "S", "seq": 7}))
-    assert isinstance(batch.trouble, BadAnswer)
+    assert isinstance(batch.trouble, InvalidResponse)
     assert "as 7" in str(batch.refused[1])
     assert batch.fate(1) is Fate.REFUSED
 

@@ -14,12 +14,12 @@ from twinstream.core.publish.publish_engine import (
     PublishEngine,
     Send,
 )
-from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.publish.retry_pauses import RetryPolicy
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
     ConnectionClosed,
     ConnectionLost,
+    InvalidResponse,
     JetStreamError,
     JetStreamNotEnabled,
     MessageIdInProcess,
@@ -29,7 +29,7 @@ from twinstream.errors import (
     OutcomeUnknown,
     PermissionDenied,
     RequestTimeout,
-    StoreRefused,
+    StoreFailed,
     TwinstreamError,
     WrongLastSequence,
 )
@@ -50,12 +50,12 @@ IN_PROCESS = api(MessageIdInProcess, 10158)
 NOT_LEADER = api(JetStreamError, 10009)
 WRONG = api(WrongLastSequence, 10071)
 STEPPED_DOWN = JetStreamError("raft: not leader", code=503, err_code=0)
-FULL = api(StoreRefused, 10077)
+FULL = api(StoreFailed, 10077)
 OFF = api(JetStreamNotEnabled, 10039)
 DENIED = PermissionDenied("denied")
 INVALID = BadArgument("invalid")
 CLOSED = ConnectionClosed("closed")
-STRANGE = BadAnswer("strange")
+STRANGE = InvalidResponse("strange")
 
 
 def engine(
@@ -197,10 +197,10 @@ def test_no_response_may_mean_that_it_is_stored(attempts: int, tried: str) -> No
 
 def test_another_responder_is_named_in_the_outcome() -> None:
     deciding = engine(repeatable=False)
-    deciding.stray = BadAnswer("s: not an acknowledgement")
+    deciding.stray = InvalidResponse("s: not an acknowledgement")
     deciding.silent(0.0)
     error = final(deciding.explained(NoStream("no stream"), 0.0))
-    assert isinstance(error, BadAnswer)
+    assert isinstance(error, InvalidResponse)
     assert str(error) == "s: not an acknowledgement; no stream"
 
 

@@ -14,11 +14,11 @@ from twinstream.core.publish.request import publish_headers, several
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import read_pub_ack
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     NoStream,
     PublishFailure,
-    StoreRefused,
+    StoreFailed,
 )
 from twinstream.errors.publish_failures import LISTED, UnreadFailures
 from twinstream.records.headers import Headers
@@ -148,13 +148,13 @@ def test_an_acknowledgement() -> None:
     ],
 )
 def test_what_is_no_acknowledgement(body: bytes) -> None:
-    with pytest.raises(BadAnswer, match=r"orders\.new"):
+    with pytest.raises(InvalidResponse, match=r"orders\.new"):
         read_pub_ack(answer(body), "orders.new")
 
 
 def test_a_refusal_in_an_acknowledgement() -> None:
     body = b'{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}'
-    with pytest.raises(StoreRefused, match="maximum bytes"):
+    with pytest.raises(StoreFailed, match="maximum bytes"):
         read_pub_ack(answer(body), "s")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinstream.core.read.range_read import AskLeader, Finished, Page, Pause, RangeRead
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 
 
 class Replica:
@@ -129,7 +129,7 @@ def test_empty_page_with_pending_messages_is_checked() -> None:
 def test_leader_answer_below_the_question_is_refused() -> None:
     read = RangeRead(5, 100)
     read.page_ended(more=False)
-    with pytest.raises(BadAnswer, match="below the requested 5"):
+    with pytest.raises(InvalidResponse, match="below the requested 5"):
         read.leader_has(4)
 
 

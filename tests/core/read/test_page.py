@@ -10,7 +10,7 @@ from tests.core.frames import block, delivery, status_frame
 from twinstream.core.read.page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.wire.protocol import Frame
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 
 
 def direct(seq: int, *, pending: int = 0, stored: str = "", batch: bool = True) -> Frame:
@@ -77,7 +77,7 @@ def test_the_end_of_a_direct_page(
 def test_what_is_no_answer_of_a_batch_is_refused(frame: Frame) -> None:
     frame = (b"_INBOX.1", *frame[1:])
     answer = DirectAnswer(b"_INBOX.1", b"S", RangeRead(1, 10), StoredPage())
-    with pytest.raises(BadAnswer, match="direct get batch"):
+    with pytest.raises(InvalidResponse, match="direct get batch"):
         answer.take([frame])
 
 
@@ -118,7 +118,7 @@ def test_the_end_of_a_page_of_deliveries(code: int, text: str, wanted: PageEnd) 
 
 def test_what_is_no_delivery_is_refused() -> None:
     answer, _ = pull_answer()
-    with pytest.raises(BadAnswer, match="not a delivery"):
+    with pytest.raises(InvalidResponse, match="not a delivery"):
         answer.take([(b"s", b"_INBOX.x", 0, b"x\r\n")])
 
 

@@ -31,8 +31,8 @@ from twinstream.core.read.read_request import choose, filters_of, read_request, 
 from twinstream.core.read.snapshot import Latest
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     MessageNotFound,
     Unsupported,
@@ -148,7 +148,7 @@ def test_status_in_place_of_a_message(code: int, text: str, error: type[JetStrea
 
 def test_what_is_no_direct_answer() -> None:
     head = b"NATS/1.0\r\nA: b\r\n\r\n"
-    with pytest.raises(BadAnswer, match="direct get"):
+    with pytest.raises(InvalidResponse, match="direct get"):
         from_direct((b"s", b"", len(head), head + b"x\r\n"), "x")
 
 
@@ -361,7 +361,7 @@ def test_an_answer_for_many_subjects() -> None:
     assert made.headers == [b"", b"NATS/1.0\r\nA: b\r\n"]
     end = status_frame(404, "Message Not Found", b"1")
     assert found.take([(b"_INBOX.1", *end[1:])]) == MultiEnd(failure="404 Message Not Found")
-    with pytest.raises(BadAnswer, match="many subjects"):
+    with pytest.raises(InvalidResponse, match="many subjects"):
         found.take([answer(3)])
 
 

@@ -18,8 +18,8 @@ from twinstream.core.schedules.schedules import (
     stored_schedule,
 )
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     Unsupported,
 )
@@ -184,7 +184,7 @@ def test_a_schedule_is_read() -> None:
         "Nats-Scheduler": "s",
         "Nats-Schedule-Next": "purge",
     }
-    with pytest.raises(BadAnswer, match="no schedule"):
+    with pytest.raises(InvalidResponse, match="no schedule"):
         stored_schedule(message(("Mine", "1")))
 
 

@@ -12,7 +12,7 @@ from tests.core.frames import block, status_frame
 from twinstream.core.wire.fast import AckReader
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
-from twinstream.errors import BadAnswer, NoResponders, StoreRefused
+from twinstream.errors import InvalidResponse, NoResponders, StoreFailed
 from twinstream.models import PubAck, encode
 
 
@@ -107,12 +107,12 @@ def test_an_answer_with_headers_is_read_too() -> None:
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        (b'{"stream":"S","seq":0}', BadAnswer),
-        (b'{"stream":"S","seq":}', BadAnswer),
-        (b'{"stream":"S","seq":-1}x', BadAnswer),
-        (b'{"stream":"S","seq":\xb2}', BadAnswer),
-        (b"", BadAnswer),
-        (b'{"error":{"code":503,"err_code":10077},"stream":"S","seq":0}', StoreRefused),
+        (b'{"stream":"S","seq":0}', InvalidResponse),
+        (b'{"stream":"S","seq":}', InvalidResponse),
+        (b'{"stream":"S","seq":-1}x', InvalidResponse),
+        (b'{"stream":"S","seq":\xb2}', InvalidResponse),
+        (b"", InvalidResponse),
+        (b'{"error":{"code":503,"err_code":10077},"stream":"S","seq":0}', StoreFailed),
     ],
 )
 def test_what_is_no_acknowledgement_is_none_after_one_either(

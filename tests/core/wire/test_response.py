@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from twinstream.core.wire.response import read_answer, read_json, read_object, write_json
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.errors import BadArgument, InvalidResponse
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b"+OK", b"\xff", b"{", b'"x"'])
 def test_what_is_no_json_object_is_no_answer_of_jetstream(text: bytes) -> None:
-    with pytest.raises(BadAnswer, match=r"\$JS\.API\.X"):
+    with pytest.raises(InvalidResponse, match=r"\$JS\.API\.X"):
         read_answer(text, "$JS.API.X")
     with pytest.raises(ValueError, match=r".+"):
         read_object(text)
 
 
 def test_what_is_too_deep_to_be_read_is_no_answer_of_jetstream() -> None:
-    with pytest.raises(BadAnswer, match=r"\$JS\.API\.X"):
+    with pytest.raises(InvalidResponse, match=r"\$JS\.API\.X"):
         read_answer(b"[" * 100_000, "$JS.API.X")
 
 

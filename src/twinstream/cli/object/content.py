@@ -37,7 +37,8 @@ from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import as_text, in_bytes
 
 if TYPE_CHECKING:
-    from js_sync import JetStream, ObjectProgress, ObjectStore, ObjectWatch
+    from js_sync import JetStream, ObjectStore, ObjectWatch
+    from twinstream.core.object_store.chunks import ObjectProgress
     from twinstream.models import ObjectInfo
 
 _TURN = 0.25
@@ -120,11 +121,12 @@ def put(
 
 
 def _ask_to_replace(store: ObjectStore, name: str, *, is_input: bool) -> None:
-    from js_sync import BadObjectInfo, ObjectNotFound
+    from js_sync import ObjectNotFound
+    from twinstream.errors import InvalidObjectInfo
 
     try:
         what = _what_it_is(store.info(name))
-    except BadObjectInfo:
+    except InvalidObjectInfo:
         what = UNREADABLE
     except ObjectNotFound:
         return
@@ -241,11 +243,12 @@ def delete(
 
 
 def _size_of(store: ObjectStore, name: str) -> str:
-    from js_sync import BadObjectInfo, ObjectDeleted, ObjectNotFound
+    from js_sync import ObjectNotFound
+    from twinstream.errors import InvalidObjectInfo, ObjectDeleted
 
     try:
         return f" ({in_bytes(store.info(name).size or 0)})"
-    except BadObjectInfo:
+    except InvalidObjectInfo:
         return f" ({UNREADABLE})"
     except ObjectDeleted:
         raise

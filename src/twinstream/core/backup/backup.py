@@ -12,7 +12,7 @@ from typing import Any, Final
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
-from twinstream.errors import BadAnswer, JetStreamError
+from twinstream.errors import InvalidResponse, JetStreamError
 from twinstream.models import StreamConfig, StreamState
 from twinstream.models.codec.records import frozen
 
@@ -83,7 +83,7 @@ class SnapshotChunks:
     def take(self, frame: Frame) -> bytes:
         """Return the bytes of a chunk. At the end of the snapshot return `b""` and set `ended`.
 
-        Raises `JetStreamError` if the server reports an error, and `BadAnswer` if a chunk is
+        Raises `JetStreamError` if the server reports an error, and `InvalidResponse` if a chunk is
         missing or the archive is incomplete.
         """
         _, reply, header_size, body = frame
@@ -98,11 +98,11 @@ class SnapshotChunks:
         return data
 
     def _check(self, reply: bytes, size: int) -> None:
-        """Raise `BadAnswer` unless the reply subject has the size and number of this chunk."""
+        """Raise `InvalidResponse` unless the reply subject has size and number of this chunk."""
         self._index += 1
         length, index = reply.split(b".")[-2:]
         if (length, index) != (b"%d" % size, b"%d" % self._index):
-            raise BadAnswer(
+            raise InvalidResponse(
                 f"backup of {self._stream}: chunk {self._index} is missing or incomplete;"
                 f" {size} bytes arrived for {reply.decode(errors='replace')}"
             )
@@ -118,5 +118,5 @@ class SnapshotChunks:
             )
         if not self._frames.whole:
             reason = self._frames.trouble or "its last frame is incomplete"
-            raise BadAnswer(f"backup of {self._stream}: the archive is damaged: {reason}")
+            raise InvalidResponse(f"backup of {self._stream}: the archive is damaged: {reason}")
         self.ended = True

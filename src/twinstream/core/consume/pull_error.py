@@ -9,9 +9,9 @@ from typing import Final
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import (
-    BadPull,
     ConsumerDeleted,
     ConsumerIsPush,
+    InvalidPullRequest,
     NoResponders,
     PullError,
     PullRefused,
@@ -46,7 +46,9 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
         case Kind.BUSY:
             return PullRefused("max_waiting", None, None, str(status))
         case Kind.BAD_REQUEST:
-            return BadPull(f"the server refuses the pull request: {status}{_advice(status)}")
+            return InvalidPullRequest(
+                f"the server refuses the pull request: {status}{_advice(status)}"
+            )
         case _:
             return PullError(f"the pull ended with {status}")
 

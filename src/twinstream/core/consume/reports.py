@@ -7,10 +7,10 @@ from twinstream.core.wire.status import Status
 from twinstream.models.codec.records import frozen
 
 __all__ = [
+    "ConsumerRecreated",
     "Pinned",
     "PullReport",
     "PullWarning",
-    "Recreated",
     "Unpinned",
     "WorkEnded",
 ]
@@ -66,7 +66,7 @@ class Unpinned(Report):
 
 
 @frozen
-class Recreated(Report):
+class ConsumerRecreated(Report):
     """Reported when the consumer no longer existed and was re-created."""
 
     name: str
@@ -96,4 +96,4 @@ class WorkEnded(Report):
         return f"{self.what} was ended by an error: {self.error!r}"
 
 
-PullReport = PullWarning | Pinned | Unpinned | Recreated | WorkEnded
+PullReport = PullWarning | Pinned | Unpinned | ConsumerRecreated | WorkEnded

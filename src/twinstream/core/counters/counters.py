@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.response import read_object
-from twinstream.errors import BadAnswer, BadArgument
+from twinstream.errors import BadArgument, InvalidResponse
 from twinstream.models import StreamConfig, Timestamp
 from twinstream.models.codec.records import frozen
 from twinstream.records.header_names import INCREMENT
@@ -82,7 +82,7 @@ def _parts(digits: str) -> Iterator[str]:
 
 
 def counter_of(message: StreamMessage) -> Counter:
-    """Return the counter in a stored message. Raises `BadAnswer` if the message has none."""
+    """Return the counter in a stored message. Raises `InvalidResponse` if the message has none."""
     try:
         return Counter(
             subject=message.subject,
@@ -93,7 +93,7 @@ def counter_of(message: StreamMessage) -> Counter:
             time=message.time,
         )
     except ValueError as error:
-        raise BadAnswer(
+        raise InvalidResponse(
             f"{message.stream}: message {message.seq} on {message.subject} is not a counter:"
             f" {error}"
         ) from error

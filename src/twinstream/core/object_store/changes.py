@@ -9,13 +9,13 @@ from attrs import frozen
 from twinstream.core.object_store.info import ObjectMeta, is_link, read_info
 from twinstream.core.object_store.names import ObjectSubjects
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.errors import BadObjectInfo, LinkError, ObjectExists
+from twinstream.errors import InvalidObjectInfo, LinkError, ObjectExists
 from twinstream.models import ObjectInfo, ObjectLink, ObjectOptions, evolve
 from twinstream.records.headers import HeaderValues
 
 __all__ = [
     "Needed",
-    "Swept",
+    "SweepResult",
     "changed_info",
     "check_free",
     "check_target",
@@ -108,7 +108,7 @@ def check_target(name: str, bucket: str, target: ObjectInfo) -> None:
 
 
 @frozen(kw_only=True)
-class Swept:
+class SweepResult:
     """The result of `ObjectStore.sweep`: what it has removed or, with `dry_run`, would remove."""
 
     uploads: int
@@ -135,7 +135,7 @@ class Needed:
         for message in messages:
             try:
                 info = read_info(message, bucket)
-            except BadObjectInfo:
+            except InvalidObjectInfo:
                 unreadable.append(message.data)
             else:
                 if info.nuid and not info.deleted:

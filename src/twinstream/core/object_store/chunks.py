@@ -12,8 +12,8 @@ from attrs import frozen
 from twinstream.core.object_store.info import digest_bytes, digest_text
 from twinstream.errors import (
     BadArgument,
-    BadObjectInfo,
     DigestMismatch,
+    InvalidObjectInfo,
     ObjectChanged,
     ObjectIncomplete,
 )
@@ -199,7 +199,7 @@ def _digest(info: ObjectInfo) -> bytes | None:
     try:
         return digest_bytes(info.digest)
     except BadArgument as error:
-        raise BadObjectInfo(f"object {info.name!r}: {error}") from error
+        raise InvalidObjectInfo(f"object {info.name!r}: {error}") from error
 
 
 class ContentRange:

@@ -27,7 +27,7 @@ from twinstream.core.object_store.names import (
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import check_mapping, encode_headers, header_pairs
 from twinstream.core.wire.response import read_json, write_json
-from twinstream.errors import BadArgument, BadObjectInfo
+from twinstream.errors import BadArgument, InvalidObjectInfo
 from twinstream.models import (
     DecodeError,
     ObjectInfo,
@@ -139,7 +139,7 @@ def is_link(info: ObjectInfo) -> bool:
 
 
 def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the metadata in a message of a bucket. Raises `BadObjectInfo` if it is invalid.
+    """Return the metadata in a message of a bucket. Raises `InvalidObjectInfo` if it is invalid.
 
     The name is that in the subject, by which the object is found.
     """
@@ -154,7 +154,7 @@ def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
         _check_nuid(info)
         _check_numbers(info)
     except (DecodeError, ValueError) as error:
-        raise BadObjectInfo(
+        raise InvalidObjectInfo(
             f"{bucket}: the description of {name!r} at sequence {message.seq} cannot be read:"
             f" {error}"
         ) from error
@@ -200,7 +200,7 @@ def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
     """
     try:
         return read_info(message, bucket)
-    except BadObjectInfo as error:
+    except InvalidObjectInfo as error:
         return ObjectInfo(
             name=object_name_of(message.subject),
             bucket=bucket,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.publish.retry_pauses import RetryPolicy
 from twinstream.errors import ConnectionLost, TwinstreamError
 
 __all__ = ["ObjectRetry"]

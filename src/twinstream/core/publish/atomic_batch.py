@@ -20,7 +20,7 @@ from twinstream.core.server_faults.table import BATCH_REWRITES
 from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import read_pub_ack
-from twinstream.errors import BadAnswer, BadArgument, Unsupported
+from twinstream.errors import BadArgument, InvalidResponse, Unsupported
 from twinstream.models.digits import natural
 from twinstream.records.header_names import (
     EXPECTED_LAST_MSG_ID,
@@ -182,23 +182,23 @@ def _with(block: bytes, pairs: Iterable[tuple[str, str]]) -> bytes:
 def read_staged(frame: Frame, subject: str) -> None:
     """Check the reply to a message before the commit.
 
-    Raises the error in the reply, or `BadAnswer` if the message was stored immediately.
+    Raises the error in the reply, or `InvalidResponse` if the message was stored immediately.
     """
     _, _, header_size, body = frame
     if len(body) - header_size > 2:
         # The reply for a staged message is empty. If the body is an error, read_pub_ack raises it.
         read_pub_ack(frame, subject)
-        raise BadAnswer(
+        raise InvalidResponse(
             f"{subject}: stored immediately instead of staged for the batch; its stream or the"
             " server does not support atomic batches"
         )
 
 
 def read_batch_ack(frame: Frame, subject: str, sheet: BatchSheet) -> PubAck:
-    """Return the acknowledgement of a commit; raises `BadAnswer` if it is for another batch."""
+    """Return the acknowledgement of a commit; raises `InvalidResponse` for another batch."""
     ack = read_pub_ack(frame, subject)
     if ack.batch != sheet.id or ack.count != sheet.count or ack.seq < sheet.count:
-        raise BadAnswer(
+        raise InvalidResponse(
             f"{subject}: the acknowledgement is for {ack.count} messages of batch {ack.batch} up to"
             f" sequence {ack.seq}, not for {sheet.count} of {sheet.id}"
         )

@@ -28,8 +28,8 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_object
 from twinstream.core.wire.status import is_unserved
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     NoResponders,
     TwinstreamError,
@@ -260,7 +260,7 @@ class FastBatch:
                     f"stream {stream} stored the message as {seq}, outside of the batch: its reply"
                     " subject was replaced on the way to the server; use publish_many"
                 )
-                self._refuse(number, operation, BadAnswer(text))
+                self._refuse(number, operation, InvalidResponse(text))
             case _:
                 return False
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.publish.retry import RetryPolicy
+from twinstream.core.publish.retry_pauses import RetryPolicy
 from twinstream.errors import BadArgument
 from twinstream.models.codec.records import field, frozen
 

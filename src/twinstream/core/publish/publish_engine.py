@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
+from twinstream.core.publish.retry_pauses import RetryPolicy, may_get_leader, needs_pause
 from twinstream.core.server_faults.final_reply import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     NoLeader,
     NoResponders,
@@ -217,7 +217,7 @@ class PublishEngine:
 
     def _silence(self, why: NoResponders) -> TwinstreamError:
         if self.stray is not None:
-            return _because(BadAnswer(f"{self.stray}; {why}"), why)
+            return _because(InvalidResponse(f"{self.stray}; {why}"), why)
         tried = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
         text = f"{self._subject}: no acknowledgement in time after {tried}, it may be stored; {why}"
         return _because(RequestTimeout(text), why)

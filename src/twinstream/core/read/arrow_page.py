@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 from twinstream.models.codec.records import frozen
 
 if TYPE_CHECKING:
@@ -109,4 +109,4 @@ def _times(times: Sequence[bytes | int]) -> pa.Array:
     try:
         return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
     except pa.ArrowInvalid as error:
-        raise BadAnswer(f"a stored message has an invalid time: {error}") from error
+        raise InvalidResponse(f"a stored message has an invalid time: {error}") from error

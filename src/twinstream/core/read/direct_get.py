@@ -18,8 +18,8 @@ from twinstream.core.wire.request_times import comparable
 from twinstream.core.wire.response import write_json
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     MessageNotFound,
     TwinstreamError,
@@ -114,8 +114,8 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
     It has no headers if `headers` is false. Its `stream` is the stream that replied, which may be
     a mirror of the requested stream.
 
-    Raises `BadAnswer` for an invalid response, and `MessageNotFound` or another `JetStreamError`
-    for a status.
+    Raises `InvalidResponse` for an invalid response, and `MessageNotFound` or another
+    `JetStreamError` for a status.
     """
     _, _, header_size, body = frame
     found = direct_tail(body, header_size)
@@ -167,7 +167,7 @@ def _no_message(block: bytes, subject: str) -> TwinstreamError:
         return MessageNotFound(text, code=code, err_code=NO_MESSAGE, subject=subject)
     if code:
         return JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
-    return BadAnswer(f"{subject}: not a reply to a direct get: {block!r}")
+    return InvalidResponse(f"{subject}: not a reply to a direct get: {block!r}")
 
 
 def payload_of(request: dict[str, Any]) -> bytes:

@@ -20,7 +20,7 @@ from twinstream.core.read.page import (
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import write_json
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 from twinstream.models.codec.records import frozen
 from twinstream.models.digits import natural
 from twinstream.records.headers import Headers
@@ -106,7 +106,7 @@ class MultiAnswer:
     def take(self, frames: list[Frame]) -> MultiEnd | None:
         """Process frames; return the end of the response, or None if it has not arrived.
 
-        Raises `BadAnswer` for a frame that is neither a stored message nor a status.
+        Raises `InvalidResponse` for a frame that is neither a stored message nor a status.
         """
         for subject, _, header_size, body in frames:
             if subject != self._reply:
@@ -115,7 +115,7 @@ class MultiAnswer:
             if found is None and header_size > 8 and body[8] == 32:
                 return self._end(body[:header_size])
             if found is None or found[4] is None:
-                raise BadAnswer(f"not a reply for many subjects: {body[:header_size]!r}")
+                raise InvalidResponse(f"not a reply for many subjects: {body[:header_size]!r}")
             if not is_from(found, self._stream):
                 return MultiEnd(failure=MIRROR_ANSWERED, mirror=True)
             self._messages += 1
@@ -132,7 +132,7 @@ class MultiAnswer:
             headers = Headers.parse(block)
             up_to = natural(headers.get("Nats-UpTo-Sequence", "0"))
             if up_to is None:
-                raise BadAnswer(f"not the end of a reply for many subjects: {block[:80]!r}")
+                raise InvalidResponse(f"not the end of a reply for many subjects: {block[:80]!r}")
             return MultiEnd(up_to=up_to, more=headers.get("Nats-Num-Pending", "0") != "0")
         if code == 404 and not self._messages:
             return MultiEnd()

@@ -19,7 +19,7 @@ from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 from twinstream.models import Timestamp
 from twinstream.models.codec.records import field, frozen
 from twinstream.records.headers import Headers
@@ -90,19 +90,19 @@ def answering(found: re.Match[bytes]) -> bytes:
 def time_of(text: bytes, where: str) -> Timestamp:
     """Parse the time at which a message was stored.
 
-    Raises `BadAnswer` for an invalid time; `where` is the start of its text.
+    Raises `InvalidResponse` for an invalid time; `where` is the start of its text.
     """
     try:
         return Timestamp.parse(text.decode())
     except ValueError as error:
-        raise BadAnswer(f"{where}: a stored message has an invalid time: {error}") from error
+        raise InvalidResponse(f"{where}: a stored message has an invalid time: {error}") from error
 
 
 def ns_of(text: bytes, where: str) -> int:
     """Return the time at which a message was stored, in nanoseconds since 1970.
 
-    Raises `BadAnswer` for an invalid time; `where` is the start of its text. For a time in UTC, the
-    call takes a third of the time of `time_of`.
+    Raises `InvalidResponse` for an invalid time; `where` is the start of its text. For a time in
+    UTC, the call takes a third of the time of `time_of`.
     """
     found = _UTC.fullmatch(text)
     return (found and utc_ns(*found.groups())) or time_of(text, where).ns
@@ -154,14 +154,14 @@ class StoredPage:
         return sum(map(len, self.blocks)) + len(self.seqs)
 
     def add_stored(self, stored: Mapping[str, Any]) -> None:
-        """Add a message in the leader's JSON format. Raises `BadAnswer` if it is invalid."""
+        """Add a message in the leader's JSON format. Raises `InvalidResponse` if it is invalid."""
         try:
             seq, time = int(stored["seq"]), str(stored["time"]).encode()
             subject = str(stored["subject"]).encode("utf-8", "surrogateescape")
             block = b64decode(stored.get("hdrs") or "", validate=True)
             payload = b64decode(stored.get("data") or "", validate=True)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise BadAnswer(f"not a stored message: {error!r} in {stored!r:.80}") from error
+            raise InvalidResponse(f"not a stored message: {error!r} in {stored!r:.80}") from error
         self.seqs.append(seq)
         self.subjects.append(subject)
         self.times.append(time)
@@ -200,7 +200,7 @@ class StoredPage:
         )
 
     def message(self, at: int, stream: str) -> StreamMessage:
-        """Return the message at index `at` of the lists; raises `BadAnswer` for an invalid time."""
+        """Return the message at index `at`; raises `InvalidResponse` for an invalid time."""
         time = self.times[at]
         return StreamMessage(
             stream=stream,
@@ -257,8 +257,8 @@ class DirectAnswer:
     def take(self, frames: list[Frame]) -> PageEnd | None:
         """Process frames; return the end of the page, or None if it has not arrived.
 
-        Raises `BadAnswer` for a frame that is neither a message of a batch nor a status. Servers
-        before 2.11, which do not support batches, send such frames.
+        Raises `InvalidResponse` for a frame that is neither a message of a batch nor a status.
+        Servers before 2.11, which do not support batches, send such frames.
         """
         accept, page, matches = self._read.accept, self._page, self._matches
         for subject, _, header_size, body in frames:
@@ -268,7 +268,7 @@ class DirectAnswer:
             if found is None and header_size > 8 and body[8] == 32:
                 return _direct_end(body[:header_size])
             if found is None or found[4] is None:
-                raise BadAnswer(f"not a reply to a direct get batch: {body[:header_size]!r}")
+                raise InvalidResponse(f"not a reply to a direct get batch: {body[:header_size]!r}")
             if not is_from(found, self._stream):
                 return PageEnd(failure=MIRROR_ANSWERED, mirror=True)
             seq = int(found[2])
@@ -321,8 +321,8 @@ class PullAnswer:
         """Process frames; return the end of the page, or None if it has not arrived.
 
         No status follows a full batch. The pending count of its last message shows whether the
-        consumer has more messages. Raises `BadAnswer` for a frame that is neither a delivery nor a
-        status.
+        consumer has more messages. Raises `InvalidResponse` for a frame that is neither a delivery
+        nor a status.
         """
         for frame in frames:
             if is_status(frame):
@@ -339,7 +339,7 @@ class PullAnswer:
         subject, reply, header_size, body = frame
         metadata = parse_ack_reply(reply)
         if metadata is None:
-            raise BadAnswer(f"not a delivery of a consumer: {subject!r} with reply {reply!r}")
+            raise InvalidResponse(f"not a delivery of a consumer: {subject!r} with reply {reply!r}")
         self._left -= 1
         matches = self._matches
         if self._read.accept(metadata.stream_seq) and (matches is None or matches(subject)):

@@ -30,7 +30,7 @@ from typing import Final, TypeAlias, TypeVar
 from twinstream.core.deadline import Backoff
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.read_report import ReadEnd
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 from twinstream.models.codec.records import frozen
 
 #: The end of a range without an end: such a read continues until the leader has no more messages.
@@ -218,14 +218,16 @@ class RangeRead:
     def leader_has(self, seq: int | None) -> None:
         """Report the sequence of the message that the leader returned, None if it has no more.
 
-        Raises `BadAnswer` for a sequence below the requested one.
+        Raises `InvalidResponse` for a sequence below the requested one.
         """
         asked = self._expect(AskLeader)
         if seq is None or seq >= self._end:
             self._finish(ReadEnd.LEADER)
             return
         if seq < asked.seq:
-            raise BadAnswer(f"the leader returned sequence {seq}, below the requested {asked.seq}")
+            raise InvalidResponse(
+                f"the leader returned sequence {seq}, below the requested {asked.seq}"
+            )
         self._next = seq
         self._wait()
 

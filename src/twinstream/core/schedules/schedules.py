@@ -19,8 +19,8 @@ from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.schedules.cron import Cron
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
+    InvalidResponse,
     JetStreamError,
     Unsupported,
 )
@@ -360,10 +360,12 @@ def is_schedule(message: StreamMessage) -> bool:
 
 
 def stored_schedule(message: StreamMessage) -> StoredSchedule:
-    """Return the schedule in a stored message. Raises `BadAnswer` if it is not a schedule."""
+    """Return the schedule in a stored message. Raises `InvalidResponse` if it is not a schedule."""
     headers = message.headers
     if not is_schedule(message):
-        raise BadAnswer(f"{message.stream}: the last message on {message.subject} is no schedule")
+        raise InvalidResponse(
+            f"{message.stream}: the last message on {message.subject} is no schedule"
+        )
     return StoredSchedule(
         subject=message.subject,
         schedule=Schedule(headers[SCHEDULE], headers.get(TIME_ZONE)),

@@ -13,7 +13,7 @@ the subject were removed: a former leader may still have them. Callers that expe
 
 * `WrongLastMessageId` (10070): the server compares the id when it applies the message, and a former
   leader applies no messages of its own (servers 2.11 to 2.15).
-* `StoreRefused` and `MessageExists` (10077): a former leader that lacks removals may refuse a
+* `StoreFailed` and `MessageExists` (10077): a former leader that lacks removals may refuse a
   message for a limit that the stream no longer reaches. It would have to be cut off while the
   stream was full, and a wait for a second response would delay every refusal of a full stream.
 * `MessageIdInProcess` (10158): such messages are sent again anyway.

@@ -10,7 +10,7 @@ from twinstream.core.wire.header_text import go_unquoted
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_answer
 from twinstream.core.wire.status import is_unserved
-from twinstream.errors import BadAnswer, NoResponders
+from twinstream.errors import InvalidResponse, NoResponders
 from twinstream.models import PubAck
 
 __all__ = ["is_of", "is_pub_ack", "read_pub_ack"]
@@ -45,7 +45,7 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     """Return the acknowledgement in a reply.
 
     Raises a `JetStreamError` for an error response, `NoResponders` for the server's 503, and
-    `BadAnswer` for any other reply.
+    `InvalidResponse` for any other reply.
     """
     _, _, header_size, body = frame
     if header_size and is_unserved(frame):
@@ -54,9 +54,11 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
     answer = read_answer(_as_json(payload) if b"\\" in payload else payload, subject)
     stream, seq = answer.get("stream"), answer.get("seq")
     if not isinstance(stream, str) or type(seq) is not int or not 0 <= seq <= _LAST_SEQ:
-        raise BadAnswer(f"{subject}: the reply is not a publish acknowledgement: {body[:80]!r}")
+        raise InvalidResponse(
+            f"{subject}: the reply is not a publish acknowledgement: {body[:80]!r}"
+        )
     if seq == 0 and not answer.get("duplicate"):
-        raise BadAnswer(f"{subject}: acknowledged with sequence 0, so nothing was stored")
+        raise InvalidResponse(f"{subject}: acknowledged with sequence 0, so nothing was stored")
     return PubAck(
         stream=stream,
         seq=seq,

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final, cast
 
 from twinstream.core.wire.header_text import valid
-from twinstream.errors import BadAnswer, BadArgument, api_error
+from twinstream.errors import BadArgument, InvalidResponse, api_error
 
 __all__ = [
     "check_success",
@@ -70,33 +70,35 @@ def read_object(text: bytes) -> dict[str, Any]:
 def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
     """Return the members of a response to a request on `subject`.
 
-    Raises a `JetStreamError` for an error response. Raises `BadAnswer` for a response that is not
-    from JetStream, for example if a core NATS subscriber on the same subject replied.
+    Raises a `JetStreamError` for an error response. Raises `InvalidResponse` for a response that is
+    not from JetStream, for example if a core NATS subscriber on the same subject replied.
     """
     try:
         members = read_object(payload)
     except ValueError as error:
-        raise BadAnswer(f"{subject}: not a JetStream response: {payload[:80]!r}") from error
+        raise InvalidResponse(f"{subject}: not a JetStream response: {payload[:80]!r}") from error
     refusal: object = members.get("error")
     if isinstance(refusal, dict):
         raise api_error(cast("dict[str, object]", refusal), subject=subject)
     if refusal is not None:
-        raise BadAnswer(f"{subject}: `error` in the response is not an object: {payload[:80]!r}")
+        raise InvalidResponse(
+            f"{subject}: `error` in the response is not an object: {payload[:80]!r}"
+        )
     return members
 
 
 def read_api_answer(payload: bytes, subject: str) -> dict[str, Any]:
     """Return the members of a response of the JetStream API, like `read_answer`.
 
-    Raises `BadAnswer` also for a response without a `type` of the API, for example `{}`.
+    Raises `InvalidResponse` also for a response without a `type` of the API, for example `{}`.
     """
     members = read_answer(payload, subject)
     if not str(members.get("type")).startswith(_API_TYPE):
-        raise BadAnswer(f"{subject}: the response has no type of the API: {payload[:80]!r}")
+        raise InvalidResponse(f"{subject}: the response has no type of the API: {payload[:80]!r}")
     return members
 
 
 def check_success(model: object, subject: str) -> None:
-    """Raise `BadAnswer` for a response that should report success, but does not."""
+    """Raise `InvalidResponse` for a response that should report success, but does not."""
     if getattr(model, "success", True) is not True:
-        raise BadAnswer(f"{subject}: the response reports neither success nor an error")
+        raise InvalidResponse(f"{subject}: the response reports neither success nor an error")

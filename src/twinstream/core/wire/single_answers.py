@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 
 __all__ = [
     "PROBE_EXPIRES",
@@ -43,7 +43,7 @@ _FIRST: Final = 2.0
 _PROBES: Final = 2
 
 
-class SingleAnswers(BadAnswer):
+class SingleAnswers(InvalidResponse):
     """Only the first response to each request arrives, so the call cannot get all messages."""
 
     @classmethod

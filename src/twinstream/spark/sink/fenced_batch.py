@@ -10,7 +10,7 @@ from attrs import evolve
 
 from twinstream.core.publish.request import publish_headers
 from twinstream.core.wire.response import read_answer
-from twinstream.errors import BadAnswer
+from twinstream.errors import InvalidResponse
 from twinstream.records.headers import Headers
 from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.sink.ledger_entry import Entry
@@ -62,7 +62,9 @@ class FencedBatch:
         # The acknowledgement has the sequence of the last message. The entry is the first message.
         last: object = answer.get("seq")
         if type(last) is not int:
-            raise BadAnswer(f"{rows[-1].subject}: the batch was not acknowledged: {answer!r:.80}")
+            raise InvalidResponse(
+                f"{rows[-1].subject}: the batch was not acknowledged: {answer!r:.80}"
+            )
         seq = last - len(rows)
         return evolve(self._entry, seq=seq)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from twinstream.core.publish.limits import PublishLimits
-from twinstream.core.publish.retry import (
+from twinstream.core.publish.retry_pauses import (
     RetryPolicy,
     may_get_leader,
     needs_pause,

@@ -6,13 +6,13 @@ from typing import Final
 
 from js_async.runtime.concurrency import Forks
 
-__all__ = ["CLOSING", "Owned"]
+__all__ = ["CLOSING", "Closable"]
 
 CLOSING: Final = ("abandon", "close", "drain", "release", "stop")
 """Names of methods that end the work of an object."""
 
 
-class Owned:
+class Closable:
     """The base class of objects that only the process that created them may close.
 
     A child process that was forked within a `with` block also leaves the block, for example by

@@ -15,7 +15,7 @@ from typing import Final
 
 from twinstream.core.deadline import Backoff
 
-__all__ = ["LIFE", "Probing"]
+__all__ = ["LIFE", "ProbeSchedule"]
 
 LIFE: Final = 20
 """Number of heartbeats within the lifetime of a probe."""
@@ -26,7 +26,7 @@ _QUIET: Final = 0.01
 _HEARTBEATS: Final = Backoff(0.001, 0.25)
 
 
-class Probing:
+class ProbeSchedule:
     """The schedule of the probes of one consumer.
 
     With `pause` (seconds), probes are infrequent and have no heartbeats. They only repeat the pull
