@@ -78,7 +78,7 @@ class Seen:
             self.last[message.partition] = max(number, self.last.get(message.partition, 0))
             if confirmed:
                 # Short: one that is sent to a consumer that is just deleted is never confirmed.
-                await message.double_ack(2)
+                await message.double_ack(timeout=2)
 
         return handle
 

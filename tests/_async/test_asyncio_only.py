@@ -245,11 +245,11 @@ async def test_cancelled_double_ack_may_be_repeated(way: str) -> None:
         seen: list[int] = []
         message = await consumer.next(timeout=10)
         assert message is not None
-        reached, cancelled = await cancelled_at(message.double_ack(10), stop_at, way)
+        reached, cancelled = await cancelled_at(message.double_ack(timeout=10), stop_at, way)
         assert cancelled is reached
         assert message.is_acknowledged is not cancelled
         if cancelled:
-            await message.double_ack(10)
+            await message.double_ack(timeout=10)
         assert set(stock.done) == {1}
         assert len(stock.done) <= 1 + cancelled
         seen.append(1)

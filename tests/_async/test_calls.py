@@ -78,7 +78,7 @@ async def test_pulls_and_acknowledgements_are_no_calls(server, name):
         reported.clear()
         [first, second] = await consumer.fetch(2, timeout=10)
         await first.ack()
-        assert await second.double_ack(10)
+        assert await second.double_ack(timeout=10)
         await connection.publish(name, b"core")
         await connection.flush()
         assert reported == []

@@ -229,7 +229,7 @@ async def test_connection_is_restored_and_continues(server_factory, name):
                     while b"%d" % round_ not in seen:
                         message = await messages.next(timeout=10)
                         seen.append(message.data)
-                        await message.double_ack(10)
+                        await message.double_ack(timeout=10)
                     server.kill()
                     server.restart()
                     await eventually(came_back, connection, round_ + 2)

@@ -190,9 +190,9 @@ async def test_double_ack_does_not_accept_a_status_as_confirmation():
             message = await (await consumer_of(connection)).next(timeout=5)
             for error in (js.NoResponders, js.NoResponders, InvalidResponse):
                 with pytest.raises(error):
-                    await message.double_ack(5)
+                    await message.double_ack(timeout=5)
                 assert not message.is_acknowledged
-            await message.double_ack(5)
+            await message.double_ack(timeout=5)
             with pytest.raises(js.AlreadyAcknowledged):
                 await message.ack()
 
@@ -210,7 +210,7 @@ async def test_double_ack_without_confirmation_explains_the_consequences():
             message = await (await consumer_of(connection)).next(timeout=5)
             for error, timeout in ((js.RequestTimeout, 0.05), (js.ConnectionLost, 30)):
                 with pytest.raises(error, match="may be redelivered after the consumer's ack_wait"):
-                    await message.double_ack(timeout)
+                    await message.double_ack(timeout=timeout)
                 assert not message.is_acknowledged
 
 

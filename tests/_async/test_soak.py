@@ -95,7 +95,7 @@ async def acknowledge(message, log):
         if seq % 5:
             await message.ack()
             return
-        await message.double_ack(0.25)
+        await message.double_ack(timeout=0.25)
     except (js.ConnectionLost, js.RequestTimeout, js.NoResponders):
         # Whether these counted is unknown.
         log.unconfirmed.clear()

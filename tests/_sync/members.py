@@ -79,7 +79,7 @@ class Seen:
             self.last[message.partition] = max(number, self.last.get(message.partition, 0))
             if confirmed:
                 # Short: one that is sent to a consumer that is just deleted is never confirmed.
-                message.double_ack(2)
+                message.double_ack(timeout=2)
 
         return handle
 

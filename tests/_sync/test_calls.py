@@ -79,7 +79,7 @@ def test_pulls_and_acknowledgements_are_no_calls(server, name):
         reported.clear()
         [first, second] = consumer.fetch(2, timeout=10)
         first.ack()
-        assert second.double_ack(10)
+        assert second.double_ack(timeout=10)
         connection.publish(name, b"core")
         connection.flush()
         assert reported == []

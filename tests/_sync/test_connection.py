@@ -230,7 +230,7 @@ def test_connection_is_restored_and_continues(server_factory, name):
                     while b"%d" % round_ not in seen:
                         message = messages.next(timeout=10)
                         seen.append(message.data)
-                        message.double_ack(10)
+                        message.double_ack(timeout=10)
                     server.kill()
                     server.restart()
                     eventually(came_back, connection, round_ + 2)

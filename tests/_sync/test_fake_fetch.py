@@ -191,9 +191,9 @@ def test_double_ack_does_not_accept_a_status_as_confirmation():
             message = (consumer_of(connection)).next(timeout=5)
             for error in (js.NoResponders, js.NoResponders, InvalidResponse):
                 with pytest.raises(error):
-                    message.double_ack(5)
+                    message.double_ack(timeout=5)
                 assert not message.is_acknowledged
-            message.double_ack(5)
+            message.double_ack(timeout=5)
             with pytest.raises(js.AlreadyAcknowledged):
                 message.ack()
 
@@ -211,7 +211,7 @@ def test_double_ack_without_confirmation_explains_the_consequences():
             message = (consumer_of(connection)).next(timeout=5)
             for error, timeout in ((js.RequestTimeout, 0.05), (js.ConnectionLost, 30)):
                 with pytest.raises(error, match="may be redelivered after the consumer's ack_wait"):
-                    message.double_ack(timeout)
+                    message.double_ack(timeout=timeout)
                 assert not message.is_acknowledged
 
 

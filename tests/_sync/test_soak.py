@@ -96,7 +96,7 @@ def acknowledge(message, log):
         if seq % 5:
             message.ack()
             return
-        message.double_ack(0.25)
+        message.double_ack(timeout=0.25)
     except (js.ConnectionLost, js.RequestTimeout, js.NoResponders):
         # Whether these counted is unknown.
         log.unconfirmed.clear()

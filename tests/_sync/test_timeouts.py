@@ -238,7 +238,7 @@ def test_acknowledgements_are_confirmed_within_the_timeout_of_their_context():
         "nak": lambda message, consumer: message.nak(confirm=True),
         "term": lambda message, consumer: message.term(confirm=True),
         "in_progress": lambda message, consumer: message.in_progress(confirm=True),
-        "an explicit one": lambda message, consumer: message.double_ack(SHORT),
+        "an explicit one": lambda message, consumer: message.double_ack(timeout=SHORT),
     }
     with FakeServer(script) as server:
         with js.connect(server.url, request_timeout=LONG) as connection:

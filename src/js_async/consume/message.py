@@ -128,7 +128,13 @@ class Message(CoreMessage):
             await transport.send(reply, b"", b"", ACK)
         self._done = True
 
-    async def nak(self, delay: Seconds | None = None, *, confirm: bool = False) -> None:
+    async def nak(
+        self,
+        delay: Seconds | None = None,
+        *,
+        confirm: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
         """Request that the server redelivers the message.
 
         A NAK without a delay ignores the consumer's backoff.
@@ -137,14 +143,22 @@ class Message(CoreMessage):
             delay: Seconds until the redelivery; None redelivers at once.
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`.
+            timeout: Seconds to wait for the confirmation; the default is that of the JetStream
+                context.
         """
         word = nak(delay)
         check_open(self)
         # Set before the send: the redelivery may arrive before the send returns.
         self._returned = True
-        await self._finish(word, confirm)
+        await self._finish(word, confirm, timeout)
 
-    async def term(self, reason: str | None = None, *, confirm: bool = False) -> None:
+    async def term(
+        self,
+        reason: str | None = None,
+        *,
+        confirm: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
         """Request that the server never redelivers the message.
 
         Args:
@@ -152,24 +166,28 @@ class Message(CoreMessage):
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`. Use it if one more delivery, after a lost TERM, would do
                 harm.
+            timeout: Seconds to wait for the confirmation; the default is that of the JetStream
+                context.
         """
-        await self._finish(term(reason), confirm)
+        await self._finish(term(reason), confirm, timeout)
 
-    async def in_progress(self, *, confirm: bool = False) -> None:
+    async def in_progress(self, *, confirm: bool = False, timeout: Seconds | None = None) -> None:
         """Report that the program still processes the message. The server restarts its ack_wait.
 
         Args:
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`.
+            timeout: Seconds to wait for the confirmation; the default is that of the JetStream
+                context.
         """
         check_open(self)
         began = monotonic()
-        await self._send(IN_PROGRESS, confirm)
+        await self._send(IN_PROGRESS, confirm, timeout)
         # The server restarts ack_wait when it receives the report. If the report was confirmed, the
         # server may have received it soon after the call began, so count from then.
         self._reported_at: float = began if confirm else monotonic()
 
-    async def double_ack(self, timeout: Seconds | None = None) -> bool:
+    async def double_ack(self, *, timeout: Seconds | None = None) -> bool:
         """Acknowledge the message and wait for the server's confirmation.
 
         Return True if the acknowledgement certainly counts. Return False if the confirmation came
@@ -177,8 +195,7 @@ class Message(CoreMessage):
         the message before. After an error, the message may be acknowledged again.
 
         Args:
-            timeout: The longest wait in seconds. The default is that of the JetStream context; the
-                other methods with `confirm=True` use it, too.
+            timeout: Seconds to wait; the default is that of the JetStream context.
 
         Raises:
             RequestTimeout: No confirmation arrived in time.
@@ -204,14 +221,14 @@ class Message(CoreMessage):
             raise InvalidResponse(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
         return frame
 
-    async def _finish(self, word: bytes, confirm: bool) -> None:
+    async def _finish(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         check_open(self)
-        await self._send(word, confirm)
+        await self._send(word, confirm, timeout)
         self._done = True
 
-    async def _send(self, word: bytes, confirm: bool) -> None:
+    async def _send(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         if confirm:
-            await self._ask(word)
+            await self._ask(word, timeout)
         else:
             await self._delivery.transport.send(self._frame[1], b"", b"", word)
 

@@ -247,7 +247,7 @@ class Processing(BackgroundWork):
 
     async def _confirm(self, message: Message) -> None:
         try:
-            await message.double_ack(self._timeout)
+            await message.double_ack(timeout=self._timeout)
         except NO_RESPONSE as error:
             # The server may redeliver the message. Its results are not stored a second time.
             self._report(message, error)

@@ -129,7 +129,13 @@ class Message(CoreMessage):
             transport.send(reply, b"", b"", ACK)
         self._done = True
 
-    def nak(self, delay: Seconds | None = None, *, confirm: bool = False) -> None:
+    def nak(
+        self,
+        delay: Seconds | None = None,
+        *,
+        confirm: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
         """Request that the server redelivers the message.
 
         A NAK without a delay ignores the consumer's backoff.
@@ -138,14 +144,22 @@ class Message(CoreMessage):
             delay: Seconds until the redelivery; None redelivers at once.
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`.
+            timeout: Seconds to wait for the confirmation; the default is that of the JetStream
+                context.
         """
         word = nak(delay)
         check_open(self)
         # Set before the send: the redelivery may arrive before the send returns.
         self._returned = True
-        self._finish(word, confirm)
+        self._finish(word, confirm, timeout)
 
-    def term(self, reason: str | None = None, *, confirm: bool = False) -> None:
+    def term(
+        self,
+        reason: str | None = None,
+        *,
+        confirm: bool = False,
+        timeout: Seconds | None = None,
+    ) -> None:
         """Request that the server never redelivers the message.
 
         Args:
@@ -153,24 +167,28 @@ class Message(CoreMessage):
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`. Use it if one more delivery, after a lost TERM, would do
                 harm.
+            timeout: Seconds to wait for the confirmation; the default is that of the JetStream
+                context.
         """
-        self._finish(term(reason), confirm)
+        self._finish(term(reason), confirm, timeout)
 
-    def in_progress(self, *, confirm: bool = False) -> None:
+    def in_progress(self, *, confirm: bool = False, timeout: Seconds | None = None) -> None:
         """Report that the program still processes the message. The server restarts its ack_wait.
 
         Args:
             confirm: Wait for the server's confirmation. This may raise `RequestTimeout` or another
                 error, as in `double_ack`.
+            timeout: Seconds to wait for the confirmation; the default is that of the JetStream
+                context.
         """
         check_open(self)
         began = monotonic()
-        self._send(IN_PROGRESS, confirm)
+        self._send(IN_PROGRESS, confirm, timeout)
         # The server restarts ack_wait when it receives the report. If the report was confirmed, the
         # server may have received it soon after the call began, so count from then.
         self._reported_at: float = began if confirm else monotonic()
 
-    def double_ack(self, timeout: Seconds | None = None) -> bool:
+    def double_ack(self, *, timeout: Seconds | None = None) -> bool:
         """Acknowledge the message and wait for the server's confirmation.
 
         Return True if the acknowledgement certainly counts. Return False if the confirmation came
@@ -178,8 +196,7 @@ class Message(CoreMessage):
         the message before. After an error, the message may be acknowledged again.
 
         Args:
-            timeout: The longest wait in seconds. The default is that of the JetStream context; the
-                other methods with `confirm=True` use it, too.
+            timeout: Seconds to wait; the default is that of the JetStream context.
 
         Raises:
             RequestTimeout: No confirmation arrived in time.
@@ -205,14 +222,14 @@ class Message(CoreMessage):
             raise InvalidResponse(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
         return frame
 
-    def _finish(self, word: bytes, confirm: bool) -> None:
+    def _finish(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         check_open(self)
-        self._send(word, confirm)
+        self._send(word, confirm, timeout)
         self._done = True
 
-    def _send(self, word: bytes, confirm: bool) -> None:
+    def _send(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         if confirm:
-            self._ask(word)
+            self._ask(word, timeout)
         else:
             self._delivery.transport.send(self._frame[1], b"", b"", word)
 

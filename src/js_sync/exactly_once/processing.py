@@ -248,7 +248,7 @@ class Processing(BackgroundWork):
 
     def _confirm(self, message: Message) -> None:
         try:
-            message.double_ack(self._timeout)
+            message.double_ack(timeout=self._timeout)
         except NO_RESPONSE as error:
             # The server may redeliver the message. Its results are not stored a second time.
             self._report(message, error)
