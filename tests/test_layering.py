@@ -28,6 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.disk": {"twinstream.errors"},
     "twinstream.core": GROUND,
     "twinstream.permissions": GROUND | {"twinstream.core"},
+    "twinstream.codecs": {"twinstream.core"},
     "js_async": GROUND | {"twinstream.core", "twinstream.disk"},
     "js_sync": GROUND | {"twinstream.core", "twinstream.disk"},
     "twinstream.spark": GROUND | {"twinstream.core", "twinstream.disk", "js_sync"},

@@ -90,19 +90,9 @@ if TYPE_CHECKING:
         PartitionsAssigned,
         PartitionsRevoked,
     )
-    from twinstream.core.kv.codecs import (
-        Base64Keys,
-        JsonValues,
-        KeyCodec,
-        KeyCodecs,
-        PathKeys,
-        ValueCodec,
-        ValueCodecs,
-    )
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
-    from twinstream.core.publish.copied_headers import copied_headers
     from twinstream.core.publish.fast_ingest import Ingested
     from twinstream.core.read.read_report import ReadReport
     from twinstream.core.read.snapshot import Snapshot
@@ -199,7 +189,6 @@ __all__ = [
     "BadArgument",
     "BadGroupConfig",
     "BadPayload",
-    "Base64Keys",
     "Batch",
     "BatchEnd",
     "BucketExists",
@@ -255,9 +244,6 @@ __all__ = [
     "JetStreamNotEnabled",
     "JetStreamOff",
     "JoinDelayed",
-    "JsonValues",
-    "KeyCodec",
-    "KeyCodecs",
     "KeyDeleted",
     "KeyExists",
     "KeyNotFound",
@@ -303,7 +289,6 @@ __all__ = [
     "PartitioningFilter",
     "PartitionsAssigned",
     "PartitionsRevoked",
-    "PathKeys",
     "PermissionDenied",
     "Permit",
     "Pinned",
@@ -356,8 +341,6 @@ __all__ = [
     "TwinstreamError",
     "Unpinned",
     "Unsupported",
-    "ValueCodec",
-    "ValueCodecs",
     "WorkEnded",
     "WorkReport",
     "Worker",
@@ -366,7 +349,6 @@ __all__ = [
     "WrongStream",
     "connect",
     "coordination_config",
-    "copied_headers",
     "evolve",
 ]
 

@@ -9,8 +9,8 @@ import pytest
 import js_async as js
 from js_async.schedules import Schedule, Schedules
 from tests._async.flow import eventually
-from twinstream.core.publish.copied_headers import is_copied
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
+from twinstream.records.copied_headers import is_copied
 
 MINE = {"Mine": "1"}
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -119,9 +119,7 @@ async def test_what_was_received_is_published_again(opened, name, make):
     async with opened() as jet:
         message = await make(jet, name)
         plain = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.plain"]))
-        ack = await jet.publish(
-            f"{name}.plain", message.data, headers=js.copied_headers(message.headers)
-        )
+        ack = await jet.publish(f"{name}.plain", message.data, headers=message.headers.to_publish())
         copy = await plain.get_message(ack.seq)
         assert (dict(copy.headers), copy.data) == (MINE, message.data)
 
@@ -151,7 +149,7 @@ async def test_a_header_is_left_behind_alone(opened, name, left):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a"]))
         given = js.Headers([("A", "1"), (left, LEFT_BEHIND[left]), ("Nats-Marker-Reason", "Purge")])
-        copied = js.copied_headers(given)
+        copied = given.to_publish()
         ack = await jet.publish(f"{name}.a", b"data", headers=copied)
         found = (await stream.get_message(ack.seq)).headers
         assert list(found.pairs) == [("A", "1"), ("Nats-Marker-Reason", "Purge")]
@@ -161,7 +159,7 @@ def test_headers_with_effect_or_content_are_copied():
     kept = ["Mine", "Nats-TTL", "Nats-Rollup", "Nats-Schedule", "Nats-Schedule-Target", "nats-incr"]
     assert all(is_copied(name) for name in kept)
     pairs = [("A", "1"), ("B", "2"), ("A", "3")]
-    assert js.copied_headers(js.Headers(pairs)).pairs == tuple(pairs)
+    assert js.Headers(pairs).to_publish().pairs == tuple(pairs)
 
 
 async def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server_factory, name):
@@ -180,7 +178,7 @@ async def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server
         await jet.create_stream(far)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], sources=sources)
         await jet.create_stream(config)
-        await jet.publish(f"{name}.copy", b"", headers=js.copied_headers(message.headers))
+        await jet.publish(f"{name}.copy", b"", headers=message.headers.to_publish())
     server.restart()
     async with js.connect(server.url) as nc:
         jet = nc.jetstream()
@@ -196,4 +194,4 @@ async def test_refusal_explains_how_to_copy(opened, name):
         for header in ("Nats-Stream-Source", "Nats-Scheduler"):
             with pytest.raises(js.JetStreamError) as caught:
                 await jet.publish(name, b"", headers={header: LEFT_BEHIND[header]})
-            assert "copied_headers(message.headers)" in caught.value.__notes__[0]
+            assert "message.headers.to_publish()" in caught.value.__notes__[0]

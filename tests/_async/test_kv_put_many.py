@@ -14,6 +14,7 @@ import pytest
 import js_async as js
 from tests._async.buckets import bucket, listed
 from tests._async.flow import eventually, together
+from twinstream.codecs import PathKeys
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.errors import InvalidResponse, ValueTooLarge
 from twinstream.models import KeyValueConfig, StreamConfig
@@ -75,7 +76,7 @@ async def test_items_are_stored_in_order_with_their_revisions(opened, name):
 async def test_codecs_and_types_apply(opened, name):
     async with opened() as jet:
         plain = await bucket(jet, name)
-        made = plain.with_codecs(key=js.PathKeys()).typed(Price)
+        made = plain.with_codecs(key=PathKeys()).typed(Price)
         await seqs(made.put_many({"/shop/tea": Price(350), "/shop/milk": Price(99)}))
         assert (await plain.get("_root_.shop.tea")).value == b'{"cents":350}'
         assert (await made.get("/shop/milk")).value == Price(99)

@@ -13,6 +13,7 @@ from attrs import frozen
 import js_async as js
 from tests._async.buckets import bucket, listed, state, summary
 from tests._async.flow import eventually, together
+from twinstream.codecs import Base64Keys, KeyCodecs, PathKeys
 from twinstream.models import KeyValueConfig, StreamConfig
 
 
@@ -54,7 +55,7 @@ class Point:
 async def test_keys_in_base64(opened, name):
     async with opened() as jet:
         plain = await bucket(jet, name)
-        made = plain.with_codecs(key=js.Base64Keys())
+        made = plain.with_codecs(key=Base64Keys())
         assert await made.put("a.b", b"1") == 1
         # As orbit writes it.
         assert (await plain.get("YQ.Yg")).value == b"1"
@@ -75,7 +76,7 @@ async def test_keys_in_base64(opened, name):
 async def test_keys_that_are_paths(opened, name):
     async with opened() as jet:
         plain = await bucket(jet, name)
-        made = plain.with_codecs(key=js.PathKeys())
+        made = plain.with_codecs(key=PathKeys())
         for key, stored in (("/x/y", "_root_.x.y"), ("/", "_root_"), ("x/y", "x.y")):
             revision = await made.put(key, b"")
             entry = await plain.get(stored)
@@ -100,7 +101,7 @@ async def test_codecs_come_one_after_the_other(opened, name):
         with pytest.raises(js.BadArgument, match="Upper has no encode_filter"):
             made.keys("a.*")
         assert await listed(made.keys("abc")) == ["abc"]
-        chained = plain.with_codecs(key=js.KeyCodecs(js.PathKeys(), Upper()))
+        chained = plain.with_codecs(key=KeyCodecs(PathKeys(), Upper()))
         await chained.put("/a/b", b"")
         assert (await plain.get("_ROOT_.A.B")).value == b""
         prices = made.typed(Price)
@@ -143,7 +144,7 @@ async def test_undecodable_messages_are_reported(opened, name):
 async def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, name):
     async with opened() as jet:
         plain = await bucket(jet, name)
-        made = plain.with_codecs(key=js.Base64Keys())
+        made = plain.with_codecs(key=Base64Keys())
         await made.put("Z", b"1")
         await made.put("a", b"2")
         # A stored key that is also the name of a key, and another spelling of a stored key.
@@ -163,7 +164,7 @@ async def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, 
 
 @pytest.mark.parametrize(
     ("codec", "key", "foreign"),
-    [(js.PathKeys(), "a/b", "a/b"), (js.Base64Keys(), "a", "a"), (js.Base64Keys(), "a", "YR")],
+    [(PathKeys(), "a/b", "a/b"), (Base64Keys(), "a", "a"), (Base64Keys(), "a", "YR")],
 )
 async def test_a_foreign_stored_key_is_not_a_key_of_the_application(
     opened, name, codec, key, foreign
@@ -193,7 +194,7 @@ async def test_a_foreign_stored_key_is_not_a_key_of_the_application(
 async def test_an_undecodable_value_replaces_the_one_before_it_in_a_cache(opened, name, value):
     async with opened() as jet:
         plain = await bucket(jet, name)
-        made = plain.with_codecs(key=js.Base64Keys()).typed(int)
+        made = plain.with_codecs(key=Base64Keys()).typed(int)
         await made.put("a", 1)
         await plain.put("YQ", value)
         async with made.cached() as cache:

@@ -10,8 +10,8 @@ import pytest
 import js_sync as js
 from js_sync.schedules import Schedule, Schedules
 from tests._sync.flow import eventually
-from twinstream.core.publish.copied_headers import is_copied
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
+from twinstream.records.copied_headers import is_copied
 
 MINE = {"Mine": "1"}
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -120,7 +120,7 @@ def test_what_was_received_is_published_again(opened, name, make):
     with opened() as jet:
         message = make(jet, name)
         plain = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.plain"]))
-        ack = jet.publish(f"{name}.plain", message.data, headers=js.copied_headers(message.headers))
+        ack = jet.publish(f"{name}.plain", message.data, headers=message.headers.to_publish())
         copy = plain.get_message(ack.seq)
         assert (dict(copy.headers), copy.data) == (MINE, message.data)
 
@@ -150,7 +150,7 @@ def test_a_header_is_left_behind_alone(opened, name, left):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.a"]))
         given = js.Headers([("A", "1"), (left, LEFT_BEHIND[left]), ("Nats-Marker-Reason", "Purge")])
-        copied = js.copied_headers(given)
+        copied = given.to_publish()
         ack = jet.publish(f"{name}.a", b"data", headers=copied)
         found = (stream.get_message(ack.seq)).headers
         assert list(found.pairs) == [("A", "1"), ("Nats-Marker-Reason", "Purge")]
@@ -160,7 +160,7 @@ def test_headers_with_effect_or_content_are_copied():
     kept = ["Mine", "Nats-TTL", "Nats-Rollup", "Nats-Schedule", "Nats-Schedule-Target", "nats-incr"]
     assert all(is_copied(name) for name in kept)
     pairs = [("A", "1"), ("B", "2"), ("A", "3")]
-    assert js.copied_headers(js.Headers(pairs)).pairs == tuple(pairs)
+    assert js.Headers(pairs).to_publish().pairs == tuple(pairs)
 
 
 def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server_factory, name):
@@ -179,7 +179,7 @@ def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server_facto
         jet.create_stream(far)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], sources=sources)
         jet.create_stream(config)
-        jet.publish(f"{name}.copy", b"", headers=js.copied_headers(message.headers))
+        jet.publish(f"{name}.copy", b"", headers=message.headers.to_publish())
     server.restart()
     with js.connect(server.url) as nc:
         jet = nc.jetstream()
@@ -195,4 +195,4 @@ def test_refusal_explains_how_to_copy(opened, name):
         for header in ("Nats-Stream-Source", "Nats-Scheduler"):
             with pytest.raises(js.JetStreamError) as caught:
                 jet.publish(name, b"", headers={header: LEFT_BEHIND[header]})
-            assert "copied_headers(message.headers)" in caught.value.__notes__[0]
+            assert "message.headers.to_publish()" in caught.value.__notes__[0]

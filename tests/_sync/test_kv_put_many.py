@@ -15,6 +15,7 @@ import pytest
 import js_sync as js
 from tests._sync.buckets import bucket, listed
 from tests._sync.flow import eventually, together
+from twinstream.codecs import PathKeys
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.errors import InvalidResponse, ValueTooLarge
 from twinstream.models import KeyValueConfig, StreamConfig
@@ -76,7 +77,7 @@ def test_items_are_stored_in_order_with_their_revisions(opened, name):
 def test_codecs_and_types_apply(opened, name):
     with opened() as jet:
         plain = bucket(jet, name)
-        made = plain.with_codecs(key=js.PathKeys()).typed(Price)
+        made = plain.with_codecs(key=PathKeys()).typed(Price)
         seqs(made.put_many({"/shop/tea": Price(350), "/shop/milk": Price(99)}))
         assert (plain.get("_root_.shop.tea")).value == b'{"cents":350}'
         assert (made.get("/shop/milk")).value == Price(99)

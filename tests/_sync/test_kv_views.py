@@ -14,6 +14,7 @@ from attrs import frozen
 import js_sync as js
 from tests._sync.buckets import bucket, listed, state, summary
 from tests._sync.flow import eventually, together
+from twinstream.codecs import Base64Keys, KeyCodecs, PathKeys
 from twinstream.models import KeyValueConfig, StreamConfig
 
 
@@ -55,7 +56,7 @@ class Point:
 def test_keys_in_base64(opened, name):
     with opened() as jet:
         plain = bucket(jet, name)
-        made = plain.with_codecs(key=js.Base64Keys())
+        made = plain.with_codecs(key=Base64Keys())
         assert made.put("a.b", b"1") == 1
         # As orbit writes it.
         assert (plain.get("YQ.Yg")).value == b"1"
@@ -76,7 +77,7 @@ def test_keys_in_base64(opened, name):
 def test_keys_that_are_paths(opened, name):
     with opened() as jet:
         plain = bucket(jet, name)
-        made = plain.with_codecs(key=js.PathKeys())
+        made = plain.with_codecs(key=PathKeys())
         for key, stored in (("/x/y", "_root_.x.y"), ("/", "_root_"), ("x/y", "x.y")):
             revision = made.put(key, b"")
             entry = plain.get(stored)
@@ -101,7 +102,7 @@ def test_codecs_come_one_after_the_other(opened, name):
         with pytest.raises(js.BadArgument, match="Upper has no encode_filter"):
             made.keys("a.*")
         assert listed(made.keys("abc")) == ["abc"]
-        chained = plain.with_codecs(key=js.KeyCodecs(js.PathKeys(), Upper()))
+        chained = plain.with_codecs(key=KeyCodecs(PathKeys(), Upper()))
         chained.put("/a/b", b"")
         assert (plain.get("_ROOT_.A.B")).value == b""
         prices = made.typed(Price)
@@ -144,7 +145,7 @@ def test_undecodable_messages_are_reported(opened, name):
 def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, name):
     with opened() as jet:
         plain = bucket(jet, name)
-        made = plain.with_codecs(key=js.Base64Keys())
+        made = plain.with_codecs(key=Base64Keys())
         made.put("Z", b"1")
         made.put("a", b"2")
         # A stored key that is also the name of a key, and another spelling of a stored key.
@@ -164,7 +165,7 @@ def test_undecodable_keys_are_in_get_many_under_their_stored_keys(opened, name):
 
 @pytest.mark.parametrize(
     ("codec", "key", "foreign"),
-    [(js.PathKeys(), "a/b", "a/b"), (js.Base64Keys(), "a", "a"), (js.Base64Keys(), "a", "YR")],
+    [(PathKeys(), "a/b", "a/b"), (Base64Keys(), "a", "a"), (Base64Keys(), "a", "YR")],
 )
 def test_a_foreign_stored_key_is_not_a_key_of_the_application(opened, name, codec, key, foreign):
     with opened() as jet:
@@ -192,7 +193,7 @@ def test_a_foreign_stored_key_is_not_a_key_of_the_application(opened, name, code
 def test_an_undecodable_value_replaces_the_one_before_it_in_a_cache(opened, name, value):
     with opened() as jet:
         plain = bucket(jet, name)
-        made = plain.with_codecs(key=js.Base64Keys()).typed(int)
+        made = plain.with_codecs(key=Base64Keys()).typed(int)
         made.put("a", 1)
         plain.put("YQ", value)
         with made.cached() as cache:

@@ -594,8 +594,8 @@ class KeyValue(NoContainer, Generic[V]):
     def typed(self, model: type[W]) -> KeyValue[W]:
         """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.
 
-        See `JsonValues`.
+        See `JsonCodec`.
         """
-        from twinstream.core.kv.codecs import JsonValues
+        from twinstream.core.kv.codecs import JsonCodec
 
-        return self.with_codecs(value=JsonValues(model))
+        return self.with_codecs(value=JsonCodec(model))

@@ -1044,8 +1044,8 @@ ADVICE: Final[dict[int, str]] = {
     10169: "the stream contains counters: use counters(stream).add of a JetStream context",
     10174: "set allow_atomic of the stream",
     10188: "set allow_msg_schedules of the stream, which cannot be undone",
-    10212: "Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; to publish a received message again, pass copied_headers(message.headers)",
-    10227: "only servers write Nats-Stream-Source; to publish a received message again, pass copied_headers(message.headers)",
+    10212: "Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; to publish a received message again, pass message.headers.to_publish()",
+    10227: "only servers write Nats-Stream-Source; to publish a received message again, pass message.headers.to_publish()",
 }
 """What to try, for errors whose text does not contain it."""
 

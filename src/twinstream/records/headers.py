@@ -49,6 +49,22 @@ class Headers(Mapping[str, str]):
         """Return a dictionary of `other`, replaced and completed by the first values."""
         return {**other, **self}
 
+    def to_publish(self) -> Headers:
+        """Return the headers of a received message that may be published again.
+
+        The result lacks headers that only servers write, and that servers refuse from clients or
+        act upon (`Nats-Stream-Source`, `Nats-Scheduler`, `Nats-Schedule-Next`,
+        `Nats-Counter-Sources`, `Nats-Pin-Id`, `Nats-Msg-Size`). It also lacks headers that apply to
+        the first publication (`Nats-Msg-Id`, `Nats-Incr`, `Nats-Required-Api-Level`,
+        `Nats-Expected-…`, `Nats-Batch-…`, `Nats-Trace-…`).
+
+        All other headers are kept, with all values and in order. `Nats-TTL`, `Nats-Rollup` and
+        `Nats-Schedule…` take effect again and need a stream that allows them.
+        """
+        from twinstream.records.copied_headers import is_copied
+
+        return Headers(pair for pair in self.pairs if is_copied(pair[0]))
+
     @classmethod
     def parse(cls, block: bytes) -> Headers:
         """Parse a header block, from `NATS/1.0` to the empty line.

@@ -10,7 +10,7 @@ from twinstream.core.kv.cached_entries import CachedEntries
 from twinstream.core.kv.codecs import (
     Base64Keys,
     Codecs,
-    JsonValues,
+    JsonCodec,
     KeyCodecs,
     PathKeys,
     ValueCodecs,
@@ -271,7 +271,7 @@ def test_chains_encode_forwards_and_decode_backwards() -> None:
 
         decode = encode
 
-    values = ValueCodecs(JsonValues(int), Reversed())
+    values = ValueCodecs(JsonCodec(int), Reversed())
     assert values.encode(123) == b"321"
     assert values.decode(b"321") == 123
 
@@ -297,7 +297,7 @@ def test_model_with_its_own_json() -> None:
         def model_validate_json(cls, data: bytes) -> Own:
             return cls(data.decode())
 
-    codec = JsonValues(Own)
+    codec = JsonCodec(Own)
     assert codec.encode(Own("{}")) == b"{}"
     assert codec.decode(b"{}").text == "{}"
 

@@ -35,6 +35,7 @@ from tests.fuzz.stored.samples import (
 )
 from tests.fuzz.stored.server import Asked, Consumer, Stream
 from twinstream.cli.groups import twinstream
+from twinstream.codecs import Base64Keys
 from twinstream.core.object_store.info import digest_text
 from twinstream.core.wire.subject_match import covers
 from twinstream.errors import TwinstreamError
@@ -434,7 +435,7 @@ def _keys(twin: Twin, _: Mutator) -> None:
 
 def _typed(twin: Twin, _: Mutator) -> None:
     values = twin.jet.bind_key_value(BUCKET).typed(dict)
-    coded = values.with_codecs(key=js_sync.Base64Keys())
+    coded = values.with_codecs(key=Base64Keys())
     for each in (values, coded):
         twin.call(lambda each=each: each.get_many(">"))  # type: ignore[misc]
         twin.every(lambda each=each: each.keys())  # type: ignore[misc]

@@ -43,7 +43,7 @@ from twinstream.core.groups.elastic_stream import group_stream
 from twinstream.core.groups.member_consumer import check_template, member_consumer
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import filters_of, members_of, partitions_of
-from twinstream.core.kv.codecs import PLAIN_CODECS, Base64Keys, Codecs, JsonValues, PathKeys
+from twinstream.core.kv.codecs import PLAIN_CODECS, Base64Keys, Codecs, JsonCodec, PathKeys
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.object_store.claims import claimed
 from twinstream.core.object_store.info import (
@@ -297,8 +297,8 @@ def read_schedules(message: Message) -> None:
 _CODECS: Final = (
     PLAIN_CODECS,
     Codecs(Base64Keys(), None),
-    Codecs(PathKeys(), JsonValues(dict)),
-    Codecs(None, JsonValues(int)),
+    Codecs(PathKeys(), JsonCodec(dict)),
+    Codecs(None, JsonCodec(int)),
 )
 _MAKERS: Final = tuple(
     EntryMaker(BUCKET, "KV_B", "$KV.B.", each)  # type: ignore[arg-type]

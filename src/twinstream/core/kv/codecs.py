@@ -19,7 +19,7 @@ __all__ = [
     "Base64Keys",
     "Codecs",
     "FilterCodec",
-    "JsonValues",
+    "JsonCodec",
     "KeyCodec",
     "KeyCodecs",
     "PathKeys",
@@ -181,7 +181,7 @@ class ValueCodecs(Generic[V]):
         return self._first.decode(data)
 
 
-class JsonValues(Generic[V]):
+class JsonCodec(Generic[V]):
     """A codec for values of one class, which are stored as JSON. `KeyValue.typed` uses it.
 
     `model` is an attrs class, a dataclass, a `TypedDict`, a plain type such as `dict[str, int]`, or

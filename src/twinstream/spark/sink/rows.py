@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 from pyspark.sql.types import DataType, StructType
 
-from twinstream.core.publish.copied_headers import is_copied
 from twinstream.core.publish.request import publish_headers
 from twinstream.errors import BadArgument
+from twinstream.records.copied_headers import is_copied
 from twinstream.records.header_names import INCREMENT, TTL
 from twinstream.records.publish_request import PublishRequest
 from twinstream.spark.errors import OptionError, SchemaError
@@ -58,7 +58,7 @@ class RowReader:
     The rows have a column ``data`` (binary or string), and optionally ``subject``, ``headers``,
     ``msg_id`` (ID of the row), ``ttl`` (seconds) and the column that the option ``idColumn`` names.
     Headers that only a server may set, and headers of an earlier publication, are dropped
-    (:mod:`twinstream.core.publish.copied_headers`).
+    (:mod:`twinstream.records.copied_headers`).
 
     Raises :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
     another type, and :class:`~twinstream.spark.errors.OptionError` if the columns do not match the

@@ -16,9 +16,8 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.records.header_names import INCREMENT, MSG_ID
-from twinstream.records.headers import Headers
 
-__all__ = ["copied_headers", "is_copied"]
+__all__ = ["is_copied"]
 
 #: Headers that only servers write: in a stream with sources, in messages of a schedule, in a
 #: counter with sources, or on delivery by a consumer with a pinned client or with `headers_only`.
@@ -48,18 +47,3 @@ def is_copied(name: str) -> bool:
     Names are compared case-sensitively, because the server does so, too.
     """
     return name not in _LEFT_OUT and not name.startswith(_BEGINNINGS)
-
-
-def copied_headers(headers: Headers) -> Headers:
-    """Return the headers of a received message that may be published again.
-
-    The result lacks headers that only servers write, and that servers refuse from clients or act
-    upon (`Nats-Stream-Source`, `Nats-Scheduler`, `Nats-Schedule-Next`, `Nats-Counter-Sources`,
-    `Nats-Pin-Id`, `Nats-Msg-Size`). It also lacks headers that apply to the first publication
-    (`Nats-Msg-Id`, `Nats-Incr`, `Nats-Required-Api-Level`, `Nats-Expected-…`, `Nats-Batch-…`,
-    `Nats-Trace-…`).
-
-    All other headers are kept, with all values and in order. `Nats-TTL`, `Nats-Rollup` and
-    `Nats-Schedule…` take effect again and need a stream that allows them.
-    """
-    return Headers(pair for pair in headers.pairs if is_copied(pair[0]))
