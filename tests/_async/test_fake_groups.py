@@ -43,7 +43,7 @@ async def test_a_consumer_whose_folder_is_being_removed_is_created_again():
         peer.until_left()
 
     with FakeServer(script) as server:
-        assert (await created(server)).stream == "S-g"
+        assert (await created(server)).stream_name == "S-g"
 
 
 async def test_another_refusal_is_raised_after_the_second_attempt():

@@ -345,7 +345,8 @@ async def test_a_creation_without_an_answer_is_repeated_under_its_name():
         async with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
-                assert await messages.next(timeout=1) is None
+                with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                    await messages.next(timeout=1)
                 server.tell("given up")
                 assert await taken(messages, 1) == [10]
 
@@ -360,7 +361,8 @@ async def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         async with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             async with stream.ordered(**SLOW) as messages:
-                assert await messages.next(timeout=1) is None
+                with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                    await messages.next(timeout=1)
                 assert messages.consumer_name is None
 
 

@@ -346,7 +346,8 @@ def test_a_creation_without_an_answer_is_repeated_under_its_name():
         with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
-                assert messages.next(timeout=1) is None
+                with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                    messages.next(timeout=1)
                 server.tell("given up")
                 assert taken(messages, 1) == [10]
 
@@ -361,7 +362,8 @@ def test_a_creation_without_an_answer_leaves_nothing_after_the_close():
         with js.connect(server.url) as connection:
             stream = connection.jetstream(timeout=20).bind_stream("S")
             with stream.ordered(**SLOW) as messages:
-                assert messages.next(timeout=1) is None
+                with pytest.raises(js.RequestTimeout, match="no answer in time"):
+                    messages.next(timeout=1)
                 assert messages.consumer_name is None
 
 
