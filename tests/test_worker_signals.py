@@ -28,7 +28,7 @@ def handler(message):
     time.sleep(0.02)
 
 with js_sync.connect(sys.argv[1]) as nc:
-    worker = nc.jetstream().worker("S", "w", handler, concurrency=3, order=sys.argv[2])
+    worker = Worker(nc.jetstream(), "S", "w", handler, concurrency=3, order=sys.argv[2])
     worker.run()
 print("ended after", worker.handled)
 """
@@ -43,7 +43,7 @@ async def handler(message):
 
 async def main():
     async with js_async.connect(sys.argv[1]) as nc:
-        worker = nc.jetstream().worker("S", "w", handler, concurrency=3, order=sys.argv[2])
+        worker = Worker(nc.jetstream(), "S", "w", handler, concurrency=3, order=sys.argv[2])
         await worker.run()
     print("ended after", worker.handled)
 

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from js_sync.exactly_once.outbox_store import OutboxStore
     from js_sync.exactly_once.processing import Processing
     from js_sync.exactly_once.sqlite_outbox import SqliteOutbox
-    from js_sync.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
-    from js_sync.groups.group_worker import GroupWorker
-    from js_sync.groups.message import GroupMessage
     from js_sync.jetstream import JetStream
     from js_sync.kv.bucket import KeyValue
     from js_sync.kv.cache import KeyValueCache
@@ -55,8 +52,6 @@ if TYPE_CHECKING:
     from js_sync.publish.publisher import Publisher, PublishHandle
     from js_sync.read.stream_read import StreamRead
     from js_sync.stream import Stream
-    from js_sync.workers.dead_letters import DeadLetters
-    from js_sync.workers.worker import Worker
     from twinstream.core.api.instrumentation import Call
     from twinstream.core.client.auth import Credentials
     from twinstream.core.client.connection_events import (
@@ -90,14 +85,6 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
-    from twinstream.core.groups.info import GroupInfo
-    from twinstream.core.groups.reports import (
-        CopiesSkipped,
-        GroupReport,
-        JoinDelayed,
-        PartitionsAssigned,
-        PartitionsRevoked,
-    )
     from twinstream.core.kv.codecs import (
         Base64Keys,
         JsonValues,
@@ -119,9 +106,6 @@ if TYPE_CHECKING:
     from twinstream.core.read.read_report import ReadEnd, ReadReport
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
-    from twinstream.core.workers.dead_letter import DeadLetter
-    from twinstream.core.workers.reports import HandlerFailed, WorkReport
-    from twinstream.core.workers.retry import Retry, TryLater
     from twinstream.errors import (
         AcknowledgementError,
         AlreadyAcknowledged,
@@ -130,7 +114,6 @@ if TYPE_CHECKING:
         AuthenticationFailed,
         BadAnswer,
         BadArgument,
-        BadGroupConfig,
         BadObjectInfo,
         BadPayload,
         BadPull,
@@ -144,9 +127,6 @@ if TYPE_CHECKING:
         ConsumerIsPush,
         ConsumerNotFound,
         DigestMismatch,
-        GroupChanged,
-        GroupExists,
-        GroupNotFound,
         InvalidConfig,
         InvalidKey,
         IterationEnded,
@@ -210,13 +190,10 @@ if TYPE_CHECKING:
         DeliverPolicy,
         DiscardPolicy,
         Duration,
-        ElasticGroupConfig,
         ExternalStream,
         KeyValueConfig,
-        MemberMapping,
         ObjectInfo,
         ObjectStoreConfig,
-        PartitioningFilter,
         PeerInfo,
         PersistMode,
         Placement,
@@ -227,7 +204,6 @@ if TYPE_CHECKING:
         RetentionPolicy,
         SequenceInfo,
         SourceConsumer,
-        StaticGroupConfig,
         StorageType,
         StreamConfig,
         StreamInfo,
@@ -259,7 +235,6 @@ __all__ = [
     "AuthenticationFailed",
     "BadAnswer",
     "BadArgument",
-    "BadGroupConfig",
     "BadObjectInfo",
     "BadPayload",
     "BadPull",
@@ -291,34 +266,21 @@ __all__ = [
     "ConsumerNotFound",
     "Consuming",
     "Coordination",
-    "CopiesSkipped",
     "CoreMessage",
     "Credentials",
-    "DeadLetter",
-    "DeadLetters",
     "DeliverPolicy",
     "Difference",
     "DigestMismatch",
     "DiscardPolicy",
     "Disconnected",
     "Duration",
-    "ElasticConsumerGroup",
-    "ElasticGroupConfig",
     "Entries",
     "Entry",
     "Event",
     "Events",
     "ExternalStream",
     "FastIngest",
-    "GroupChanged",
-    "GroupExists",
-    "GroupInfo",
-    "GroupMessage",
-    "GroupNotFound",
-    "GroupReport",
-    "GroupWorker",
     "GuaranteeGap",
-    "HandlerFailed",
     "Headers",
     "Ingested",
     "InvalidConfig",
@@ -328,7 +290,6 @@ __all__ = [
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
-    "JoinDelayed",
     "JsonValues",
     "KeyCodec",
     "KeyCodecs",
@@ -348,7 +309,6 @@ __all__ = [
     "LinkError",
     "Listing",
     "Lock",
-    "MemberMapping",
     "Message",
     "MessageExists",
     "MessageIdInProcess",
@@ -385,9 +345,6 @@ __all__ = [
     "OutboxReport",
     "OutboxStore",
     "OutcomeUnknown",
-    "PartitioningFilter",
-    "PartitionsAssigned",
-    "PartitionsRevoked",
     "PathKeys",
     "PeerInfo",
     "PermissionDenied",
@@ -426,7 +383,6 @@ __all__ = [
     "Republish",
     "RequestTimeout",
     "RetentionPolicy",
-    "Retry",
     "RevisionMismatch",
     "Semaphore",
     "SequenceInfo",
@@ -438,8 +394,6 @@ __all__ = [
     "Snapshot",
     "SourceConsumer",
     "SqliteOutbox",
-    "StaticConsumerGroup",
-    "StaticGroupConfig",
     "Stats",
     "StorageType",
     "StoreRefused",
@@ -462,7 +416,6 @@ __all__ = [
     "Taken",
     "Timestamp",
     "TlsOptions",
-    "TryLater",
     "TwinstreamError",
     "Unpinned",
     "Unsupported",
@@ -471,8 +424,6 @@ __all__ = [
     "ValueTooLarge",
     "Watch",
     "WorkEnded",
-    "WorkReport",
-    "Worker",
     "WrongHandler",
     "WrongLastMessageId",
     "WrongLastSequence",

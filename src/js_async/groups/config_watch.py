@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from js_async.api.api import Api
+from js_async.extension import api_of
 from js_async.runtime.concurrency import Signal
 from twinstream.core.groups.membership import Found
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.on_failure import AsyncOnFailure
-from twinstream.errors import BadGroupConfig, BucketNotFound
+from twinstream.errors import BucketNotFound, InvalidGroupConfig
 from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
+    from js_async import JetStream, Watch
     from js_async.groups.store import GroupStore
-    from js_async.kv.watch import Watch
 
 __all__ = ["ConfigWatch"]
 
@@ -25,8 +25,10 @@ __all__ = ["ConfigWatch"]
 class ConfigWatch:
     """A watch of the configuration of a group. It sets `woken` after each change."""
 
-    def __init__(self, api: Api, names: GroupNames, store: GroupStore[Any], woken: Signal) -> None:
-        self._api: Final = api
+    def __init__(
+        self, jet: JetStream, names: GroupNames, store: GroupStore[Any], woken: Signal
+    ) -> None:
+        self._timeout: Final = api_of(jet).timeout
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._woken: Final = woken
@@ -36,17 +38,17 @@ class ConfigWatch:
     async def open(self) -> GroupConfig:
         """Open the watch and return the current configuration.
 
-        Raises `GroupNotFound`, or `BadGroupConfig` if the configuration is invalid.
+        Raises `GroupNotFound`, or `InvalidGroupConfig` if the configuration is invalid.
         """
         try:
             self._watch = watch = await self._store.bucket.watch(self._names.key)
         except BucketNotFound as error:
             raise self._store.missing() from error
         async with AsyncOnFailure(watch.close):
-            config = self._judge(await watch.next(self._api.timeout))
+            config = self._judge(await watch.next(self._timeout))
             if config is None:
                 raise self._store.missing()
-            if isinstance(config, BadGroupConfig):
+            if isinstance(config, InvalidGroupConfig):
                 raise config
             return config
 

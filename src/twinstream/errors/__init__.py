@@ -125,10 +125,10 @@ from twinstream.errors.usage import (
 
 if TYPE_CHECKING:
     from twinstream.errors.groups import (
-        BadGroupConfig,
         GroupChanged,
         GroupExists,
         GroupNotFound,
+        InvalidGroupConfig,
     )
     from twinstream.errors.kv import (
         BucketExists,
@@ -163,7 +163,6 @@ __all__ = [
     "AuthenticationFailed",
     "BadAnswer",
     "BadArgument",
-    "BadGroupConfig",
     "BadObjectInfo",
     "BadPayload",
     "BadPull",
@@ -181,6 +180,7 @@ __all__ = [
     "GroupExists",
     "GroupNotFound",
     "InvalidConfig",
+    "InvalidGroupConfig",
     "InvalidKey",
     "IterationEnded",
     "JetStreamError",
