@@ -13,12 +13,14 @@ import js_sync
 from js_sync.workers import DeadLetters
 from tests.soak import rounds, state
 from twinstream.core.deadline import Deadline
+from twinstream.core.workers.dead_letter import Names
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
 VICTIM = """
 import sys
 import js_sync
+from js_sync.workers import DeadLetters
 with js_sync.connect(sys.argv[1]) as nc:
     dead = DeadLetters(nc.jetstream(timeout=20), "S")
     print("here", flush=True)
@@ -38,7 +40,7 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
         worker = stream.create_consumer(ConsumerConfig(durable_name="w", max_ack_pending=-1))
         dead = DeadLetters(jet, "S")
         dead.create()
-        keeper = dead.names.keeper_config()
+        keeper = Names.of("S", None, None, None, None).keeper_config()
         assert keeper.ack_wait is None
         count = 0
         for _ in range(kills):

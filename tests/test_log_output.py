@@ -14,6 +14,7 @@ from twinstream.testing import NatsServer
 BLOCKING = """
 import sys, time
 import js_sync
+from js_sync.workers import Retry, Worker
 
 def handler(message):
     return message.data + 1
@@ -29,6 +30,7 @@ with js_sync.connect(sys.argv[1]) as nc:
 LOOPING = """
 import asyncio, sys
 import js_async
+from js_async.workers import Retry, Worker
 
 async def handler(message):
     return message.data + 1

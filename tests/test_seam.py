@@ -504,8 +504,10 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     name = f"SEAM{next(NUMBERS)}"
     body = f"""
     import tempfile
-    from TWIN.groups import ElasticGroup, ElasticGroupConfig, PartitioningFilter
-    from TWIN.workers import DeadLetters, Worker
+    from importlib import import_module
+
+    groups = import_module(js.__name__ + ".groups")
+    workers = import_module(js.__name__ + ".workers")
 
     done = []
 
@@ -528,16 +530,16 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     store = await jet.create_object_store(js.ObjectStoreConfig(bucket="{name}"))
     await store.put("o", bytes(1000))
     locks = await jet.coordination("L{name}", create=True)
-    group = ElasticGroup(jet, "{name}", "g")
-    parts = PartitioningFilter(filter="{name}.*", partitioning_wildcards=[1])
-    members = ElasticGroupConfig(max_members=2, partitioning_filters=[parts], members=["m"])
+    group = groups.ElasticGroup(jet, "{name}", "g")
+    parts = groups.PartitioningFilter(filter="{name}.*", partitioning_wildcards=[1])
+    members = groups.ElasticGroupConfig(max_members=2, partitioning_filters=[parts], members=["m"])
     await group.create(members)
-    letters = DeadLetters(jet, "{name}")
+    letters = workers.DeadLetters(jet, "{name}")
     config = ConsumerConfig(durable_name="w", filter_subject="{name}.w")
     outbox = js.SqliteOutbox(tempfile.mkdtemp() + "/outbox.db")
     stopped = [
         letters,
-        Worker(jet, "{name}", config, handler),
+        workers.Worker(jet, "{name}", config, handler),
         consumer.consume(handler),
         jet.outbox(outbox, stream="{name}", by="id"),
         group.worker("m", handler),

@@ -22,6 +22,7 @@ from twinstream.testing import NatsServer
 BLOCKING = """
 import os, sys, time
 import js_sync
+from js_sync.workers import Worker
 
 def handler(message):
     os.write(1, b"%d\\n" % message.metadata.stream_seq)
@@ -36,6 +37,7 @@ print("ended after", worker.handled)
 LOOPING = """
 import asyncio, os, sys
 import js_async
+from js_async.workers import Worker
 
 async def handler(message):
     os.write(1, b"%d\\n" % message.metadata.stream_seq)
