@@ -38,7 +38,8 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "drain error handled is_running messages run start stop wait",
     ),
     "worker": (
-        "async with nc.jetstream().worker('S', 'c', print) as worker:",
+        "from js_async.workers import Worker\n"
+        "async with Worker(nc.jetstream(), 'S', 'c', print) as worker:",
         "error handled in_hand is_running rejected retried run start stop wait waiting",
     ),
     "ordered_message": (

@@ -10,19 +10,22 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import js_sync
+from js_sync.workers import DeadLetters
 from tests.soak import rounds, state
 from twinstream.core.deadline import Deadline
+from twinstream.core.workers.dead_letter import Names
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
 VICTIM = """
 import sys
 import js_sync
+from js_sync.workers import DeadLetters
 with js_sync.connect(sys.argv[1]) as nc:
-    dead = nc.jetstream(timeout=20).dead_letters("S")
+    dead = DeadLetters(nc.jetstream(timeout=20), "S")
     print("here", flush=True)
     while True:
-        dead.collect(timeout=0.5)
+        dead.collect(idle_timeout=0.5)
 """
 
 
@@ -35,9 +38,9 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
         jet = nc.jetstream(timeout=20)
         stream = jet.create_stream(StreamConfig(name="S", subjects=["s.>"]))
         worker = stream.create_consumer(ConsumerConfig(durable_name="w", max_ack_pending=-1))
-        dead = jet.dead_letters("S")
-        dead.prepare()
-        keeper = dead.names.keeper_config()
+        dead = DeadLetters(jet, "S")
+        dead.create()
+        keeper = Names.of("S", None, None, None, None).keeper_config()
         assert keeper.ack_wait is None
         count = 0
         for _ in range(kills):
@@ -61,7 +64,7 @@ def test_soak_each_failure_is_kept_once_whoever_is_killed(
         patience = Deadline.after(120)
         failures = jet.get_stream("S-failures")
         while failures.info().state.messages and not patience.expired():
-            dead.collect(timeout=1)
+            dead.collect(idle_timeout=1)
         seqs = Counter(letter.stream_seq for letter in dead.letters())
         state(
             f"dead letters: {kills} kills, {count} failures, {len(seqs)} kept,"

@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-import js_async
+import js_async.workers
 import js_sync
+from js_sync.workers import Worker
 from tests._sync.flow import eventually
 from tests.hooked import hooked
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -32,7 +33,7 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
 
         def run() -> None:
             if way == "worker":
-                jet.worker(name, CONSUMER, leave).run(signals=False)
+                Worker(jet, name, CONSUMER, leave).run(signals=False)
             elif way == "consume":
                 consumer = stream.create_consumer(CONSUMER)
                 consuming = consumer.consume(lambda message: leave(eventually(is_behind)))
@@ -70,12 +71,12 @@ def test_what_a_handler_awaited_and_was_cancelled_is_a_failure(server: NatsServe
             jet = nc.jetstream()
             await jet.create_stream(StreamConfig(name="AWAITED", subjects=["awaited"]))
             await jet.publish("awaited")
-            retry = js_async.Retry(first=0.01)
-            worker = jet.worker("AWAITED", CONSUMER, handler, retry=retry)
+            retry = js_async.workers.Retry(first=0.01)
+            worker = js_async.workers.Worker(jet, "AWAITED", CONSUMER, handler, retry=retry)
             await worker.run(signals=False)
             await jet.delete_stream("AWAITED")
 
-    worker: js_async.Worker
+    worker: js_async.workers.Worker
     asyncio.run(work())
     assert attempts == [1, 2]
 
@@ -94,7 +95,7 @@ def test_cancelling_a_worker_ends_it(server: NatsServer) -> None:
             await jet.create_stream(StreamConfig(name="CUT", subjects=["cut"]))
             for _ in range(20):
                 await jet.publish("cut")
-            worker = jet.worker("CUT", CONSUMER, handler)
+            worker = js_async.workers.Worker(jet, "CUT", CONSUMER, handler)
             task = asyncio.ensure_future(worker.run(signals=False))
             while not running:
                 await asyncio.sleep(0.001)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 import js_async
 import js_sync
+from js_sync.workers import Retry
 from twinstream.core.arguments.nats_py_names import GUESSES
 
 BOTH = [js_async, js_sync]
@@ -32,7 +34,7 @@ NAMES: dict[str, tuple[Callable[[Any], object], str]] = {
     "bucket": (lambda js: js.KeyValueConfig(name="a"), "did you mean 'bucket'?"),
     "store": (lambda js: js.ObjectStoreConfig(name="a"), "did you mean 'bucket'?"),
     "part of a name": (lambda js: js.ConsumerConfig(durable="a"), "did you mean 'durable_name'?"),
-    "retry": (lambda js: js.Retry(max_attempts=3), "did you mean 'attempts'?"),
+    "retry": (lambda js: Retry(max_attempts=3), "did you mean 'attempts'?"),
     "reconnect": (lambda js: js.ReconnectPolicy(max_delay=3), "did you mean 'max_wait'?"),
     "tls": (lambda js: js.TlsOptions(hostname="a"), "did you mean 'server_name'?"),
     "priority": (lambda js: js.Priority(grp="a"), "did you mean 'group'?"),
@@ -60,7 +62,7 @@ def test_names_that_are_not_near_get_no_suggestion(js: Any) -> None:
     for call in (
         lambda: js.StreamConfig(max_retries=3),
         lambda: js.ConsumerConfig(colour=3),
-        lambda: js.Retry(colour=3),
+        lambda: Retry(colour=3),
     ):
         with pytest.raises(TypeError, match="unexpected keyword argument") as caught:
             call()
@@ -118,12 +120,12 @@ def test_a_bucket_is_no_container(js: Any, owner: str) -> None:
 
 def generators(js: Any) -> dict[str, Callable[[], Any]]:
     def of(owner: str, method: str, *given: object) -> Callable[[], Any]:
-        kind = getattr(js, owner)
+        package = import_module(f"{js.__name__}.workers") if owner == "DeadLetters" else js
+        kind = getattr(package, owner)
         # The generator function runs only with the first item.
         return lambda: getattr(kind.__new__(kind), method)(*given)
 
     return {
-        "get_many": of("Counters", "get_many"),
         "list": of("ObjectStore", "list"),
         "initial": of("KeyValueWatch", "initial"),
         "arrow_batches": of("StreamRead", "arrow_batches"),
@@ -183,4 +185,4 @@ def test_a_frozen_record_names_evolve(js: Any) -> None:
     with pytest.raises(AttributeError, match=r"can't set attribute 'maximum'.* is frozen$"):
         config.maximum = 5
     with pytest.raises(AttributeError, match=r"evolve\(record, attempts=...\)"):
-        js.Retry().attempts = 5
+        Retry().attempts = 5

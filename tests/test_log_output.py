@@ -14,13 +14,14 @@ from twinstream.testing import NatsServer
 BLOCKING = """
 import sys, time
 import js_sync
+from js_sync.workers import Retry, Worker
 
 def handler(message):
     return message.data + 1
 
 with js_sync.connect(sys.argv[1]) as nc:
-    retry = js_sync.Retry(attempts=2, first=0.01)
-    worker = nc.jetstream().worker(sys.argv[2], "w", handler, retry=retry)
+    retry = Retry(attempts=2, first=0.01)
+    worker = Worker(nc.jetstream(), sys.argv[2], "w", handler, retry=retry)
     with worker:
         while worker.rejected < 2:
             time.sleep(0.01)
@@ -29,14 +30,15 @@ with js_sync.connect(sys.argv[1]) as nc:
 LOOPING = """
 import asyncio, sys
 import js_async
+from js_async.workers import Retry, Worker
 
 async def handler(message):
     return message.data + 1
 
 async def main():
     async with js_async.connect(sys.argv[1]) as nc:
-        retry = js_async.Retry(attempts=2, first=0.01)
-        worker = nc.jetstream().worker(sys.argv[2], "w", handler, retry=retry)
+        retry = Retry(attempts=2, first=0.01)
+        worker = Worker(nc.jetstream(), sys.argv[2], "w", handler, retry=retry)
         async with worker:
             while worker.rejected < 2:
                 await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ import pytest
 import js_sync
 from js_sync.api.cluster import Cluster
 from js_sync.api.replicas import Replicas
+from js_sync.groups import ElasticGroup, StaticGroup
 from tests.sources import PACKAGES
 from twinstream.core.client.permission_table import OPERATIONS
 
@@ -21,8 +22,6 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 SAME = {
     "JetStream.publish_many": "publish",
     "JetStream.publisher": "publish",
-    # With the name of a consumer; with a configuration it is create_consumer and consume_bound.
-    "JetStream.worker": "consume",
     "JetStream.update_consumer": "create_consumer",
     "JetStream.create_or_update_consumer": "create_consumer",
     "JetStream.bind_consumer": "consume_bound",
@@ -48,13 +47,22 @@ SAME = {
     "KeyValue.entry": "get",
 }
 
+# The line of the table for a class of a package, where it is not that of the package.
+LINES = {
+    "groups.ElasticGroup": "elastic_group.worker",
+    # What a method of a group returns.
+    "groups.GroupWorker": "static_group.worker",
+    "groups.StaticGroup": "static_group.worker",
+    # With the name of a consumer; with a configuration it is create_consumer and consume_bound.
+    "workers.Worker": "consume",
+    "workers.DeadLetters": "dead_letters",
+}
+
 # These send nothing themselves.
 SILENT = {
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
     "JetStream.bind_stream",
-    "JetStream.elastic_consumer_group",
-    "JetStream.static_consumer_group",
     "KeyValue.typed",
     "KeyValue.with_codecs",
 }
@@ -65,8 +73,8 @@ GROUPS = {
     "object.": (js_sync.ObjectStore,),
     "cluster.": (Cluster,),
     "key_value.": (js_sync.KeyValue,),
-    "static_group.": (js_sync.StaticConsumerGroup,),
-    "elastic_group.": (js_sync.ElasticConsumerGroup,),
+    "static_group.": (StaticGroup,),
+    "elastic_group.": (ElasticGroup,),
 }
 
 
@@ -88,8 +96,12 @@ def of_packages() -> list[tuple[str, str]]:
         module = import_module(f"js_sync.{package}")
         for name in module.__all__:
             each = getattr(module, name)
-            if callable(each) and next(iter(signature(each).parameters), "") == "jet":
-                found.append((f"{package}.{name}", package if isclass(each) else name))
+            is_error = isclass(each) and issubclass(each, Exception)
+            if is_error or not callable(each):
+                continue
+            if next(iter(signature(each).parameters), "") == "jet":
+                full = f"{package}.{name}"
+                found.append((full, LINES.get(full, package if isclass(each) else name)))
     return found
 
 

@@ -504,6 +504,10 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     name = f"SEAM{next(NUMBERS)}"
     body = f"""
     import tempfile
+    from importlib import import_module
+
+    groups = import_module(js.__name__ + ".groups")
+    workers = import_module(js.__name__ + ".workers")
 
     done = []
 
@@ -526,16 +530,16 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     store = await jet.create_object_store(js.ObjectStoreConfig(bucket="{name}"))
     await store.put("o", bytes(1000))
     locks = await jet.coordination("L{name}", create=True)
-    group = jet.elastic_consumer_group("{name}", "g")
-    parts = js.PartitioningFilter(filter="{name}.*", partitioning_wildcards=[1])
-    members = js.ElasticGroupConfig(max_members=2, partitioning_filters=[parts], members=["m"])
+    group = groups.ElasticGroup(jet, "{name}", "g")
+    parts = groups.PartitioningFilter(filter="{name}.*", partitioning_wildcards=[1])
+    members = groups.ElasticGroupConfig(max_members=2, partitioning_filters=[parts], members=["m"])
     await group.create(members)
-    letters = jet.dead_letters("{name}")
+    letters = workers.DeadLetters(jet, "{name}")
     config = ConsumerConfig(durable_name="w", filter_subject="{name}.w")
     outbox = js.SqliteOutbox(tempfile.mkdtemp() + "/outbox.db")
     stopped = [
         letters,
-        jet.worker("{name}", config, handler),
+        workers.Worker(jet, "{name}", config, handler),
         consumer.consume(handler),
         jet.outbox(outbox, stream="{name}", by="id"),
         group.worker("m", handler),

@@ -22,13 +22,14 @@ from twinstream.testing import NatsServer
 BLOCKING = """
 import os, sys, time
 import js_sync
+from js_sync.workers import Worker
 
 def handler(message):
     os.write(1, b"%d\\n" % message.metadata.stream_seq)
     time.sleep(0.02)
 
 with js_sync.connect(sys.argv[1]) as nc:
-    worker = nc.jetstream().worker("S", "w", handler, concurrency=3, order=sys.argv[2])
+    worker = Worker(nc.jetstream(), "S", "w", handler, concurrency=3, order=sys.argv[2])
     worker.run()
 print("ended after", worker.handled)
 """
@@ -36,6 +37,7 @@ print("ended after", worker.handled)
 LOOPING = """
 import asyncio, os, sys
 import js_async
+from js_async.workers import Worker
 
 async def handler(message):
     os.write(1, b"%d\\n" % message.metadata.stream_seq)
@@ -43,7 +45,7 @@ async def handler(message):
 
 async def main():
     async with js_async.connect(sys.argv[1]) as nc:
-        worker = nc.jetstream().worker("S", "w", handler, concurrency=3, order=sys.argv[2])
+        worker = Worker(nc.jetstream(), "S", "w", handler, concurrency=3, order=sys.argv[2])
         await worker.run()
     print("ended after", worker.handled)
 

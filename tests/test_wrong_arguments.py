@@ -12,17 +12,18 @@ from js_sync import JetStream
 from js_sync.backup import backup_stream, restore_stream
 from js_sync.counters import Counters
 from js_sync.health import check_health
+from js_sync.workers import Worker
 from twinstream.testing import NatsServer
 
 WRONG: dict[str, tuple[str, Any]] = {
     "process a name": ("consumer", lambda jet: jet.process("c", print, into="S", by="id")),
     "relay nothing": ("an outbox", lambda jet: jet.outbox(None, stream="S", by="id")),
     "relay a path": ("an outbox", lambda jet: jet.outbox("app.db", stream="S", by="id")),
-    "letters by name": ("dead_letters", lambda jet: jet.worker("S", "c", print, dead_letters="x")),
+    "letters by name": ("dead_letters", lambda jet: Worker(jet, "S", "c", print, dead_letters="x")),
     "publish a number": ("several requests", lambda jet: jet.publish_many(5)),
     "ingest nothing": ("several requests", lambda jet: jet.fast_ingest("S", None)),
     "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
-    "an order in a list": ("order", lambda jet: jet.worker("S", "c", print, order=[])),
+    "an order in a list": ("order", lambda jet: Worker(jet, "S", "c", print, order=[])),
     "an owner by number": ("owner", lambda jet: jet.coordination("OWN", create=True, owner=5)),
     "read numbers": ("subjects", lambda jet: jet.bind_stream("S").read(subjects=5)),
     "a snapshot of a number": ("subjects", lambda jet: jet.bind_stream("S").snapshot(5)),
@@ -61,8 +62,8 @@ def test_what_is_of_another_kind_is_refused_at_once(
 
 COUNTS: dict[str, Any] = {
     "consume concurrency": lambda jet, n: jet.bind_consumer("S", "c").consume(print, concurrency=n),
-    "worker concurrency": lambda jet, n: jet.worker("S", "c", print, concurrency=n),
-    "worker max_messages": lambda jet, n: jet.worker("S", "c", print, max_messages=n),
+    "worker concurrency": lambda jet, n: Worker(jet, "S", "c", print, concurrency=n),
+    "worker max_messages": lambda jet, n: Worker(jet, "S", "c", print, max_messages=n),
     "events max_buffered": lambda jet, n: jet.events(max_buffered=n),
     "batch max_messages": lambda jet, n: jet.atomic_batch(max_messages=n),
 }

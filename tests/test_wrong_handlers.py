@@ -10,9 +10,12 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-import js_async
+import js_async.groups
+import js_async.workers
 import js_sync
 from js_sync.backup import backup_stream, restore_stream
+from js_sync.groups import StaticGroup
+from js_sync.workers import DeadLetters, Worker
 from twinstream.core.arguments.check_callbacks import check_takes_one
 from twinstream.errors import WrongHandler
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -36,7 +39,7 @@ def test_blocking_twin_refuses_coroutine_functions(server: NatsServer, handler: 
         jet = nc.jetstream()
         place = jet.coordination("PLACE", create=True)
         makes = [
-            lambda: jet.worker("S", "c", handler),
+            lambda: Worker(jet, "S", "c", handler),
             lambda: jet.bind_consumer("S", "c").consume(handler),
             lambda: place.leader("x", on_elected=handler),
             lambda: place.once("x").run(handler),
@@ -84,9 +87,9 @@ def test_generator_functions_are_refused_before_a_message_is_acknowledged(
         jet = nc.jetstream()
         place = jet.coordination("PLACE", create=True)
         makes = [
-            lambda: jet.worker("S", "c", handler),
+            lambda: Worker(jet, "S", "c", handler),
             lambda: jet.bind_consumer("S", "c").consume(handler),
-            lambda: jet.static_consumer_group("S", "g").worker("m", handler),
+            lambda: StaticGroup(jet, "S", "g").worker("m", handler),
             lambda: place.leader("x", on_elected=handler),
             lambda: place.leader("x", on_lost=handler),
             lambda: place.once("x").run(handler),
@@ -101,7 +104,7 @@ def test_generator_functions_are_refused_before_a_message_is_acknowledged(
     async def main() -> None:
         async with js_async.connect(server.url) as nc:
             with pytest.raises(WrongHandler, match="is not a coroutine function"):
-                nc.jetstream().worker("S", "c", handler)
+                js_async.workers.Worker(nc.jetstream(), "S", "c", handler)
 
     asyncio.run(main())
 
@@ -114,7 +117,7 @@ def test_a_generator_returned_by_a_function_ends_the_work(server: NatsServer) ->
         jet.publish("yields")
         for handler in (lambda message: yields(message), lambda message: yields_later(message)):
             with pytest.raises(WrongHandler, match=r"generator function|coroutine function"):
-                jet.worker("YIELDS", "c", handler).run()
+                Worker(jet, "YIELDS", "c", handler).run()
         assert consumer.info().ack_floor.stream_seq == 0
         assert ran == []
         jet.delete_stream("YIELDS")
@@ -164,7 +167,7 @@ def test_the_asyncio_twin_takes_every_kind_of_coroutine_function(
 ) -> None:
     async def main() -> None:
         async with js_async.connect(server.url) as nc:
-            assert nc.jetstream().worker("S", "c", handler)
+            assert js_async.workers.Worker(nc.jetstream(), "S", "c", handler)
 
     asyncio.run(main())
 
@@ -178,10 +181,10 @@ def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
             jet = nc.jetstream()
             place = await jet.coordination("PLACE", create=True)
             makes: list[Any] = [
-                lambda: jet.worker("S", "c", handler),
+                lambda: js_async.workers.Worker(jet, "S", "c", handler),
                 lambda: jet.bind_consumer("S", "c").consume(handler),
                 lambda: jet.process(jet.bind_consumer("S", "c"), handler, into="S", by="id"),
-                lambda: jet.static_consumer_group("S", "g").worker("m", handler),
+                lambda: js_async.groups.StaticGroup(jet, "S", "g").worker("m", handler),
                 lambda: place.leader("x", on_elected=handler),
             ]
             for make in makes:
@@ -209,7 +212,7 @@ def test_a_worker_refuses_what_is_no_name_at_the_call(
         jet = nc.jetstream()
         given = jet.bind_stream("S") if stream == "stream" else stream
         with pytest.raises(js_sync.BadArgument, match=said):
-            jet.worker(given, consumer, print)
+            Worker(jet, given, consumer, print)
 
 
 def nothing() -> None:
@@ -242,7 +245,7 @@ def test_a_handler_that_cannot_take_one_message_is_refused(
         consumer = jet.bind_consumer("S", "c")
         place = jet.coordination("PLACE", create=True)
         makes: list[Any] = [
-            lambda: jet.worker("S", "c", handler),
+            lambda: Worker(jet, "S", "c", handler),
             lambda: consumer.consume(handler),
             lambda: jet.process(consumer, handler, into="S", by="id"),
             lambda: place.leader("x", on_elected=handler),
@@ -287,7 +290,7 @@ def test_coroutine_returned_by_a_function_ends_the_work(server: NatsServer) -> N
         stream = jet.create_stream(StreamConfig(name="HIDDEN", subjects=["hidden"]))
         consumer = stream.create_consumer(CONSUMER)
         jet.publish("hidden")
-        worker = jet.worker("HIDDEN", "c", lambda message: coroutine(message))
+        worker = Worker(jet, "HIDDEN", "c", lambda message: coroutine(message))
         with pytest.raises(WrongHandler, match="which is not awaited: write `def`"):
             worker.run()
         info = consumer.info()
@@ -311,7 +314,7 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
             def plain(message: Any) -> Any:
                 calls.append(message)
 
-            worker = jet.worker("PLAIN", "c", plain, concurrency=1)
+            worker = js_async.workers.Worker(jet, "PLAIN", "c", plain, concurrency=1)
             with pytest.raises(WrongHandler, match="nothing to await: write `async def`"):
                 await worker.run()
             assert len(calls) == 1
@@ -339,8 +342,8 @@ def test_event_callbacks_are_plain_functions(
             ("on_report", lambda: consumer.consume(print, on_report=callback)),
             ("on_report", lambda: stream.ordered(on_report=callback)),
             ("on_report", lambda: stream.push_messages(CONSUMER, on_report=callback).__enter__()),
-            ("on_report", lambda: jet.worker("S", "c", print, on_report=callback)),
-            ("on_report", lambda: jet.dead_letters("S", on_report=callback)),
+            ("on_report", lambda: Worker(jet, "S", "c", print, on_report=callback)),
+            ("on_report", lambda: DeadLetters(jet, "S", on_report=callback)),
             ("on_report", lambda: jet.outbox(outbox, stream="S", by="id", on_report=callback)),
             (
                 "on_report",

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
     from js_async.exactly_once.sqlite_outbox import SqliteOutbox
-    from js_async.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
-    from js_async.groups.group_worker import GroupWorker
-    from js_async.groups.message import GroupMessage
     from js_async.jetstream import JetStream
     from js_async.kv.bucket import KeyValue
     from js_async.kv.cache import KeyValueCache
@@ -49,8 +46,6 @@ if TYPE_CHECKING:
     from js_async.publish.publisher import Publisher, PublishHandle
     from js_async.read.stream_read import StreamRead
     from js_async.stream import Stream
-    from js_async.workers.dead_letters import DeadLetters
-    from js_async.workers.worker import Worker
     from twinstream.core.api.instrumentation import Call
     from twinstream.core.client.auth import Credentials
     from twinstream.core.client.connection_events import (
@@ -82,14 +77,6 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
-    from twinstream.core.groups.info import GroupInfo
-    from twinstream.core.groups.reports import (
-        CopiesSkipped,
-        GroupReport,
-        JoinDelayed,
-        PartitionsAssigned,
-        PartitionsRevoked,
-    )
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
@@ -97,15 +84,11 @@ if TYPE_CHECKING:
     from twinstream.core.read.read_report import ReadReport
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
-    from twinstream.core.workers.dead_letter import DeadLetter
-    from twinstream.core.workers.reports import HandlerFailed, WorkReport
-    from twinstream.core.workers.retry import Retry, TryLater
     from twinstream.errors import (
         AlreadyAcknowledged,
         AtomicBatchFailed,
         AuthenticationFailed,
         BadArgument,
-        BadGroupConfig,
         BadPayload,
         BucketExists,
         BucketNotFound,
@@ -116,9 +99,6 @@ if TYPE_CHECKING:
         ConsumerExists,
         ConsumerNotFound,
         DigestMismatch,
-        GroupChanged,
-        GroupExists,
-        GroupNotFound,
         InvalidKey,
         IterationEnded,
         JetStreamError,
@@ -156,16 +136,12 @@ if TYPE_CHECKING:
     from twinstream.models import (
         ConsumerConfig,
         ConsumerInfo,
-        ElasticGroupConfig,
         KeyValueConfig,
-        MemberMapping,
         ObjectInfo,
         ObjectStoreConfig,
-        PartitioningFilter,
         Placement,
         PubAck,
         Republish,
-        StaticGroupConfig,
         StreamConfig,
         StreamInfo,
         StreamSource,
@@ -187,7 +163,6 @@ __all__ = [
     "AtomicOutcome",
     "AuthenticationFailed",
     "BadArgument",
-    "BadGroupConfig",
     "BadPayload",
     "Batch",
     "BatchEnd",
@@ -212,29 +187,16 @@ __all__ = [
     "ConsumerRecreated",
     "Consuming",
     "Coordination",
-    "CopiesSkipped",
     "CoreMessage",
     "Credentials",
-    "DeadLetter",
-    "DeadLetters",
     "Difference",
     "DigestMismatch",
     "Disconnected",
-    "ElasticConsumerGroup",
-    "ElasticGroupConfig",
     "Entry",
     "Event",
     "Events",
     "FastIngest",
-    "GroupChanged",
-    "GroupExists",
-    "GroupInfo",
-    "GroupMessage",
-    "GroupNotFound",
-    "GroupReport",
-    "GroupWorker",
     "GuaranteeGap",
-    "HandlerFailed",
     "Headers",
     "Ingested",
     "InvalidKey",
@@ -243,7 +205,6 @@ __all__ = [
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
-    "JoinDelayed",
     "KeyDeleted",
     "KeyExists",
     "KeyNotFound",
@@ -258,7 +219,6 @@ __all__ = [
     "Lease",
     "LeaseLost",
     "Lock",
-    "MemberMapping",
     "Message",
     "MessageExists",
     "MessageNotFound",
@@ -286,9 +246,6 @@ __all__ = [
     "OutboxReport",
     "OutboxStore",
     "OutcomeUnknown",
-    "PartitioningFilter",
-    "PartitionsAssigned",
-    "PartitionsRevoked",
     "PermissionDenied",
     "Permit",
     "Pinned",
@@ -312,7 +269,6 @@ __all__ = [
     "Reject",
     "Republish",
     "RequestTimeout",
-    "Retry",
     "RevisionMismatch",
     "Semaphore",
     "ServerReported",
@@ -320,8 +276,6 @@ __all__ = [
     "SlotRecord",
     "Snapshot",
     "SqliteOutbox",
-    "StaticConsumerGroup",
-    "StaticGroupConfig",
     "StoreFailed",
     "Stored",
     "Stream",
@@ -337,13 +291,10 @@ __all__ = [
     "Subscription",
     "Taken",
     "TlsOptions",
-    "TryLater",
     "TwinstreamError",
     "Unpinned",
     "Unsupported",
     "WorkEnded",
-    "WorkReport",
-    "Worker",
     "WrongLastMessageId",
     "WrongLastSequence",
     "WrongStream",

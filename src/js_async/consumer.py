@@ -10,10 +10,11 @@ import twinstream.models
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import CreateAction, create_consumer, edited
-from js_async.consume.delivery import ack_wait_of, is_for_nobody_else, pull_bounds
+from js_async.consume.delivery import is_for_nobody_else, pull_bounds
 from js_async.consume.fetch_calls import FetchCalls
 from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument, InvalidResponse

@@ -13,8 +13,8 @@ from js_async.client.transport import Transport
 from js_async.consumer import Consumer, existing_consumer, made_consumer
 from js_async.publish.limits import limits_of
 from js_async.publish.publish import PublishedMessage
-from js_async.runtime.concurrency import Handler, Items
-from js_async.runtime.opening import Opening, looped, opening
+from js_async.runtime.concurrency import Handler
+from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
@@ -23,7 +23,6 @@ from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW
 from twinstream.core.publish.retry_pauses import retry_policy
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.wire.subjects import ApiSubjects, check_name
-from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import BadArgument
 from twinstream.models import PubAck
 from twinstream.records.headers import HeaderValues
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
-    from js_async.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
     from js_async.kv.bucket import KeyValue
     from js_async.object_store.store import ObjectStore
     from js_async.publish.atomic_batch import AtomicBatch
@@ -49,13 +47,10 @@ if TYPE_CHECKING:
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
-    from js_async.workers.dead_letters import DeadLetters
-    from js_async.workers.settings import KeyOf
-    from js_async.workers.worker import Worker
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.consume.pull_request import Priority
-    from twinstream.core.consume.reports import PullReport, WorkEnded
+    from twinstream.core.consume.reports import WorkEnded
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
@@ -63,7 +58,6 @@ if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
-    from twinstream.core.workers.reports import WorkReport
     from twinstream.models import (
         AccountInfo,
         ConsumerConfig,
@@ -84,7 +78,7 @@ class JetStream:
     default for calls of the streams, consumers and messages that this object returns.
 
     Packages with further features are built on this object: `js_async.backup`, `js_async.counters`,
-    `js_async.health` and `js_async.schedules`.
+    `js_async.groups`, `js_async.health`, `js_async.schedules` and `js_async.workers`.
     """
 
     def __init__(
@@ -883,7 +877,7 @@ class JetStream:
 
         return NamesOfKind(stores.Statuses(self._api, timeout))
 
-    # ---- events, dead letters, workers
+    # ---- events
 
     def events(
         self,
@@ -910,134 +904,6 @@ class JetStream:
 
         subjects = event_subjects(stream_name, consumer_name, kinds)
         return opening(listen(self._api.transport, subjects, max_buffered, on_drop))
-
-    def dead_letters(
-        self,
-        stream: str,
-        *,
-        consumer: str | None = None,
-        letters: str | None = None,
-        failures: str | None = None,
-        prefix: str | None = None,
-        on_report: Callable[[PullReport], None] | None = None,
-    ) -> DeadLetters:
-        """Return the dead letters of a stream, or of one of its consumers.
-
-        This call sends no request. `prepare` and a `with` block create the streams.
-
-        Args:
-            stream: Name of the stream.
-            consumer: Only messages of this consumer. The default names below then contain
-                `STREAM-CONSUMER` instead of `STREAM`.
-            letters: Stream for the dead letters. The default is `STREAM-dead`.
-            failures: Stream that stores the advisories. The default is `STREAM-failures`.
-            prefix: Subject prefix of the dead letters. The default is `dead.STREAM`.
-            on_report: Callback that receives reports.
-        """
-        from js_async.workers.dead_letters import DeadLetters
-        from twinstream.core.workers.dead_letter import Names
-
-        names = Names.of(stream, consumer, letters, failures, prefix)
-        return DeadLetters(self._api, names, on_report)
-
-    def worker(
-        self,
-        stream: str,
-        consumer: str | ConsumerConfig,
-        handler: Handler[Message],
-        *,
-        concurrency: int = 1,
-        order: KeyOf = "none",
-        retry: Retry = RETRY,
-        dead_letters: DeadLetters | None = None,
-        max_messages: int | None = None,
-        priority: Priority | None = None,
-        on_report: Callable[[WorkReport], None] | None = None,
-    ) -> Worker:
-        """Return a worker that calls a handler for each message of a consumer.
-
-        When the handler returns, the worker acknowledges the message. If the handler raises an
-        error, the message is retried: `TryLater` sets the delay. After `Reject` or the last
-        attempt, the worker stores the message as a dead letter, if enabled, and terminates it.
-        While the handler runs, the worker extends the ack_wait.
-
-        Args:
-            stream: Name of the stream.
-            consumer: Name of the consumer, or the configuration with which to create it.
-            handler: Function to call with each message.
-            concurrency: Maximum number of handlers that run at once.
-            order: Which messages are handled one after the other: "none", "subject" (messages of
-                the same subject), "total" (all messages), or a function of the message (messages
-                with the same return value).
-            retry: When to retry, and how often.
-            dead_letters: Where to store messages that are not retried any more.
-            max_messages: Maximum number of messages to buffer. By default it is 500 if `order` is
-                "subject" or a function, 2 if `order` is "total", and otherwise two for each
-                handler. The same number may be in flight to the worker. When the worker stops, it
-                returns buffered messages to the server, which still counts their delivery.
-            priority: Priority group, if the consumer has groups. With the policy `pinned_client`,
-                one worker gets all messages, and the others stand by.
-            on_report: Callback that receives reports.
-        """
-        from js_async.workers.settings import WorkSettings
-        from js_async.workers.worker import Worker
-
-        settings = WorkSettings(
-            concurrency=concurrency,
-            order=order,
-            retry=retry,
-            dead_letters=dead_letters,
-            max_messages=max_messages,
-            priority=priority,
-            on_report=on_report,
-        )
-        return Worker(self._api, stream, consumer, handler, settings)
-
-    # ---- partitioned consumer groups
-
-    def static_consumer_group(self, stream: str, group: str) -> StaticConsumerGroup:
-        """Return a partitioned consumer group of a stream, with fixed members (server 2.11).
-
-        The first token of each stored subject must be the partition.
-        """
-        from js_async.groups.consumer_group import StaticConsumerGroup
-
-        return StaticConsumerGroup(self._api, stream, group)
-
-    def elastic_consumer_group(self, stream: str, group: str) -> ElasticConsumerGroup:
-        """Return a partitioned consumer group of a stream, whose members may change.
-
-        Needs server 2.11.
-        """
-        from js_async.groups.consumer_group import ElasticConsumerGroup
-
-        return ElasticConsumerGroup(self._api, stream, group)
-
-    @looped
-    def static_consumer_groups(self, stream: str, *, timeout: Seconds | None = None) -> Items[str]:
-        """Iterate over the names of the static consumer groups of a stream.
-
-        Args:
-            stream: Name of the stream.
-            timeout: Seconds without progress after which the iteration fails; the default is the
-                timeout of this object.
-        """
-        from js_async.groups.store import group_names
-
-        return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
-
-    @looped
-    def elastic_consumer_groups(self, stream: str, *, timeout: Seconds | None = None) -> Items[str]:
-        """Iterate over the names of the elastic consumer groups of a stream.
-
-        Args:
-            stream: Name of the stream.
-            timeout: Seconds without progress after which the iteration fails; the default is the
-                timeout of this object.
-        """
-        from js_async.groups.store import group_names
-
-        return group_names(self._api, "elastic", stream, self._api.deadline(timeout).remaining())
 
     # ---- coordination
 

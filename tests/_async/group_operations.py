@@ -8,6 +8,15 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.groups import (
+    ElasticGroup,
+    GroupNotFound,
+    PartitionsRevoked,
+    StaticGroup,
+    elastic_groups,
+    static_groups,
+)
+from js_async.workers import HandlerFailed, Retry
 from tests._async.flow import eventually
 from twinstream.core.groups.member_consumer import pin_holder
 from twinstream.models import (
@@ -26,8 +35,8 @@ CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=8))
 
 def group_of(jet, name):
     """Return the group on the stream of an operation."""
-    kinds = {"static": jet.static_consumer_group, "elastic": jet.elastic_consumer_group}
-    return kinds[name.partition("_")[0]](name, "g")
+    kinds = {"static": StaticGroup, "elastic": ElasticGroup}
+    return kinds[name.partition("_")[0]](jet, name, "g")
 
 
 def config_of(name):
@@ -43,10 +52,10 @@ async def set_group(jet, name):
     kind = name.partition("_")[0]
     group = group_of(jet, name)
     # The stream of an elastic group first: `delete` refuses to remove the only copies of messages.
-    for each in dict.fromkeys([group.source, name]):
+    for each in dict.fromkeys([group.source_stream_name, name]):
         with suppress(js.StreamNotFound):
             await jet.delete_stream(each)
-    with suppress(js.GroupNotFound):
+    with suppress(GroupNotFound):
         await group.delete()
     transform = None
     if kind == "static":
@@ -67,7 +76,7 @@ async def set_group(jet, name):
     if name == "elastic_group_delete":
 
         async def copied():
-            return (await jet.get_stream(group.source)).cached_info.state.messages == 3
+            return (await jet.get_stream(group.source_stream_name)).cached_info.state.messages == 3
 
         # So that `delete` has to look at the original stream.
         await eventually(copied)
@@ -132,8 +141,8 @@ async def delete_mappings(jet, stage):
 
 
 async def names(jet, stage):
-    kinds = {"static": jet.static_consumer_groups, "elastic": jet.elastic_consumer_groups}
-    listed = kinds[stage.stream.partition("_")[0]](stage.stream, timeout=stage.short)
+    kinds = {"static": static_groups, "elastic": elastic_groups}
+    listed = kinds[stage.stream.partition("_")[0]](jet, stage.stream, timeout=stage.short)
     assert [each async for each in listed] == ["g"]
 
 
@@ -147,18 +156,20 @@ async def worker(jet, stage):
 
     async def joined_again():
         kinds = [type(each) for each in reports]
-        left = kinds.index(js.PartitionsRevoked) if js.PartitionsRevoked in kinds else len(kinds)
-        return js.HandlerFailed in kinds[left:]
+        left = kinds.index(PartitionsRevoked) if PartitionsRevoked in kinds else len(kinds)
+        return HandlerFailed in kinds[left:]
 
     # For what comes where nothing is denied.
     patience = min(10 * stage.short, 30)
-    retry = js.Retry(attempts=None, first=0.05)
+    retry = Retry(attempts=None, first=0.05)
     one = group.worker("m", handler, config=CONFIG, retry=retry, on_report=reports.append)
     await one.start()
     try:
-        await eventually(pulls, jet.bind_consumer(group.source, consumer), patience=patience)
+        await eventually(
+            pulls, jet.bind_consumer(group.source_stream_name, consumer), patience=patience
+        )
         # Its end shows whether it may read the configuration again.
-        await jet.bind_stream(group.source).delete_consumer(consumer)
+        await jet.bind_stream(group.source_stream_name).delete_consumer(consumer)
         if stage.stream.startswith("static"):
             with pytest.raises(js.ConsumerDeleted):
                 await one.wait(timeout=patience)
@@ -177,7 +188,7 @@ async def pulls(consumer):
 async def no_pin(jet, stage):
     group = group_of(jet, stage.stream)
     consumer = "m" if stage.stream.startswith("elastic") else "g-m"
-    found = await (await jet.get_stream(group.source)).get_consumer(consumer)
+    found = await (await jet.get_stream(group.source_stream_name)).get_consumer(consumer)
     assert pin_holder(found.cached_info) == ""
 
 
@@ -192,8 +203,8 @@ _BOTH = {
     "worker": (("g", "m"), worker, "2.11"),
 }
 GROUP_ACTS = {
-    "static_consumer_groups": ((), names, "2.11"),
-    "elastic_consumer_groups": ((), names, "2.11"),
+    "static_groups": ((), names, "2.11"),
+    "elastic_groups": ((), names, "2.11"),
     **{f"static_group.{name}": act for name, act in _BOTH.items()},
     **{f"elastic_group.{name}": act for name, act in _BOTH.items()},
     "elastic_group.add_members": (("g",), add_members, "2.11"),

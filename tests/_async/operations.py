@@ -17,6 +17,7 @@ from js_async.backup import backup_stream, restore_stream
 from js_async.counters import Counters
 from js_async.health import check_health
 from js_async.schedules import Schedule, Schedules
+from js_async.workers import DeadLetters
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
 from tests._async.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
@@ -132,7 +133,7 @@ async def another_stream(jet, stage, _):
 
 async def one_failure(jet, stage, stream):
     """Let a message fail; another client has stored a message on the subject of its letter."""
-    await jet.dead_letters(stage.stream).prepare()
+    await DeadLetters(jet, stage.stream).create()
     created = (await stream.info()).created
     await jet.publish(f"dead.{stage.stream}.c.{created.ns:x}.1", b"no letter")
     consumer = await stream.get_consumer("c")
@@ -341,15 +342,15 @@ async def process(jet, stage):
 
 
 async def dead_letters(jet, stage):
-    letters = jet.dead_letters(stage.stream)
+    letters = DeadLetters(jet, stage.stream)
     # It returns when nothing has arrived for so long.
-    assert await letters.collect(timeout=min(stage.short, 1)) == 1
+    assert await letters.collect(idle_timeout=min(stage.short, 1)) == 1
     assert (letters.stored, letters.skipped) == (1, 0)
     await letters.stop()
 
 
-async def prepare_dead_letters(jet, stage):
-    await jet.dead_letters(stage.stream).prepare()
+async def dead_letters_create(jet, stage):
+    await DeadLetters(jet, stage.stream).create()
 
 
 async def backs_up(jet, stage):
@@ -741,7 +742,7 @@ ACTS = {
     "schedules": (("p.{stream}.>",), schedules, "2.14"),
     "outbox": (("p.{stream}.*",), outbox, "2.11"),
     "process": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), process, "2.11"),
-    "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
+    "dead_letters.create": ((), dead_letters_create, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.
     "backup_stream": ((), backs_up, "2.14"),

@@ -33,6 +33,7 @@ from js_async.backup import Backup, backup_stream, read_backup, restore_stream
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.fast import FastWaits
 from js_async.runtime.socket_link import Link, _Receiver
+from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually
 from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
@@ -1031,8 +1032,8 @@ async def test_worker_with_cancelled_end_releases_its_dead_letters(server, order
         stream = await jet.create_stream(StreamConfig(name="LET_GO", subjects=["let.go"]))
         await stream.create_consumer(ConsumerConfig(durable_name="w"))
         for stop_at in itertools.count(1):
-            letters = jet.dead_letters("LET_GO")
-            worker = jet.worker("LET_GO", "w", handle, order=order, dead_letters=letters)
+            letters = DeadLetters(jet, "LET_GO")
+            worker = Worker(jet, "LET_GO", "w", handle, order=order, dead_letters=letters)
             with starts() as tasks:
                 await worker.start()
             collecting = tasks["twinstream-deadletters"]
@@ -1041,7 +1042,7 @@ async def test_worker_with_cancelled_end_releases_its_dead_letters(server, order
             if not reached:
                 break
         assert stop_at > 1
-        for name in ("LET_GO", letters.names.letters, letters.names.failures):
+        for name in ("LET_GO", letters.letters_stream_name, letters.failures_stream_name):
             await jet.delete_stream(name)
 
 

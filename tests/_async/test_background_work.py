@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually, together
 from tests._async.members import elastic
 from tests._async.streams import filled
@@ -32,7 +33,7 @@ async def a_processing(jet, name, handler):
 
 async def a_worker(jet, name, handler):
     await filled(jet, name, 1)
-    return jet.worker(name, EXPLICIT, handler), f"Worker c of {name}"
+    return Worker(jet, name, EXPLICIT, handler), f"Worker c of {name}"
 
 
 async def a_member(jet, name, handler):
@@ -54,7 +55,7 @@ async def a_relay(jet, name, path):
 
 async def dead_letters(jet, name, path):
     await filled(jet, name, 0)
-    return jet.dead_letters(name), f"DeadLetters of {name}"
+    return DeadLetters(jet, name), f"DeadLetters of {name}"
 
 
 WITH_HANDLER = [a_consumption, a_processing, a_worker, a_member, a_campaign]
@@ -187,7 +188,7 @@ async def test_the_end_of_a_block_raises_an_error_that_no_call_raised(opened, na
 async def test_work_that_could_not_start_may_be_started_later(opened, name):
     async with opened() as jet:
         await filled(jet, name, 1)
-        work = jet.worker(name, "c", returns)
+        work = Worker(jet, name, "c", returns)
         with pytest.raises(js.ConsumerNotFound):
             await work.start()
         await work.stop()
@@ -200,8 +201,8 @@ async def test_work_that_could_not_start_may_be_started_later(opened, name):
 async def test_dead_letters_of_two_workers_are_created_until_both_have_ended(opened, name):
     async with opened() as jet:
         await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        workers = [jet.worker(name, EXPLICIT, returns, dead_letters=letters) for _ in range(3)]
+        letters = DeadLetters(jet, name)
+        workers = [Worker(jet, name, EXPLICIT, returns, dead_letters=letters) for _ in range(3)]
 
         async def created(count):
             return letters.skipped == count

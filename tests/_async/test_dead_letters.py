@@ -8,12 +8,11 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consumer import made_consumer
+from js_async.workers import DeadLetters
 from tests._async.broken import BEFORE, BEHIND, Killed, mortal
 from tests._async.flow import eventually
 from tests._async.streams import filled
-from tests.inside import api_of
-from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.core.workers.dead_letter import Names, stored_reason
 from twinstream.errors import SubjectOverlap
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
@@ -24,6 +23,11 @@ FAST = timedelta(milliseconds=200)
 async def worker_of(stream, **settings):
     config = ConsumerConfig(durable_name="c", max_deliver=1, ack_wait=timedelta(seconds=30))
     return await stream.create_consumer(evolve(config, **settings))
+
+
+def names_of(name):
+    """Return the default names of the dead letters of a stream."""
+    return Names.of(name, None, None, None, None)
 
 
 async def all_of(letters):
@@ -42,7 +46,7 @@ async def collected(letters, count):
 
     async def enough():
         nonlocal done
-        done += await letters.collect(timeout=0.1)
+        done += await letters.collect(idle_timeout=0.1)
         return done >= count
 
     await eventually(enough, patience=30)
@@ -65,20 +69,25 @@ async def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
         await jet.publish(f"{name}.a", b"one", headers={"Trace": "7"}, msg_id="m1")
         await jet.publish(f"{name}.b", b"two")
         consumer = await worker_of(stream)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
+        await letters.create()
         await give_up(consumer, 2)
         await collected(letters, 2)
         one, two = sorted(await all_of(letters), key=lambda letter: letter.stream_seq)
-        assert (one.subject, one.data, one.cause, one.deliveries) == (
+        assert (one.subject, one.data, one.cause, one.num_delivered) == (
             f"{name}.a", b"one", "max_deliver", 1,
         )  # fmt: skip
         assert dict(one.headers) == {"Trace": "7", "Nats-Msg-Id": "m1"}
         assert (two.subject, two.data, two.cause, two.reason) == (
             f"{name}.b", b"two", "terminated", "bad 2",
         )  # fmt: skip
-        assert (two.stream, two.consumer, two.stream_seq, two.gone) == (name, "c", 2, "")
+        assert (two.stream_name, two.consumer_name, two.stream_seq, two.missing) == (
+            name,
+            "c",
+            2,
+            "",
+        )
         assert one.stored_at == (await stream.get_message(1)).time
         assert (letters.stored, letters.known, letters.skipped) == (2, 0, 0)
         assert await letters.get(one.seq) == one
@@ -94,19 +103,19 @@ async def test_letters_are_created_in_the_background(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 6)
         consumer = await worker_of(stream)
-        async with jet.dead_letters(name, consumer="c") as letters:
+        async with DeadLetters(jet, name, consumer_name="c") as letters:
             await give_up(consumer, 6)
             found = await eventually(dead, letters, 6)
             assert sorted(letter.stream_seq for letter in found) == [1, 2, 3, 4, 5, 6]
-            assert letters.names.letters == f"{name}-c-dead"
+            assert letters.letters_stream_name == f"{name}-c-dead"
 
 
 async def test_removals_by_the_server_are_no_failure(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 6)
         consumer = await worker_of(stream)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         batch = await consumer.fetch(6)
         await stream.delete_message(1)
         await stream.purge(before_seq=4)
@@ -122,14 +131,14 @@ async def test_missing_message_leaves_a_letter_with_the_reason(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)
         consumer = await worker_of(stream)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         await give_up(consumer, 2)
         await stream.purge()
         await collected(letters, 2)
         found = await all_of(letters)
         assert len(found) == 2
-        assert all("limits, a purge or a delete" in letter.gone for letter in found)
+        assert all("limits, a purge or a delete" in letter.missing for letter in found)
         assert {(letter.data, letter.subject) for letter in found} == {(b"", "")}
         with pytest.raises(js.BadArgument, match="cannot be replayed"):
             await letters.replay(found[0])
@@ -142,8 +151,8 @@ async def test_a_work_queue_forgets_what_is_terminated(opened, name):
         for number in range(3):
             await jet.publish(f"{name}.{number}", b"%d" % number)
         consumer = await worker_of(stream, max_deliver=5)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         one, two, _ = await consumer.fetch(3)
         await one.term("lost")
         # Whoever has the message at hand keeps it first.
@@ -153,17 +162,17 @@ async def test_a_work_queue_forgets_what_is_terminated(opened, name):
         await collected(letters, 2)
         found = {letter.stream_seq: letter for letter in await all_of(letters)}
         assert sorted(found) == [1, 2]
-        assert "workqueue" in found[1].gone
-        assert (found[2].data, found[2].cause, found[2].gone) == (b"1", "rejected", "")
+        assert "workqueue" in found[1].missing
+        assert (found[2].data, found[2].cause, found[2].missing) == (b"1", "rejected", "")
         assert letters.known == 1
 
 
 async def test_recreated_stream_is_another_one(opened, name):
     async with opened() as jet:
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
         for round_ in range(2):
             stream = await filled(jet, name, 1)
-            await letters.prepare()
+            await letters.create()
             consumer = await worker_of(stream)
             [message] = await consumer.fetch(1)
             await message.term(f"round {round_}")
@@ -174,12 +183,12 @@ async def test_recreated_stream_is_another_one(opened, name):
 
 async def test_stream_may_be_deleted_too(opened, name):
     async with opened() as jet:
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
         stream = await filled(jet, name, 1)
-        await letters.prepare()
+        await letters.create()
         [message] = await (await worker_of(stream)).fetch(1)
         await message.term("bad")
-        failures = jet.bind_stream(letters.names.failures)
+        failures = jet.bind_stream(letters.failures_stream_name)
 
         async def told():
             return (await failures.info()).state.messages
@@ -189,7 +198,7 @@ async def test_stream_may_be_deleted_too(opened, name):
         await jet.delete_stream(name)
         await collected(letters, 1)
         [letter] = await all_of(letters)
-        assert "with the stream" in letter.gone
+        assert "with the stream" in letter.missing
 
 
 @pytest.mark.parametrize("when", [BEFORE, BEHIND])
@@ -202,10 +211,10 @@ async def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when
             stream = await jet.create_stream(StreamConfig(name=source, subjects=[f"{source}.>"]))
             for number in range(2):
                 await jet.publish(f"{source}.{number}", b"%d" % number)
-            letters = jet.dead_letters(source)
-            await letters.prepare()
+            letters = DeadLetters(jet, source)
+            await letters.create()
             failures = await jet.get_stream(f"{source}-failures")
-            keeper = letters.names.keeper_config()
+            keeper = names_of(source).keeper_config()
             await failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
             await give_up(await worker_of(stream), 2)
             finished = await killed_at(jet, source, at, when)
@@ -222,16 +231,16 @@ async def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when
         assert points >= 9
 
 
-class Quick(js.DeadLetters):
+class Quick(DeadLetters):
     """Dead letters with a short ack_wait, so that advisories of a killed process return soon."""
 
-    async def _keeper(self):
-        config = evolve(self.names.keeper_config(), ack_wait=FAST)
-        return await made_consumer(self._api, self.names.failures, config, "")
+    async def _keeper(self, deadline):
+        config = evolve(self._names.keeper_config(), ack_wait=FAST)
+        return await self._jet.create_or_update_consumer(self.failures_stream_name, config)
 
 
 def quick(jet, source):
-    return Quick(api_of(jet), jet.dead_letters(source).names, None)
+    return Quick(jet, source)
 
 
 def by_seq(letter):
@@ -242,14 +251,14 @@ async def killed_at(jet, source, at, when):
     """Collect until killed at an operation; return whether all work was done before."""
     victim, killer = mortal(jet, at, when)
     try:
-        await quick(victim, source).collect(timeout=0.3)
+        await quick(victim, source).collect(idle_timeout=0.3)
     except Killed:
         return False
     return not killer.is_dead
 
 
 async def empty(letters, failures):
-    await letters.collect(timeout=0.3)
+    await letters.collect(idle_timeout=0.3)
     return (await failures.info()).state.messages == 0
 
 
@@ -257,13 +266,13 @@ async def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
     reports = []
     async with opened() as jet:
         stream = await filled(jet, name, 2)
-        letters = jet.dead_letters(name, on_report=reports.append)
-        config = evolve(letters.names.letters_config(1), max_msgs=1)
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        config = evolve(names_of(name).letters_config(1), max_msgs=1)
         full = await jet.create_stream(config)
-        await letters.prepare()
+        await letters.create()
         await give_up(await worker_of(stream), 2)
         await collected(letters, 1)
-        assert await letters.collect(timeout=0.1) == 0
+        assert await letters.collect(idle_timeout=0.1) == 0
         assert "maximum messages exceeded" in reports[0].text
         await full.change(lambda config: evolve(config, max_msgs=10))
         await collected(letters, 1)
@@ -274,13 +283,13 @@ async def test_message_too_large_to_copy_leaves_a_letter_with_the_reason(opened,
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         await jet.publish(f"{name}.big", b"x" * (1024 * 1024 - 20))
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         [message] = await (await worker_of(stream)).fetch(1)
         await message.term("bad")
         await collected(letters, 1)
         [letter] = await all_of(letters)
-        assert "too large" in letter.gone
+        assert "too large" in letter.missing
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
@@ -288,8 +297,8 @@ async def test_invalid_letters_are_reported_and_skipped(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         reports = []
-        letters = jet.dead_letters(name, on_report=reports.append)
-        await letters.prepare()
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        await letters.create()
         await jet.publish(f"dead.{name}.foreign", b"junk")
         [message] = await (await worker_of(stream)).fetch(1)
         await letters.store(message, "bad")
@@ -304,8 +313,8 @@ async def test_invalid_letters_are_reported_and_skipped(opened, name):
 async def test_a_reason_may_hold_anything(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         one, two = await (await worker_of(stream)).fetch(2)
         await one.term("a\udc80\0b")
         await letters.store(two, "c\ud800\0d")
@@ -317,8 +326,8 @@ async def test_a_reason_may_hold_anything(opened, name):
 async def test_headers_too_large_to_copy_leave_a_letter_with_the_reason(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         # Quotes take two bytes each in a letter.
         for headers in ({"A": '"' * 40_000}, {"A": "ü" * 20_000, "B": "ö" * 10_000}):
             await jet.publish(f"{name}.big", b"body", headers=headers)
@@ -326,19 +335,19 @@ async def test_headers_too_large_to_copy_leave_a_letter_with_the_reason(opened, 
             await message.term("bad")
         await collected(letters, 2)
         large, fits = await all_of(letters)
-        assert "too large to be copied with its headers" in large.gone
+        assert "too large to be copied with its headers" in large.missing
         assert (large.subject, large.data, dict(large.headers)) == (f"{name}.big", b"body", {})
         with pytest.raises(js.BadArgument, match="too large"):
             await letters.replay(large)
-        assert (fits.gone, fits.headers["A"]) == ("", "ü" * 20_000)
+        assert (fits.missing, fits.headers["A"]) == ("", "ü" * 20_000)
 
 
 async def test_streams_that_cannot_serve_are_refused(opened, name):
     async with opened() as jet:
         with pytest.raises(js.StreamNotFound):
-            await jet.dead_letters(name).prepare()
+            await DeadLetters(jet, name).create()
         await filled(jet, name, 0)
-        names = jet.dead_letters(name).names
+        names = names_of(name)
         good = names.letters_config(1)
         for change, said in (
             ({"discard": "old", "discard_new_per_subject": None}, "discard is old"),
@@ -347,25 +356,25 @@ async def test_streams_that_cannot_serve_are_refused(opened, name):
         ):
             await jet.create_stream(evolve(good, **change))
             with pytest.raises(js.BadArgument, match=said):
-                await jet.dead_letters(name).prepare()
+                await DeadLetters(jet, name).create()
             await jet.delete_stream(names.letters)
         await jet.create_stream(StreamConfig(name=names.failures, subjects=[f"{name}-x"]))
         with pytest.raises(js.BadArgument, match="does not capture"):
-            await jet.dead_letters(name).prepare()
+            await DeadLetters(jet, name).create()
         await jet.delete_stream(names.failures)
         other = evolve(names.failures_config(1), name=f"{name}-other")
         await jet.create_stream(other)
-        with pytest.raises(SubjectOverlap, match="failures="):
-            await jet.dead_letters(name).prepare()
-        await jet.dead_letters(name, failures=f"{name}-other").prepare()
+        with pytest.raises(SubjectOverlap, match="failures_stream_name="):
+            await DeadLetters(jet, name).create()
+        await DeadLetters(jet, name, failures_stream_name=f"{name}-other").create()
 
 
 async def test_a_letter_is_replayed_once_and_removed(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         await jet.publish(f"{name}.a", b"one", headers={"Trace": "7"}, msg_id="m1", ttl=None)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         [message] = await (await worker_of(stream)).fetch(1)
         await message.term("bad")
         await collected(letters, 1)
@@ -394,8 +403,8 @@ async def test_replay_replaces_the_message_in_a_work_queue(opened, name):
         config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
         stream = await jet.create_stream(config)
         await jet.publish(f"{name}.a", b"one")
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         consumer = await worker_of(stream, ack_wait=FAST)
         await give_up(consumer, 1)
         await collected(letters, 1)
@@ -415,8 +424,8 @@ async def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 4)
         consumer = await worker_of(stream)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         for message in await consumer.fetch(4):
             await (message.term("bad") if message.metadata.stream_seq == 3 else message.ack())
         await collected(letters, 1)
@@ -433,8 +442,8 @@ async def test_letters_whose_message_was_removed_survive_a_reset(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 4)
         consumer = await worker_of(stream)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         for message in await consumer.fetch(4):
             await message.term("bad")
         await collected(letters, 4)
@@ -453,34 +462,62 @@ async def test_collecting_again_and_again_leaves_nothing_behind(server, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         await filled(jet, name, 1)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
-        await letters.collect(timeout=0.01)
+        letters = DeadLetters(jet, name)
+        await letters.create()
+        await letters.collect(idle_timeout=0.01)
         before = connection.stats.subscriptions
         for _ in range(3):
-            await letters.collect(timeout=0.01)
+            await letters.collect(idle_timeout=0.01)
         assert connection.stats.subscriptions == before
 
 
 async def test_a_silent_server_ends_the_list_in_time(server, name):
     async with js.connect(server.url) as plain:
         await filled(plain.jetstream(), name, 1)
-        await plain.jetstream().dead_letters(name).prepare()
+        await DeadLetters(plain.jetstream(), name).create()
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url) as connection:
-            letters = connection.jetstream(timeout=0.3).dead_letters(name)
+            letters = DeadLetters(connection.jetstream(timeout=0.3), name)
             proxy.mute = True
             with pytest.raises(js.RequestTimeout):
-                _ = [letter async for letter in letters.letters(timeout=0.3)]
+                _ = [letter async for letter in letters.letters(idle_timeout=0.3)]
 
 
-async def test_streams_that_were_not_prepared_are_noted(opened, name):
+async def test_every_call_ends_within_its_timeout(server, name):
+    async with js.connect(server.url) as plain:
+        jet = plain.jetstream(timeout=20)
+        stream = await filled(jet, name, 1)
+        letters = DeadLetters(jet, name)
+        await letters.create()
+        [message] = await (await worker_of(stream)).fetch(1)
+        await letters.store(message, "bad", timeout=20)
+        [letter] = await all_of(letters)
+        assert (await letters.get(letter.seq, timeout=20)) == letter
+        with Proxy(server.url) as proxy:
+            async with js.connect(proxy.url) as connection:
+                letters = DeadLetters(connection.jetstream(timeout=600), name)
+                proxy.mute = True
+                for call in (
+                    lambda: letters.create(timeout=0.1),
+                    lambda: letters.store(message, "bad", timeout=0.1),
+                    lambda: letters.get(letter.seq, timeout=0.1),
+                    lambda: letters.replay(letter, timeout=0.1),
+                    lambda: letters.replay(letter, subject=f"{name}.0", timeout=0.1),
+                    lambda: letters.discard(letter, timeout=0.1),
+                    lambda: letters.replay_by_reset("c", timeout=0.1),
+                ):
+                    with pytest.raises(js.RequestTimeout):
+                        await call()
+                assert letters.refused == 0
+
+
+async def test_streams_that_were_not_created_are_noted(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[name]))
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
         with pytest.raises(js.StreamNotFound) as collecting:
             await letters.collect()
         with pytest.raises(js.StreamNotFound) as listing:
             [letter async for letter in letters.letters()]
         for caught in (collecting, listing):
-            assert caught.value.__notes__ == ["`prepare` creates the streams of dead letters"]
+            assert caught.value.__notes__ == ["`create` creates the streams of dead letters"]

@@ -7,7 +7,6 @@ import pytest
 import js_async as js
 from js_async.groups.member_join import create_member_consumer
 from tests.fake.answers import CONSUMER
-from tests.inside import api_of
 from twinstream.core.groups.member_consumer import check_template
 from twinstream.core.groups.names import GroupNames
 from twinstream.testing import FakePeer, FakeServer
@@ -23,9 +22,9 @@ EXISTS = {"error": {"code": 400, "err_code": 10148, "description": "consumer alr
 async def created(server, **options):
     """Create the consumer of a member."""
     async with js.connect(server.url) as connection:
-        api = api_of(connection.jetstream(timeout=20))
+        jet = connection.jetstream(timeout=20)
         template = check_template(NAMES, None)
-        return await create_member_consumer(api, NAMES, "m", ("0.>",), template, **options)
+        return await create_member_consumer(jet, NAMES, "m", ("0.>",), template, **options)
 
 
 def info(pin="", waiting=0):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import js_async as js
+from js_async.workers import DeadLetters
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.inside import api_of
@@ -31,8 +32,8 @@ def advisory(stream, **members):
 
 
 async def all_processed(letters):
-    await letters.collect(timeout=0.2)
-    failures = await api_of(letters).stream_info(letters.names.failures)
+    await letters.collect(idle_timeout=0.2)
+    failures = await api_of(letters).stream_info(letters.failures_stream_name)
     return failures.state.messages == 0
 
 
@@ -50,13 +51,13 @@ async def test_forged_advisory_copies_no_message_of_another_stream(opened, name)
         await filled(jet, secret, 1)
         stream = await filled(jet, name, 0)
         reports = []
-        letters = jet.dead_letters(name, on_report=reports.append)
-        await letters.prepare()
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        await letters.create()
         await jet.publish(f"{FAULTS}.{name}.w", advisory(secret))
         await fail(jet, stream, name)
         await eventually(all_processed, letters, patience=30)
         [letter] = [letter async for letter in letters.letters()]
-        assert (letter.stream, letter.data) == (name, b"mine")
+        assert (letter.stream_name, letter.data) == (name, b"mine")
         assert (letters.stored, letters.skipped) == (1, 1)
         assert [report.text for report in reports] == [
             f"an advisory is skipped: its content belongs on '{FAULTS}.{secret}.w', not on"
@@ -67,8 +68,8 @@ async def test_forged_advisory_copies_no_message_of_another_stream(opened, name)
 async def test_no_content_of_an_advisory_ends_the_collector(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         bodies = [
             advisory(name, id="a\r\nb"),
             advisory(name, id="\ud800"),
@@ -97,8 +98,8 @@ async def test_names_with_nul_end_no_collector(server, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         await jet.publish(f"{FAULTS}.{name}.\0", advisory(name, consumer="\0"))
         await jet.publish(f"{name}.a\0b", b"odd")
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="w"))
@@ -106,15 +107,15 @@ async def test_names_with_nul_end_no_collector(server, name):
         await message.term("bad")
         await eventually(all_processed, letters, patience=30)
         [letter] = [letter async for letter in letters.letters()]
-        assert (letter.subject, letter.data, letter.gone) == ("", b"odd", "")
+        assert (letter.subject, letter.data, letter.missing) == ("", b"odd", "")
         assert (letters.stored, letters.skipped) == (1, 1)
 
 
 async def test_skipped_advisory_is_logged_as_a_warning(opened, name, caplog):
     async with opened() as jet:
         await filled(jet, name, 1)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         await jet.publish(f"{FAULTS}.{name}.w", advisory(name, id="\x1b[31m"))
         await eventually(all_processed, letters, patience=30)
         [record] = [each for each in caplog.records if each.name == "twinstream.dead_letters"]
@@ -127,8 +128,8 @@ async def test_skipped_advisory_is_logged_as_a_warning(opened, name, caplog):
 async def test_forged_event_is_not_of_its_kind(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         async with jet.events(stream_name=name, kinds=[Terminated]) as events:
             await fail(jet, stream, name)
             event = await events.next(timeout=20)

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.workers import DeadLetters
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform, evolve
@@ -59,8 +60,8 @@ async def test_replay_publishes_to_subjects_of_its_stream_only(opened, name):
         victim = await filled(jet, f"{name}-VICTIM", 1)
         stream = await filled(jet, name, 0)
         reports = []
-        letters = jet.dead_letters(name, on_report=reports.append)
-        await letters.prepare()
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        await letters.create()
         for number, subject in enumerate(SUBJECTS):
             await forge(jet, name, number, Subject=subject.format(name))
         for letter in await all_of(letters):
@@ -79,8 +80,8 @@ async def test_reserved_subjects_are_refused_even_if_the_stream_captures_them(op
     async with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"_INBOX.{name}.>", f"$JS.EVENT.{name}.>"])
         stream = await jet.create_stream(config)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         for number, subject in enumerate((f"_INBOX.{name}.a", f"$JS.EVENT.{name}.a")):
             await forge(jet, name, number, Subject=subject)
         for letter in await all_of(letters):
@@ -93,7 +94,7 @@ async def test_letters_of_other_streams_and_consumers_are_refused(opened, name):
     async with opened() as jet:
         await filled(jet, name, 1)
         await forge_into(jet, name)
-        letters = jet.dead_letters(name, consumer="w", letters=f"{name}-dead")
+        letters = DeadLetters(jet, name, consumer_name="w", letters_stream_name=f"{name}-dead")
         for letter in await all_of(letters):
             with pytest.raises(js.BadArgument, match=r"it names (stream|consumer) '"):
                 await letters.replay(letter)
@@ -101,7 +102,7 @@ async def test_letters_of_other_streams_and_consumers_are_refused(opened, name):
 
 
 async def forge_into(jet, name):
-    await jet.dead_letters(name).prepare()
+    await DeadLetters(jet, name).create()
     await forge(jet, name, 1, Subject=f"{name}.0", Stream="SECRET")
     await forge(jet, name, 2, Subject=f"{name}.0", Consumer="v\x1b[2J")
 
@@ -117,15 +118,15 @@ async def test_replay_undoes_the_transform_of_its_stream(opened, name):
         await jet.publish(f"{name}.in.a", b"one")
         [letter] = await given_up(jet, stream, name)
         assert letter.subject == f"{name}.out.a"
-        await jet.dead_letters(name).replay(letter)
+        await DeadLetters(jet, name).replay(letter)
         again = await stream.get_message(2)
         assert (again.subject, again.data) == (f"{name}.out.a", b"one")
 
 
 async def given_up(jet, stream, name):
     """Let a consumer terminate the first message, and return the dead letters."""
-    letters = jet.dead_letters(name)
-    await letters.prepare()
+    letters = DeadLetters(jet, name)
+    await letters.create()
     consumer = await stream.create_consumer(ConsumerConfig(durable_name="w"))
     [message] = await consumer.fetch(1, timeout=20)
     await letters.store(message, "bad")
@@ -141,7 +142,7 @@ async def test_replay_of_a_copy_publishes_to_the_stream_that_it_was_copied_from(
         copy = await jet.create_stream(StreamConfig(name=f"{name}-copy", sources=[source]))
         [letter] = await given_up(jet, copy, f"{name}-copy")
         assert letter.subject.endswith(f".{name}.0")
-        ack = await jet.dead_letters(f"{name}-copy").replay(letter)
+        ack = await DeadLetters(jet, f"{name}-copy").replay(letter)
         assert (ack.stream, ack.seq) == (name, 2)
 
         async def copied():
@@ -160,8 +161,8 @@ async def test_forged_letter_removes_no_message_of_a_work_queue(opened, name):
         other = await jet.create_stream(evolve(config, name=f"{name}-O", subjects=[f"{name}-O.>"]))
         await jet.publish(f"{name}-O.a", b"one")
         theirs = await other.get_message(1)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         known = {"Subject": original.subject, "Stored_At": original.time.rfc3339()}
         await forge(jet, name, 1, Subject=f"{name}.a")
         await forge(jet, name, 2, **known)
@@ -180,8 +181,8 @@ async def test_forged_letter_removes_no_message_of_a_work_queue(opened, name):
 async def test_forged_letter_does_not_decide_where_a_consumer_restarts(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         config = ConsumerConfig(durable_name="w", ack_wait=timedelta(seconds=30))
         consumer = await stream.create_consumer(config)
         for message in await consumer.fetch(3, timeout=10):
@@ -203,8 +204,8 @@ async def test_forged_letter_does_not_decide_where_a_consumer_restarts(opened, n
 async def test_damaged_letter_can_be_discarded(opened, name):
     async with opened() as jet:
         await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         await forge(jet, name, 1, Sequence="x")
         with pytest.raises(js.BadArgument, match=r"message 1 of .* is not a dead letter"):
             await letters.get(1)
@@ -222,8 +223,8 @@ async def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, 
         config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
         stream = await jet.create_stream(config)
         await jet.publish(f"{name}.a", b"mine", headers={"A": "1"})
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         place = f"dead.{name}.w.{(await stream.info()).created.ns:x}.1"
         headers = {"Dead-Stream": name} | HEADERS | {"Dead-Subject": f"{name}.a"}
         if forged == "a copy":
@@ -243,8 +244,8 @@ async def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, 
 async def test_letter_with_headers_that_cannot_be_sent_is_refused(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         known = {"Subject": f"{name}.a"}
         for number, pair in enumerate(('["A\\r\\nB","1"]', '["A","\\u0000"]', '["A:","\\ud800"]')):
             await forge(jet, name, number, Headers=f"[{pair}]", **known)
@@ -262,8 +263,8 @@ async def test_log_escapes_names_of_publishers(server, name, caplog):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        await letters.prepare()
+        letters = DeadLetters(jet, name)
+        await letters.create()
         await jet.publish(f"{name}.\x1b[2J\u202e", b"x")
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="w"))
         [message] = await consumer.fetch(1, timeout=10)

@@ -17,6 +17,7 @@ import pytest
 import js_async as js
 from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message
+from js_async.groups import CopiesSkipped
 from js_async.groups.floors import Floors
 from js_async.groups.store import GroupStore
 from tests._async.flow import eventually
@@ -30,7 +31,6 @@ from tests._async.members import (
     publish,
 )
 from tests.fake.answers import CONSUMER
-from tests.inside import api_of
 from twinstream.core.groups.floors import digest, floor_bytes
 from twinstream.core.groups.names import GroupNames
 from twinstream.models import ConsumerConfig, ElasticGroupConfig
@@ -105,10 +105,9 @@ class Member:
     def __init__(self, jet, before=None):
         self.reports = []
         self.jet = jet
-        api = api_of(jet)
-        store = GroupStore(api, NAMES, ElasticGroupConfig)
+        store = GroupStore(jet, NAMES, ElasticGroupConfig)
         floors = before.floors if before is not None else None
-        self.floors = Floors(api, NAMES, store, "m", self._report, floors)
+        self.floors = Floors(jet, NAMES, store, "m", self._report, floors)
         self.floors.bind(jet.bind_consumer("S-g", "m"), self.reports.append)
         self.acks = []
 
@@ -175,7 +174,7 @@ async def test_a_second_copy_below_the_floor_is_acknowledged_without_handling():
         assert member.floors.skipped == 2
         assert not member.warnings
         await member.floors.close()
-        assert member.reports == [js.CopiesSkipped("S", "g", "m", 2)]
+        assert member.reports == [CopiesSkipped("S", "g", "m", 2)]
 
 
 async def test_a_redelivered_second_copy_is_acknowledged_too():

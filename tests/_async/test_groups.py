@@ -10,7 +10,20 @@ from functools import partial
 import pytest
 
 import js_async as js
+from js_async.groups import (
+    ElasticGroup,
+    GroupChanged,
+    GroupExists,
+    GroupNotFound,
+    InvalidGroupConfig,
+    JoinDelayed,
+    PartitionsRevoked,
+    StaticGroup,
+    elastic_groups,
+    static_groups,
+)
 from js_async.health import check_health
+from js_async.workers import DeadLetters, Retry
 from tests._async.flow import eventually, pause, together
 from tests._async.members import (
     QUICK,
@@ -142,7 +155,7 @@ async def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, na
         first = await members.start(server, name, "m1", old, kind="static")
         old.hold()
         await publish(jet, name, 0, 1)
-        consumer = await (await jet.get_stream(group.source)).get_consumer("g-m1")
+        consumer = await (await jet.get_stream(group.source_stream_name)).get_consumer("g-m1")
         await eventually(has_pending, consumer, 1)
         await group.delete()
         await group.create(StaticGroupConfig(max_members=10, members=["m1"]))
@@ -169,7 +182,7 @@ async def test_what_was_in_progress_comes_before_newer_messages(server, name, ki
         await publish(jet, name, 0, 5)
         await consumed(seen, 5)
         served, other = (first, second) if await pinned(first.reports) else (second, first)
-        consumer = await (await jet.get_stream(group.source)).get_consumer(
+        consumer = await (await jet.get_stream(group.source_stream_name)).get_consumer(
             "m1" if kind == "elastic" else "g-m1"
         )
         # A handler that takes long, with many messages behind it.
@@ -220,14 +233,14 @@ async def test_the_workers_end_with_their_group(opened, name, kind):
         await group.delete()
         await worker.wait(timeout=20)
         assert (worker.partitions, worker.handled) == ((), 5)
-        assert isinstance(reports[-1], js.PartitionsRevoked)
+        assert isinstance(reports[-1], PartitionsRevoked)
         assert "deleted" in reports[-1].reason
         await worker.stop()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             await group.info()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             await group.delete()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             await group.worker("m1", seen.handler("m1")).start()
         if kind == "static":
             names = [each async for each in (await jet.get_stream(name)).consumer_names()]
@@ -299,7 +312,7 @@ async def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
             await group.delete()
         await eventually(fails, jet, name)
         assert await fails(jet, name) == ["source_failing"]
-        await (await jet.get_stream(group.source)).purge()
+        await (await jet.get_stream(group.source_stream_name)).purge()
         await group.delete()
 
 
@@ -336,7 +349,7 @@ async def test_settings_that_members_cannot_follow_end_them(opened, name, kind, 
         bucket = await jet.get_key_value(f"{kind}-consumer-groups")
         value = b"{" if broken else b'{"max_members":3,"members":["m1"]}'
         await bucket.put(f"{name}.g", value)
-        error = js.BadGroupConfig if broken else js.GroupChanged
+        error = InvalidGroupConfig if broken else GroupChanged
         with pytest.raises(error, match=name):
             await worker.wait(timeout=20)
         await worker.stop()
@@ -345,18 +358,14 @@ async def test_settings_that_members_cannot_follow_end_them(opened, name, kind, 
             # The positions are needed once the configuration is repaired.
             assert names == (["g-m1"] if broken else [])
         if broken:
-            with pytest.raises(js.BadGroupConfig):
+            with pytest.raises(InvalidGroupConfig):
                 await group.info()
 
 
 @pytest.mark.parametrize("kind", ["elastic", "static"])
 async def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(opened, name, kind):
     async with opened() as jet:
-        make, groups = (
-            (elastic, jet.elastic_consumer_groups)
-            if kind == "elastic"
-            else (static, jet.static_consumer_groups)
-        )
+        make, groups = (elastic, elastic_groups) if kind == "elastic" else (static, static_groups)
         group = await make(jet, name, "m1", partitions=4)
         subjects = [f"{name}.{number}.*" for number in range(2_000)]
         filters = (
@@ -368,11 +377,11 @@ async def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(
         bucket = await jet.get_key_value(f"{kind}-consumer-groups")
         await bucket.put(f"{name}.g", json.dumps(stored).encode())
         worker = group.worker("m1", Seen(name).handler("m1"), config=QUICK)
-        with pytest.raises(js.BadGroupConfig, match="65536 partitions of 2000 filters"):
+        with pytest.raises(InvalidGroupConfig, match="65536 partitions of 2000 filters"):
             await worker.start()
-        assert [each async for each in groups(name)] == ["g"]
+        assert [each async for each in groups(jet, name)] == ["g"]
         await group.delete()
-        assert [each async for each in groups(name)] == []
+        assert [each async for each in groups(jet, name)] == []
 
 
 async def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, name):
@@ -386,9 +395,9 @@ async def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, na
         stored = {"max_members": 10, "members": ["m1", "victim"]}
         bucket = await jet.get_key_value("static-consumer-groups")
         await bucket.put(f"{name}.g", json.dumps(stored).encode())
-        with pytest.raises(js.BadGroupConfig, match=r"'g-victim' of .* did not create them"):
+        with pytest.raises(InvalidGroupConfig, match=r"'g-victim' of .* did not create them"):
             await group.delete()
-        assert [each async for each in jet.static_consumer_groups(name)] == []
+        assert [each async for each in static_groups(jet, name)] == []
         assert [each async for each in stream.consumer_names()] == ["g-victim"]
 
 
@@ -398,13 +407,13 @@ async def test_a_forged_elastic_group_does_not_delete_the_stream_of_others(opene
         await jet.create_stream(StreamConfig(name=f"{name}-victim", subjects=[f"{name}-v.>"]))
         bucket = await jet.get_key_value("elastic-consumer-groups")
         await bucket.put(f"{name}.victim", b'{"max_members":3,"members":["m1"]}')
-        group = jet.elastic_consumer_group(name, "victim")
-        with pytest.raises(js.BadGroupConfig, match=f"no copy of {name}"):
+        group = ElasticGroup(jet, name, "victim")
+        with pytest.raises(InvalidGroupConfig, match=f"no copy of {name}"):
             await group.delete()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             await group.delete()
         assert (await jet.get_stream(f"{name}-victim")).name == f"{name}-victim"
-        assert [each async for each in jet.elastic_consumer_groups(name)] == ["g"]
+        assert [each async for each in elastic_groups(jet, name)] == ["g"]
 
 
 async def test_an_elastic_member_makes_its_consumer_again(opened, name):
@@ -414,12 +423,12 @@ async def test_an_elastic_member_makes_its_consumer_again(opened, name):
         async with group.worker("m1", seen.handler("m1"), config=QUICK, on_report=reports.append):
             await publish(jet, name, 0, 5)
             await consumed(seen, 5)
-            await (await jet.get_stream(group.source)).delete_consumer("m1")
+            await (await jet.get_stream(group.source_stream_name)).delete_consumer("m1")
             await publish(jet, name, 5, 10)
             await consumed(seen, 10)
             seen.check(10)
         assert any(
-            isinstance(each, js.PartitionsRevoked) and each.reason == "the consumer was deleted"
+            isinstance(each, PartitionsRevoked) and each.reason == "the consumer was deleted"
             for each in reports
         )
 
@@ -443,13 +452,13 @@ async def test_members_change_by_any_number_of_clients_at_once(opened, name):
         assert (await group.info()).members == []
 
         async def add(member):
-            await jet.elastic_consumer_group(name, "g").add_members(member)
+            await ElasticGroup(jet, name, "g").add_members(member)
 
         await together(*(partial(add, f"m{number}") for number in range(6)))
         info = await group.info()
         assert sorted(info.members) == [f"m{number}" for number in range(6)]
         assert info.partitions("m0") == (0, 6)
-        assert await group.remove_members("m1", "m2", "m3", "m4", "m5") == ["m0"]
+        assert await group.remove_members(["m1", "m2", "m3", "m4", "m5"]) == ["m0"]
         # Nothing to change is nothing to write.
         before = (await group.info()).revision
         await group.add_members("m0")
@@ -515,37 +524,35 @@ async def test_partitions_may_be_mapped_by_hand(opened, name):
 async def test_groups_of_a_stream_are_listed(opened, name):
     async with opened() as jet:
         await elastic(jet, name, "m1")
-        other = jet.elastic_consumer_group(name, "other")
+        other = ElasticGroup(jet, name, "other")
         by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
         await other.create(ElasticGroupConfig(max_members=2, partitioning_filters=[by_key]))
-        fixed = jet.static_consumer_group(name, "fixed")
+        fixed = StaticGroup(jet, name, "fixed")
         await fixed.create(StaticGroupConfig(max_members=2, members=["m1"]))
-        assert sorted([each async for each in jet.elastic_consumer_groups(name)]) == ["g", "other"]
-        assert [each async for each in jet.static_consumer_groups(name)] == ["fixed"]
-        assert [each async for each in jet.static_consumer_groups(f"{name}0")] == []
+        assert sorted([each async for each in elastic_groups(jet, name)]) == ["g", "other"]
+        assert [each async for each in static_groups(jet, name)] == ["fixed"]
+        assert [each async for each in static_groups(jet, f"{name}0")] == []
         await other.delete()
-        assert [each async for each in jet.elastic_consumer_groups(name)] == ["g"]
+        assert [each async for each in elastic_groups(jet, name)] == ["g"]
 
 
 async def test_without_any_group_nothing_is_listed(server_factory):
     with server_factory() as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            assert [each async for each in jet.elastic_consumer_groups("S")] == []
-            with pytest.raises(js.GroupNotFound, match="create makes it"):
-                await jet.elastic_consumer_group("S", "g").info()
-            with pytest.raises(js.GroupNotFound):
-                await jet.static_consumer_group("S", "g").delete()
-            with pytest.raises(js.GroupNotFound):
-                await (
-                    jet.static_consumer_group("S", "g").worker("m", Seen("S").handler("m")).start()
-                )
+            assert [each async for each in elastic_groups(jet, "S")] == []
+            with pytest.raises(GroupNotFound, match="create makes it"):
+                await ElasticGroup(jet, "S", "g").info()
+            with pytest.raises(GroupNotFound):
+                await StaticGroup(jet, "S", "g").delete()
+            with pytest.raises(GroupNotFound):
+                await StaticGroup(jet, "S", "g").worker("m", Seen("S").handler("m")).start()
 
 
 async def test_a_member_waits_until_its_partitions_are_free(opened, name):
     async with opened() as jet:
         group = await elastic(jet, name, "m1", partitions=2)
-        own = await jet.get_stream(group.source)
+        own = await jet.get_stream(group.source_stream_name)
         other = await own.create_consumer(
             ConsumerConfig(durable_name="other", filter_subject=f"1.{name}.*")
         )
@@ -559,7 +566,7 @@ async def test_a_member_waits_until_its_partitions_are_free(opened, name):
 
             await eventually(tried_often)
             assert worker.partitions == ()
-            assert all(isinstance(each, js.JoinDelayed) and each.is_usual for each in reports)
+            assert all(isinstance(each, JoinDelayed) and each.is_usual for each in reports)
             assert [each.retry_in for each in reports[:3]] == [0.05, 0.1, 0.2]
             await other.delete()
             await publish(jet, name, 0, 5)
@@ -573,7 +580,7 @@ async def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
         first = group.worker("m1", seen.handler("m1"), config=QUICK)
         second = group.worker("m1", seen.handler("m1"), config=STRICT, on_report=reports.append)
         async with first:
-            consumer = await (await jet.get_stream(group.source)).get_consumer("m1")
+            consumer = await (await jet.get_stream(group.source_stream_name)).get_consumer("m1")
 
             async def waits():
                 return (await consumer.info()).num_waiting
@@ -585,7 +592,7 @@ async def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
                     return reports
 
                 await eventually(said)
-                assert isinstance(reports[0], js.JoinDelayed)
+                assert isinstance(reports[0], JoinDelayed)
                 assert not reports[0].is_usual
                 assert "max_ack_pending" in str(reports[0].error)
                 await publish(jet, name, 0, 5)
@@ -609,11 +616,11 @@ async def test_a_group_is_created_once(opened, name, kind):
         assert again.config == config
         assert encode(config) == encode((await group.info()).config)
         other = type(config)(max_members=3, members=["m1"])
-        with pytest.raises(js.GroupExists, match="max_members"):
+        with pytest.raises(GroupExists, match="max_members"):
             await group.create(other)
-        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        kinds = {"elastic": ElasticGroup, "static": StaticGroup}
         with pytest.raises(js.StreamNotFound):
-            await kinds[kind](f"{name}-none", "g").create(config)
+            await kinds[kind](jet, f"{name}-none", "g").create(config)
 
 
 async def test_an_elastic_group_keeps_its_members_when_it_is_created_again(opened, name):
@@ -651,12 +658,12 @@ async def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
-        group = jet.elastic_consumer_group(name, "g")
+        group = ElasticGroup(jet, name, "g")
         config = ElasticGroupConfig(max_members=3, members=["m1"])
         if connection.server_info.version_numbers < (2, 12, 0):
             with pytest.raises(js.Unsupported, match=r"whole subject needs server 2\.12"):
                 await group.create(config)
-            with pytest.raises(js.GroupNotFound):
+            with pytest.raises(GroupNotFound):
                 await group.info()
             return
         await group.create(config)
@@ -672,7 +679,7 @@ async def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
 async def test_handlers_see_the_published_subject_and_the_partition(opened, name):
     async with opened() as jet:
         await elastic(jet, name, "m1", partitions=4)
-        group, found, failed = jet.elastic_consumer_group(name, "g"), [], []
+        group, found, failed = ElasticGroup(jet, name, "g"), [], []
 
         async def handler(message):
             if message.data == b"1" and not failed:
@@ -681,7 +688,7 @@ async def test_handlers_see_the_published_subject_and_the_partition(opened, name
             found.append((message.subject, message.partition, message.data))
             assert message.metadata.stream == f"{name}-g"
 
-        retry = js.Retry(attempts=3, first=0.01)
+        retry = Retry(attempts=3, first=0.01)
         async with group.worker("m1", handler, config=QUICK, retry=retry) as worker:
             for number in range(4):
                 await jet.publish(f"{name}.key", b"%d" % number)
@@ -705,7 +712,7 @@ async def has_counts(worker, handled, retried):
 async def test_messages_that_are_given_up_become_dead_letters(opened, name):
     async with opened() as jet:
         group = await elastic(jet, name, "m1")
-        letters = jet.dead_letters(group.source)
+        letters = DeadLetters(jet, group.source_stream_name)
 
         async def handler(message):
             raise js.Reject("no")
@@ -806,9 +813,9 @@ async def test_what_a_worker_refuses(opened, name):
             with pytest.raises(js.ConsumerExists, match="ack_wait"):
                 await group.worker("m1", handler, config=QUICK).start()
         with pytest.raises(js.BadArgument, match="members"):
-            await jet.static_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
+            await StaticGroup(jet, name, "none").create(StaticGroupConfig(max_members=2))
         with pytest.raises(js.BadArgument, match="ElasticGroupConfig"):
-            await jet.elastic_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
+            await ElasticGroup(jet, name, "none").create(StaticGroupConfig(max_members=2))
 
 
 @pytest.mark.parametrize("way", ["closed", "exit"])
@@ -839,7 +846,7 @@ async def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, 
     ends = [reports.pop()] if way == "exit" else []
     assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
     revoked = reports[-1]
-    assert isinstance(revoked, js.PartitionsRevoked)
+    assert isinstance(revoked, PartitionsRevoked)
     assert revoked.partitions == reports[0].partitions
     said = "the connection is closed: the program called `close`" if way == "closed" else "3"
     assert revoked.reason.startswith(f"an error ended the work: {said}")
@@ -893,7 +900,7 @@ async def test_no_instance_stays_pinned_after_it_stopped(server, name):
         async with group.worker("m1", seen.handler("m1"), config=QUICK):
             await publish(jet, name, 0, 1)
             await consumed(seen, 1)
-            consumer = await (await jet.get_stream(group.source)).get_consumer("m1")
+            consumer = await (await jet.get_stream(group.source_stream_name)).get_consumer("m1")
             assert pin_holder(consumer.cached_info)
         assert pin_holder(await consumer.info()) == ""
         [state_of_group] = consumer.cached_info.priority_groups
@@ -922,7 +929,7 @@ async def test_a_worker_reports_that_the_source_stream_was_deleted(opened, name,
             assert await warnings() == [warning]
         assert warning.text == (
             f"elastic consumer group g of stream {name} receives no new messages: its stream"
-            f" {group.source} cannot copy from stream {name}: stream not found"
+            f" {group.source_stream_name} cannot copy from stream {name}: stream not found"
         )
         await group.delete()
 

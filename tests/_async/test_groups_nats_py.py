@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import nats
 
 import js_async as js
+from js_async.groups import ElasticGroup, StaticGroup, elastic_groups
 from tests._async.flow import eventually
 from tests._async.members import QUICK, Seen, consumed, elastic, publish, static
 from twinstream.models import ElasticGroupConfig, PartitioningFilter, StreamConfig
@@ -106,9 +107,9 @@ async def test_a_group_that_another_client_wrote_is_used(server, name):
         }
         kv = await bucket_of(old, "elastic-consumer-groups")
         await kv.put(f"{name}.g", json.dumps(value).encode())
-        group = jet.elastic_consumer_group(name, "g")
+        group = ElasticGroup(jet, name, "g")
         assert (await group.info()).partitions("m1") == (0, 1, 2, 3)
-        assert [each async for each in jet.elastic_consumer_groups(name)] == ["g"]
+        assert [each async for each in elastic_groups(jet, name)] == ["g"]
         # What is missing yet is its stream.
         by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
         config = ElasticGroupConfig(
@@ -232,7 +233,7 @@ async def test_a_static_group_that_another_client_wrote_is_used(server, name):
             ],
         }
         await kv.put(f"{name}.theirs", json.dumps(value).encode())
-        group = jet.static_consumer_group(name, "theirs")
+        group = StaticGroup(jet, name, "theirs")
         seen = Seen(name)
         one = group.worker("a", seen.handler("a"), config=QUICK)
         two = group.worker("b", seen.handler("b"), config=QUICK)

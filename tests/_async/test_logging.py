@@ -7,6 +7,7 @@ import logging
 import pytest
 
 import js_async as js
+from js_async.workers import DeadLetters, HandlerFailed, Retry, Worker
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.logged import levels, texts
@@ -14,7 +15,7 @@ from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, evolve
 from twinstream.testing import FakePeer, FakeServer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
-ONCE = js.Retry(attempts=2, first=0.01, factor=1)
+ONCE = Retry(attempts=2, first=0.01, factor=1)
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def all_levels(caplog):
 async def worked(jet, name, handler, count, **settings):
     """Return a worker that has ended after it gave up `count` messages."""
     consumer = ConsumerConfig(durable_name="c")
-    worker = jet.worker(name, consumer, handler, retry=ONCE, **settings)
+    worker = Worker(jet, name, consumer, handler, retry=ONCE, **settings)
 
     async def all_are_rejected():
         return worker.rejected == count
@@ -80,7 +81,7 @@ async def test_a_callback_lowers_the_level_and_gets_the_same(opened, name, caplo
             raise js.Reject("never")
 
         await worked(jet, name, handler, 1, on_report=got.append)
-    assert [type(each) for each in got] == [js.HandlerFailed]
+    assert [type(each) for each in got] == [HandlerFailed]
     assert levels(caplog, "worker") == ["WARNING"]
 
 
@@ -91,7 +92,7 @@ async def test_a_rejected_message_and_its_dead_letter_are_logged(opened, name, a
         async def handler(message):
             raise js.Reject("never")
 
-        await worked(jet, name, handler, 1, dead_letters=jet.dead_letters(name))
+        await worked(jet, name, handler, 1, dead_letters=DeadLetters(jet, name))
     assert f"{name}: message 1 ({name}.0) was rejected and is stored as a dead letter" in texts(
         all_levels, "dead_letters"
     )

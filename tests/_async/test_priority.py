@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.workers import Worker
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
 from twinstream.errors import InvalidPullRequest
@@ -190,7 +191,7 @@ async def test_workers_and_processing_use_the_priority_group_of_their_client(ope
             return len(seen) == 4
 
         options = {"priority": group, "on_report": reports.append}
-        async with jet.worker(name, config, handler, **options):
+        async with Worker(jet, name, config, handler, **options):
             await eventually(all_are_seen)
         assert seen == [1, 2, 3, 4]
         assert [type(report) for report in reports] == [js.Pinned]
@@ -233,7 +234,7 @@ async def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_ca
                     consumer.consume(nothing, priority=priority)
             async with consumer.messages(priority=js.Priority(group="g")):
                 pass
-        worker = jet.worker(name, "c", nothing)
+        worker = Worker(jet, name, "c", nothing)
         with pytest.raises(js.BadArgument, match="each pull must name one of the priority"):
             await worker.start()
         # Where the groups are not known, the server says it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.workers import Worker
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from twinstream.errors import WrongHandler
@@ -43,7 +44,7 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
         async with consuming:
             await consuming.wait(timeout=30)
         assert repr(consuming) == f"<Consuming c of {name}: stopped>"
-        worker = jet.worker(name, "c", acked)
+        worker = Worker(jet, name, "c", acked)
         assert repr(worker) == f"<Worker c of {name}: not started>"
         async with jet.publisher() as publisher:
             assert repr(publisher) == "<Publisher: 0 in flight>"
@@ -66,7 +67,7 @@ async def test_what_an_error_ended_shows_the_error(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(EXPLICIT)
-        worker = jet.worker(name, "c", fails)
+        worker = Worker(jet, name, "c", fails)
         consuming = consumer.consume(fails)
         for each in (worker, consuming):
             await each.start()

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import js_async as js
+from js_async.groups import StaticGroup
 from tests._async.flow import eventually
 from tests._async.members import (
     PATIENT,
@@ -80,7 +81,7 @@ async def test_a_static_group_keeps_keys_in_order(server, name):
         seen.check(count)
         for each in (again, m2, m3):
             await each.stop()
-        assert await jet.static_consumer_group(name, "g").active_members() == []
+        assert await StaticGroup(jet, name, "g").active_members() == []
 
 
 @pytest.mark.parametrize("restarts", [True, False], ids=["new processes", "the same processes"])

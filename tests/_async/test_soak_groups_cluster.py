@@ -40,7 +40,7 @@ async def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
             await members.start(own_cluster, name, each, seen, QUICK, reconnect=PATIENT)
             for each in ("m1", "m2", "m3")
         ]
-        published, packed = 0, jet.bind_stream(group.source)
+        published, packed = 0, jet.bind_stream(group.source_stream_name)
 
         async def has_copied(count):
             try:

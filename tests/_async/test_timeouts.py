@@ -10,7 +10,9 @@ import js_async as js
 from js_async.api.cluster import Cluster
 from js_async.api.replicas import Replicas
 from js_async.counters import Counters
+from js_async.groups import ElasticGroup, StaticGroup, StaticGroupConfig
 from js_async.schedules import Schedule, Schedules
+from js_async.workers import DeadLetters
 from tests._async.flow import together
 from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -24,6 +26,7 @@ STREAM = StreamConfig(name="S", subjects=["s"])
 CONSUMER = ConsumerConfig(durable_name="c")
 BUCKET = js.KeyValueConfig(bucket="B")
 STORE = js.ObjectStoreConfig(bucket="B")
+STATIC = StaticGroupConfig(max_members=1, members=["m"])
 EVERY = Schedule.every(60)
 STREAM_INFO = {
     "config": {"name": "S", "subjects": ["s"]},
@@ -139,23 +142,29 @@ CALLS = {
         lambda config: config, **t
     ),
     "ObjectStore.seal": lambda jet, **t: jet.bind_object_store("B").seal(**t),
+    "DeadLetters.create": lambda jet, **t: DeadLetters(jet, "S").create(**t),
+    "DeadLetters.get": lambda jet, **t: DeadLetters(jet, "S").get(1, **t),
+    "DeadLetters.discard": lambda jet, **t: DeadLetters(jet, "S").discard(1, **t),
+    "StaticGroup.create": lambda jet, **t: StaticGroup(jet, "S", "g").create(STATIC, **t),
+    "StaticGroup.info": lambda jet, **t: StaticGroup(jet, "S", "g").info(**t),
+    "StaticGroup.active_members": lambda jet, **t: StaticGroup(jet, "S", "g").active_members(**t),
+    "StaticGroup.step_down": lambda jet, **t: StaticGroup(jet, "S", "g").step_down("m", **t),
+    "StaticGroup.delete": lambda jet, **t: StaticGroup(jet, "S", "g").delete(**t),
+    "ElasticGroup.add_members": lambda jet, **t: ElasticGroup(jet, "S", "g").add_members("m", **t),
+    "ElasticGroup.delete": lambda jet, **t: ElasticGroup(jet, "S", "g").delete(**t),
 }
 
 # Calls that have no default of the context: what they wait for is no answer of the server, or they
 # are made of several calls.
 OWN = {
     "JetStream.range_reader",  # progress of a read
-    "JetStream.worker",
     "JetStream.events",
-    "JetStream.dead_letters",
     "JetStream.coordination",
     "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
     "JetStream.process",
     "JetStream.bind_stream",
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
-    "JetStream.elastic_consumer_group",  # a handle: nothing is sent
-    "JetStream.static_consumer_group",
     "JetStream.bind_consumer",
     "Stream.read",
     "Stream.snapshot",
@@ -181,6 +190,13 @@ OWN = {
     "ObjectStore.watch",
     "Counters.list",  # until there is no progress
     "Schedules.list",
+    "DeadLetters.collect",
+    "DeadLetters.letters",
+    "DeadLetters.start",  # the life cycle of background work
+    "DeadLetters.stop",
+    "DeadLetters.run",
+    "ElasticGroup.worker",  # nothing is sent
+    "StaticGroup.worker",
     "Cluster.rescue",  # as many answers as come
 }
 
@@ -210,6 +226,9 @@ OWNERS = [
     js.ObjectStore,
     Counters,
     Schedules,
+    DeadLetters,
+    StaticGroup,
+    ElasticGroup,
 ]
 
 

@@ -7,6 +7,8 @@ import logging
 import pytest
 
 import js_async as js
+from js_async.groups import InvalidGroupConfig
+from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually
 from tests._async.members import elastic
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -21,7 +23,7 @@ async def worker(jet, name, on_report):
         raise SystemExit(3)
 
     config = ConsumerConfig(durable_name="c")
-    work = jet.worker(name, config, leaves, on_report=on_report)
+    work = Worker(jet, name, config, leaves, on_report=on_report)
     await work.start()
     await jet.publish(f"{name}.a")
     return work, "worker", SystemExit
@@ -50,7 +52,7 @@ async def member(jet, name, on_report):
     await work.start()
     bucket = await jet.get_key_value("elastic-consumer-groups")
     await bucket.put(f"{name}-g.g", b"{")
-    return work, "groups", js.BadGroupConfig
+    return work, "groups", InvalidGroupConfig
 
 
 WORKS = [worker, consuming, processing, member]
@@ -122,7 +124,7 @@ async def test_a_callback_that_ends_the_work_receives_its_end(opened, name):
 
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        letters = jet.dead_letters(name, on_report=on_report)
+        letters = DeadLetters(jet, name, on_report=on_report)
         await letters.start()
         advisory = f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{name}.w"
         await jet.publish(advisory, b"{}")

@@ -11,6 +11,7 @@ import pytest
 import js_async as js
 from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message
+from js_async.workers import DeadLetters, HandlerFailed, TryLater, Worker
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere
 from js_async.workers.settings import WorkSettings
@@ -24,7 +25,7 @@ from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
-QUICK = js.Retry(attempts=3, first=0.02, factor=1)
+QUICK = Retry(attempts=3, first=0.02, factor=1)
 
 
 async def count_is(log, count):
@@ -52,7 +53,7 @@ async def test_every_message_is_handled_once(opened, name):
             seen.append(message.metadata.stream_seq)
             now -= 1
 
-        worker = jet.worker(name, PATIENT, handler, concurrency=4)
+        worker = Worker(jet, name, PATIENT, handler, concurrency=4)
         async with worker:
             await eventually(count_is, seen, 60)
         assert Counter(seen) == Counter(range(1, 61))
@@ -93,7 +94,8 @@ async def test_order_is_kept_though_handlers_fail(opened, name, order):
             finally:
                 running[key] -= 1
 
-        worker = jet.worker(
+        worker = Worker(
+            jet,
             name,
             PATIENT,
             handler,
@@ -123,10 +125,10 @@ async def test_one_key_that_fails_does_not_hold_up_others(opened, name):
 
         async def handler(message):
             if message.subject.endswith("bad"):
-                raise js.TryLater(60, "not now")
+                raise TryLater(60, "not now")
             seen.append(message.metadata.stream_seq)
 
-        async with jet.worker(name, PATIENT, handler, order="subject") as worker:
+        async with Worker(jet, name, PATIENT, handler, order="subject") as worker:
 
             async def all_wait():
                 return (worker.retried, worker.waiting) == (1, 3)
@@ -150,14 +152,14 @@ async def test_failures_are_delivered_again_by_the_server(opened, name):
             if len(attempts[message.metadata.stream_seq]) < 3:
                 raise OSError("disk")
 
-        worker = jet.worker(
-            name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
+        worker = Worker(
+            jet, name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
         )
         async with worker:
             await eventually(handled, worker, 2, patience=30)
         assert attempts == {1: [1, 2, 3], 2: [1, 2, 3]}
         assert (worker.handled, worker.retried) == (2, 4)
-        failed = [each for each in reports if isinstance(each, js.HandlerFailed)]
+        failed = [each for each in reports if isinstance(each, HandlerFailed)]
         assert sorted(each.attempt for each in failed) == [1, 1, 2, 2]
         assert {each.retry_in for each in failed} == {0.02}
         assert str(failed[0].error) == "disk"
@@ -176,8 +178,8 @@ async def test_a_backoff_of_the_consumer_does_not_skew_the_delays(opened, name):
             if len(times) < 4:
                 raise ValueError("no")
 
-        retry = js.Retry(attempts=9, first=0.9, factor=1)
-        worker = jet.worker(name, config, handler, retry=retry)
+        retry = Retry(attempts=9, first=0.9, factor=1)
+        worker = Worker(jet, name, config, handler, retry=retry)
         async with worker:
             await eventually(handled, worker, 1, patience=30)
         gaps = [after - before for before, after in pairwise(times)]
@@ -203,9 +205,16 @@ async def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retent
             if number == 3:
                 raise js.Reject("never a three")
 
-        letters = jet.dead_letters(name)
-        worker = jet.worker(
-            name, PATIENT, handler, concurrency=3, order=order, retry=QUICK, dead_letters=letters
+        letters = DeadLetters(jet, name)
+        worker = Worker(
+            jet,
+            name,
+            PATIENT,
+            handler,
+            concurrency=3,
+            order=order,
+            retry=QUICK,
+            dead_letters=letters,
         )
         async with worker:
             await eventually(handled, worker, 12, patience=30)
@@ -234,7 +243,7 @@ async def test_a_long_handler_is_not_disturbed(opened, name):
             await pause(2.5)
             seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
 
-        async with jet.worker(name, config, handler, concurrency=4):
+        async with Worker(jet, name, config, handler, concurrency=4):
             await eventually(count_is, seen, 8, patience=30)
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
@@ -253,7 +262,7 @@ async def test_handler_may_acknowledge_its_message(opened, name):
                 await message.ack()
                 raise ValueError("too late")
 
-        async with jet.worker(name, PATIENT, handler) as worker:
+        async with Worker(jet, name, PATIENT, handler) as worker:
             await eventually(count_is, seen, 3)
         await eventually(settled, await jet.get_consumer(name, "c"), 3)
         assert (worker.handled, worker.retried, worker.rejected) == (2, 0, 0)
@@ -282,7 +291,7 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
             over.clear()
             target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
-            async with jet.worker(name, PATIENT, handler, **settings) as worker:
+            async with Worker(jet, name, PATIENT, handler, **settings) as worker:
                 await eventually(count_is, seen, target, patience=30)
                 await together(worker.stop, end)
             assert (worker.in_hand, worker.waiting) == (0, 0)
@@ -301,7 +310,7 @@ async def test_a_handler_can_end_the_work(opened, name):
             if len(seen) == 10:
                 await worker.stop()
 
-        worker = jet.worker(name, PATIENT, handler)
+        worker = Worker(jet, name, PATIENT, handler)
         await worker.run(signals=False)
         assert 10 <= len(seen) < 50
         with pytest.raises(js.BadArgument, match="started already"):
@@ -323,7 +332,7 @@ async def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
                 await jet.create_or_update_consumer(name, shorter)
             await pause(0.8)
 
-        worker = jet.worker(name, consumer, handler, order=order, concurrency=2)
+        worker = Worker(jet, name, consumer, handler, order=order, concurrency=2)
         async with worker:
             await eventually(handled, worker, 6)
             await eventually(settled, await jet.get_consumer(name, "c"), 6)
@@ -346,7 +355,7 @@ async def test_lost_acknowledgement_is_repeated(server, name, whose):
                     await message.ack()
 
             consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
-            async with connection.jetstream().worker(name, consumer, handler) as worker:
+            async with Worker(connection.jetstream(), name, consumer, handler) as worker:
                 await eventually(handled, worker, 1)
                 proxy.cut()
                 proxy.black_hole = False
@@ -436,9 +445,9 @@ async def test_what_a_reset_brings_again_is_worked_on_until_it_is_done(opened, n
         async def handler(message):
             seen.append(message.metadata.num_delivered)
             if len(seen) == 2:
-                raise js.TryLater(0)
+                raise TryLater(0)
 
-        async with jet.worker(name, PATIENT, handler) as worker:
+        async with Worker(jet, name, PATIENT, handler) as worker:
             await eventually(handled, worker, 1)
             consumer = await jet.get_consumer(name, "c")
             await eventually(settled, consumer, 1)
@@ -451,14 +460,14 @@ async def test_two_workers_share_dead_letters(opened, name):
     """A worker that ends must not close the dead letters of the other worker."""
     async with opened() as jet:
         stream = await filled(jet, name, 0)
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
 
         async def reject(message):
             raise js.Reject("no")
 
         def made(durable):
             consumer = ConsumerConfig(durable_name=durable, filter_subject=f"{name}.{durable}")
-            return jet.worker(name, consumer, reject, dead_letters=letters)
+            return Worker(jet, name, consumer, reject, dead_letters=letters)
 
         by_hand = ConsumerConfig(durable_name="c", filter_subject=f"{name}.c")
         consumer = await stream.create_consumer(by_hand)
@@ -484,7 +493,7 @@ async def test_total_order_prefetches_few_messages(opened, name):
         async def handler(message):
             await eventually(count_is, freed, 1)
 
-        async with jet.worker(name, PATIENT, handler, order="total") as worker:
+        async with Worker(jet, name, PATIENT, handler, order="total") as worker:
 
             async def one_is_worked_on():
                 return worker.in_hand
@@ -505,7 +514,7 @@ async def test_prefetch_is_limited_to_what_workers_can_handle(opened, name):
             begun.append(message)
             await eventually(count_is, freed, 1)
 
-        worker = jet.worker(name, PATIENT, handler, concurrency=2)
+        worker = Worker(jet, name, PATIENT, handler, concurrency=2)
         await worker.start()
         await eventually(count_is, begun, 2)
         consumer = await stream.get_consumer("c")
@@ -524,7 +533,7 @@ async def test_handler_that_does_not_end_is_reported(opened, name):
             begun.append(message)
             await eventually(count_is, freed, 1)
 
-        worker = jet.worker(name, PATIENT, handler)
+        worker = Worker(jet, name, PATIENT, handler)
         await worker.start()
         await eventually(count_is, begun, 1)
         with pytest.raises(js.RequestTimeout, match="still running"):
@@ -542,7 +551,7 @@ async def test_the_loss_of_the_consumer_ends_the_work(opened, name):
             await stream.delete_consumer("c")
 
         with pytest.raises(js.ConsumerDeleted):
-            await jet.worker(name, PATIENT, handler).run(signals=False)
+            await Worker(jet, name, PATIENT, handler).run(signals=False)
 
 
 async def test_settings_that_cannot_be(opened, name):
@@ -556,12 +565,12 @@ async def test_settings_that_cannot_be(opened, name):
             ({"concurrency": 3, "max_messages": 2}, "max_messages"),
         ):
             with pytest.raises(js.BadArgument, match=said):
-                jet.worker(name, "c", ignore, **settings)
+                Worker(jet, name, "c", ignore, **settings)
         with pytest.raises(js.ConsumerNotFound):
-            await jet.worker(name, "c", ignore).start()
+            await Worker(jet, name, "c", ignore).start()
         await stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
         with pytest.raises(js.BadArgument, match="explicit"):
-            await jet.worker(name, "n", ignore).start()
+            await Worker(jet, name, "n", ignore).start()
 
 
 async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
@@ -570,7 +579,7 @@ async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged)
 
     async with opened() as jet:
         await filled(jet, name, 1)
-        works = [jet.worker(name, PATIENT, leave)]
+        works = [Worker(jet, name, PATIENT, leave)]
         with starts() as tasks:
             await works[0].start()
         assert await tasks["twinstream-worker"].join(Deadline.after(30))

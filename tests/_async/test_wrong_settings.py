@@ -10,13 +10,18 @@ import pytest
 import js_async as js
 from js_async import (
     ConsumerConfig,
-    ElasticGroupConfig,
     KeyValueConfig,
     ObjectStoreConfig,
-    StaticGroupConfig,
     StreamConfig,
 )
 from js_async.backup import backup_stream, restore_stream
+from js_async.groups import (
+    ElasticGroup,
+    ElasticGroupConfig,
+    PartitioningFilter,
+    StaticGroup,
+    StaticGroupConfig,
+)
 from twinstream.errors import InvalidPullRequest
 
 
@@ -59,22 +64,36 @@ async def test_a_text_instead_of_a_record_is_refused_by_its_path(opened, name):
             await jet.create_key_value(KeyValueConfig(bucket=name, sources=["B"]))
         with pytest.raises(TypeError, match=rf"ObjectStoreConfig\.mirror: {wanted}"):
             await jet.create_object_store(ObjectStoreConfig(bucket=name, mirror="B"))
-        group = jet.static_consumer_group(name, "s")
+        group = StaticGroup(jet, name, "s")
         with pytest.raises(js.BadArgument, match="each member mapping must be a MemberMapping"):
             await group.create(StaticGroupConfig(max_members=2, member_mappings={"a": [0, 1]}))
 
 
-async def test_a_list_instead_of_several_arguments_is_refused(opened, name):
+async def test_members_are_one_text_or_several(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
-        group = jet.elastic_consumer_group(name, "g")
+        group = ElasticGroup(jet, name, "g")
         # Not the whole subject as the key, which servers of 2.11 cannot have.
-        key = js.PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
+        key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
         await group.create(ElasticGroupConfig(max_members=2, partitioning_filters=[key]))
         for call in (group.add_members, group.remove_members):
-            with pytest.raises(js.BadArgument, match=r"got \['a', 'b'\]; pass .* as \*names"):
-                await call(["a", "b"])
+            for wrong in (None, 5, ["a", 5], [["a", "b"]]):
+                with pytest.raises(js.BadArgument, match="a text"):
+                    await call(wrong)
+        assert await group.add_members("anna") == ["anna"]
+        assert await group.add_members(each for each in ("bert", "carl")) == [
+            "anna",
+            "bert",
+            "carl",
+        ]
+        assert await group.remove_members(["anna", "carl"]) == ["bert"]
+        assert await group.remove_members([]) == ["bert"]
+        assert await group.remove_members("bert") == []
         await group.delete()
+
+
+async def test_a_list_instead_of_several_arguments_is_refused(opened, name):
+    async with opened() as jet:
         bucket = await jet.create_key_value(KeyValueConfig(bucket=name))
         with pytest.raises(js.InvalidKey, match="this call takes one key"):
             await bucket.get(["a", "b"])

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.groups import ElasticGroup, StaticGroup
 from tests._sync.flow import eventually, pause
 from twinstream.models import (
     ConsumerConfig,
@@ -135,7 +136,7 @@ def elastic(jet, name, *members, partitions=10, stream=None, **settings):
     """Return an elastic group of a new stream. The options of the stream are in `stream`."""
     options = stream or {"storage": "memory"}
     jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], **options))
-    group = jet.elastic_consumer_group(name, "g")
+    group = ElasticGroup(jet, name, "g")
     by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
     group.create(
         ElasticGroupConfig(
@@ -158,7 +159,7 @@ def static(jet, name, *members, partitions=10, **settings):
             name=name, subjects=[f"{name}.*"], storage="memory", subject_transform=transform
         )
     )
-    group = jet.static_consumer_group(name, "g")
+    group = StaticGroup(jet, name, "g")
     group.create(
         StaticGroupConfig(max_members=partitions, members=list(members) or None, **settings)
     )
@@ -214,8 +215,8 @@ class Members:
         """Return a new member, which works."""
         connection = js.connect(server.url, **options)
         jet, reports = connection.jetstream(timeout=10), []
-        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
-        worker = kinds[kind](name, "g").worker(
+        kinds = {"elastic": ElasticGroup, "static": StaticGroup}
+        worker = kinds[kind](jet, name, "g").worker(
             member, seen.handler(member), config=config, on_report=reports.append
         )
         started = Member(connection, worker, seen, reports)

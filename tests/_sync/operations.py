@@ -18,6 +18,7 @@ from js_sync.backup import backup_stream, restore_stream
 from js_sync.counters import Counters
 from js_sync.health import check_health
 from js_sync.schedules import Schedule, Schedules
+from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually, together
 from tests._sync.flow import pause as a_while
 from tests._sync.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
@@ -133,7 +134,7 @@ def another_stream(jet, stage, _):
 
 def one_failure(jet, stage, stream):
     """Let a message fail; another client has stored a message on the subject of its letter."""
-    jet.dead_letters(stage.stream).prepare()
+    DeadLetters(jet, stage.stream).create()
     created = (stream.info()).created
     jet.publish(f"dead.{stage.stream}.c.{created.ns:x}.1", b"no letter")
     consumer = stream.get_consumer("c")
@@ -342,15 +343,15 @@ def process(jet, stage):
 
 
 def dead_letters(jet, stage):
-    letters = jet.dead_letters(stage.stream)
+    letters = DeadLetters(jet, stage.stream)
     # It returns when nothing has arrived for so long.
-    assert letters.collect(timeout=min(stage.short, 1)) == 1
+    assert letters.collect(idle_timeout=min(stage.short, 1)) == 1
     assert (letters.stored, letters.skipped) == (1, 0)
     letters.stop()
 
 
-def prepare_dead_letters(jet, stage):
-    jet.dead_letters(stage.stream).prepare()
+def dead_letters_create(jet, stage):
+    DeadLetters(jet, stage.stream).create()
 
 
 def backs_up(jet, stage):
@@ -740,7 +741,7 @@ ACTS = {
     "schedules": (("p.{stream}.>",), schedules, "2.14"),
     "outbox": (("p.{stream}.*",), outbox, "2.11"),
     "process": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), process, "2.11"),
-    "prepare_dead_letters": ((), prepare_dead_letters, "2.11"),
+    "dead_letters.create": ((), dead_letters_create, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.
     "backup_stream": ((), backs_up, "2.14"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from js_sync.workers import DeadLetters, Worker
 from tests._sync.flow import eventually, together
 from tests._sync.members import elastic
 from tests._sync.streams import filled
@@ -33,7 +34,7 @@ def a_processing(jet, name, handler):
 
 def a_worker(jet, name, handler):
     filled(jet, name, 1)
-    return jet.worker(name, EXPLICIT, handler), f"Worker c of {name}"
+    return Worker(jet, name, EXPLICIT, handler), f"Worker c of {name}"
 
 
 def a_member(jet, name, handler):
@@ -55,7 +56,7 @@ def a_relay(jet, name, path):
 
 def dead_letters(jet, name, path):
     filled(jet, name, 0)
-    return jet.dead_letters(name), f"DeadLetters of {name}"
+    return DeadLetters(jet, name), f"DeadLetters of {name}"
 
 
 WITH_HANDLER = [a_consumption, a_processing, a_worker, a_member, a_campaign]
@@ -188,7 +189,7 @@ def test_the_end_of_a_block_raises_an_error_that_no_call_raised(opened, name, ki
 def test_work_that_could_not_start_may_be_started_later(opened, name):
     with opened() as jet:
         filled(jet, name, 1)
-        work = jet.worker(name, "c", returns)
+        work = Worker(jet, name, "c", returns)
         with pytest.raises(js.ConsumerNotFound):
             work.start()
         work.stop()
@@ -201,8 +202,8 @@ def test_work_that_could_not_start_may_be_started_later(opened, name):
 def test_dead_letters_of_two_workers_are_created_until_both_have_ended(opened, name):
     with opened() as jet:
         filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        workers = [jet.worker(name, EXPLICIT, returns, dead_letters=letters) for _ in range(3)]
+        letters = DeadLetters(jet, name)
+        workers = [Worker(jet, name, EXPLICIT, returns, dead_letters=letters) for _ in range(3)]
 
         def created(count):
             return letters.skipped == count

@@ -9,12 +9,11 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.consumer import made_consumer
+from js_sync.workers import DeadLetters
 from tests._sync.broken import BEFORE, BEHIND, Killed, mortal
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
-from tests.inside import api_of
-from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.core.workers.dead_letter import Names, stored_reason
 from twinstream.errors import SubjectOverlap
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
@@ -25,6 +24,11 @@ FAST = timedelta(milliseconds=200)
 def worker_of(stream, **settings):
     config = ConsumerConfig(durable_name="c", max_deliver=1, ack_wait=timedelta(seconds=30))
     return stream.create_consumer(evolve(config, **settings))
+
+
+def names_of(name):
+    """Return the default names of the dead letters of a stream."""
+    return Names.of(name, None, None, None, None)
 
 
 def all_of(letters):
@@ -43,7 +47,7 @@ def collected(letters, count):
 
     def enough():
         nonlocal done
-        done += letters.collect(timeout=0.1)
+        done += letters.collect(idle_timeout=0.1)
         return done >= count
 
     eventually(enough, patience=30)
@@ -66,20 +70,25 @@ def test_each_failure_becomes_a_letter_with_its_cause(opened, name):
         jet.publish(f"{name}.a", b"one", headers={"Trace": "7"}, msg_id="m1")
         jet.publish(f"{name}.b", b"two")
         consumer = worker_of(stream)
-        letters = jet.dead_letters(name)
-        letters.prepare()
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
+        letters.create()
         give_up(consumer, 2)
         collected(letters, 2)
         one, two = sorted(all_of(letters), key=lambda letter: letter.stream_seq)
-        assert (one.subject, one.data, one.cause, one.deliveries) == (
+        assert (one.subject, one.data, one.cause, one.num_delivered) == (
             f"{name}.a", b"one", "max_deliver", 1,
         )  # fmt: skip
         assert dict(one.headers) == {"Trace": "7", "Nats-Msg-Id": "m1"}
         assert (two.subject, two.data, two.cause, two.reason) == (
             f"{name}.b", b"two", "terminated", "bad 2",
         )  # fmt: skip
-        assert (two.stream, two.consumer, two.stream_seq, two.gone) == (name, "c", 2, "")
+        assert (two.stream_name, two.consumer_name, two.stream_seq, two.missing) == (
+            name,
+            "c",
+            2,
+            "",
+        )
         assert one.stored_at == (stream.get_message(1)).time
         assert (letters.stored, letters.known, letters.skipped) == (2, 0, 0)
         assert letters.get(one.seq) == one
@@ -95,19 +104,19 @@ def test_letters_are_created_in_the_background(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 6)
         consumer = worker_of(stream)
-        with jet.dead_letters(name, consumer="c") as letters:
+        with DeadLetters(jet, name, consumer_name="c") as letters:
             give_up(consumer, 6)
             found = eventually(dead, letters, 6)
             assert sorted(letter.stream_seq for letter in found) == [1, 2, 3, 4, 5, 6]
-            assert letters.names.letters == f"{name}-c-dead"
+            assert letters.letters_stream_name == f"{name}-c-dead"
 
 
 def test_removals_by_the_server_are_no_failure(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 6)
         consumer = worker_of(stream)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         batch = consumer.fetch(6)
         stream.delete_message(1)
         stream.purge(before_seq=4)
@@ -123,14 +132,14 @@ def test_missing_message_leaves_a_letter_with_the_reason(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
         consumer = worker_of(stream)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         give_up(consumer, 2)
         stream.purge()
         collected(letters, 2)
         found = all_of(letters)
         assert len(found) == 2
-        assert all("limits, a purge or a delete" in letter.gone for letter in found)
+        assert all("limits, a purge or a delete" in letter.missing for letter in found)
         assert {(letter.data, letter.subject) for letter in found} == {(b"", "")}
         with pytest.raises(js.BadArgument, match="cannot be replayed"):
             letters.replay(found[0])
@@ -143,8 +152,8 @@ def test_a_work_queue_forgets_what_is_terminated(opened, name):
         for number in range(3):
             jet.publish(f"{name}.{number}", b"%d" % number)
         consumer = worker_of(stream, max_deliver=5)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         one, two, _ = consumer.fetch(3)
         one.term("lost")
         # Whoever has the message at hand keeps it first.
@@ -154,17 +163,17 @@ def test_a_work_queue_forgets_what_is_terminated(opened, name):
         collected(letters, 2)
         found = {letter.stream_seq: letter for letter in all_of(letters)}
         assert sorted(found) == [1, 2]
-        assert "workqueue" in found[1].gone
-        assert (found[2].data, found[2].cause, found[2].gone) == (b"1", "rejected", "")
+        assert "workqueue" in found[1].missing
+        assert (found[2].data, found[2].cause, found[2].missing) == (b"1", "rejected", "")
         assert letters.known == 1
 
 
 def test_recreated_stream_is_another_one(opened, name):
     with opened() as jet:
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
         for round_ in range(2):
             stream = filled(jet, name, 1)
-            letters.prepare()
+            letters.create()
             consumer = worker_of(stream)
             [message] = consumer.fetch(1)
             message.term(f"round {round_}")
@@ -175,12 +184,12 @@ def test_recreated_stream_is_another_one(opened, name):
 
 def test_stream_may_be_deleted_too(opened, name):
     with opened() as jet:
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
         stream = filled(jet, name, 1)
-        letters.prepare()
+        letters.create()
         [message] = (worker_of(stream)).fetch(1)
         message.term("bad")
-        failures = jet.bind_stream(letters.names.failures)
+        failures = jet.bind_stream(letters.failures_stream_name)
 
         def told():
             return (failures.info()).state.messages
@@ -190,7 +199,7 @@ def test_stream_may_be_deleted_too(opened, name):
         jet.delete_stream(name)
         collected(letters, 1)
         [letter] = all_of(letters)
-        assert "with the stream" in letter.gone
+        assert "with the stream" in letter.missing
 
 
 @pytest.mark.parametrize("when", [BEFORE, BEHIND])
@@ -203,10 +212,10 @@ def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when):
             stream = jet.create_stream(StreamConfig(name=source, subjects=[f"{source}.>"]))
             for number in range(2):
                 jet.publish(f"{source}.{number}", b"%d" % number)
-            letters = jet.dead_letters(source)
-            letters.prepare()
+            letters = DeadLetters(jet, source)
+            letters.create()
             failures = jet.get_stream(f"{source}-failures")
-            keeper = letters.names.keeper_config()
+            keeper = names_of(source).keeper_config()
             failures.create_or_update_consumer(evolve(keeper, ack_wait=FAST))
             give_up(worker_of(stream), 2)
             finished = killed_at(jet, source, at, when)
@@ -223,16 +232,16 @@ def test_killed_at_every_step_each_failure_is_kept_once(opened, name, when):
         assert points >= 9
 
 
-class Quick(js.DeadLetters):
+class Quick(DeadLetters):
     """Dead letters with a short ack_wait, so that advisories of a killed process return soon."""
 
-    def _keeper(self):
-        config = evolve(self.names.keeper_config(), ack_wait=FAST)
-        return made_consumer(self._api, self.names.failures, config, "")
+    def _keeper(self, deadline):
+        config = evolve(self._names.keeper_config(), ack_wait=FAST)
+        return self._jet.create_or_update_consumer(self.failures_stream_name, config)
 
 
 def quick(jet, source):
-    return Quick(api_of(jet), jet.dead_letters(source).names, None)
+    return Quick(jet, source)
 
 
 def by_seq(letter):
@@ -243,14 +252,14 @@ def killed_at(jet, source, at, when):
     """Collect until killed at an operation; return whether all work was done before."""
     victim, killer = mortal(jet, at, when)
     try:
-        quick(victim, source).collect(timeout=0.3)
+        quick(victim, source).collect(idle_timeout=0.3)
     except Killed:
         return False
     return not killer.is_dead
 
 
 def empty(letters, failures):
-    letters.collect(timeout=0.3)
+    letters.collect(idle_timeout=0.3)
     return (failures.info()).state.messages == 0
 
 
@@ -258,13 +267,13 @@ def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
     reports = []
     with opened() as jet:
         stream = filled(jet, name, 2)
-        letters = jet.dead_letters(name, on_report=reports.append)
-        config = evolve(letters.names.letters_config(1), max_msgs=1)
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        config = evolve(names_of(name).letters_config(1), max_msgs=1)
         full = jet.create_stream(config)
-        letters.prepare()
+        letters.create()
         give_up(worker_of(stream), 2)
         collected(letters, 1)
-        assert letters.collect(timeout=0.1) == 0
+        assert letters.collect(idle_timeout=0.1) == 0
         assert "maximum messages exceeded" in reports[0].text
         full.change(lambda config: evolve(config, max_msgs=10))
         collected(letters, 1)
@@ -275,13 +284,13 @@ def test_message_too_large_to_copy_leaves_a_letter_with_the_reason(opened, name)
     with opened() as jet:
         stream = filled(jet, name, 0)
         jet.publish(f"{name}.big", b"x" * (1024 * 1024 - 20))
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         [message] = (worker_of(stream)).fetch(1)
         message.term("bad")
         collected(letters, 1)
         [letter] = all_of(letters)
-        assert "too large" in letter.gone
+        assert "too large" in letter.missing
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
@@ -289,8 +298,8 @@ def test_invalid_letters_are_reported_and_skipped(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         reports = []
-        letters = jet.dead_letters(name, on_report=reports.append)
-        letters.prepare()
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        letters.create()
         jet.publish(f"dead.{name}.foreign", b"junk")
         [message] = (worker_of(stream)).fetch(1)
         letters.store(message, "bad")
@@ -305,8 +314,8 @@ def test_invalid_letters_are_reported_and_skipped(opened, name):
 def test_a_reason_may_hold_anything(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         one, two = (worker_of(stream)).fetch(2)
         one.term("a\udc80\0b")
         letters.store(two, "c\ud800\0d")
@@ -318,8 +327,8 @@ def test_a_reason_may_hold_anything(opened, name):
 def test_headers_too_large_to_copy_leave_a_letter_with_the_reason(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         # Quotes take two bytes each in a letter.
         for headers in ({"A": '"' * 40_000}, {"A": "ü" * 20_000, "B": "ö" * 10_000}):
             jet.publish(f"{name}.big", b"body", headers=headers)
@@ -327,19 +336,19 @@ def test_headers_too_large_to_copy_leave_a_letter_with_the_reason(opened, name):
             message.term("bad")
         collected(letters, 2)
         large, fits = all_of(letters)
-        assert "too large to be copied with its headers" in large.gone
+        assert "too large to be copied with its headers" in large.missing
         assert (large.subject, large.data, dict(large.headers)) == (f"{name}.big", b"body", {})
         with pytest.raises(js.BadArgument, match="too large"):
             letters.replay(large)
-        assert (fits.gone, fits.headers["A"]) == ("", "ü" * 20_000)
+        assert (fits.missing, fits.headers["A"]) == ("", "ü" * 20_000)
 
 
 def test_streams_that_cannot_serve_are_refused(opened, name):
     with opened() as jet:
         with pytest.raises(js.StreamNotFound):
-            jet.dead_letters(name).prepare()
+            DeadLetters(jet, name).create()
         filled(jet, name, 0)
-        names = jet.dead_letters(name).names
+        names = names_of(name)
         good = names.letters_config(1)
         for change, said in (
             ({"discard": "old", "discard_new_per_subject": None}, "discard is old"),
@@ -348,25 +357,25 @@ def test_streams_that_cannot_serve_are_refused(opened, name):
         ):
             jet.create_stream(evolve(good, **change))
             with pytest.raises(js.BadArgument, match=said):
-                jet.dead_letters(name).prepare()
+                DeadLetters(jet, name).create()
             jet.delete_stream(names.letters)
         jet.create_stream(StreamConfig(name=names.failures, subjects=[f"{name}-x"]))
         with pytest.raises(js.BadArgument, match="does not capture"):
-            jet.dead_letters(name).prepare()
+            DeadLetters(jet, name).create()
         jet.delete_stream(names.failures)
         other = evolve(names.failures_config(1), name=f"{name}-other")
         jet.create_stream(other)
-        with pytest.raises(SubjectOverlap, match="failures="):
-            jet.dead_letters(name).prepare()
-        jet.dead_letters(name, failures=f"{name}-other").prepare()
+        with pytest.raises(SubjectOverlap, match="failures_stream_name="):
+            DeadLetters(jet, name).create()
+        DeadLetters(jet, name, failures_stream_name=f"{name}-other").create()
 
 
 def test_a_letter_is_replayed_once_and_removed(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         jet.publish(f"{name}.a", b"one", headers={"Trace": "7"}, msg_id="m1", ttl=None)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         [message] = (worker_of(stream)).fetch(1)
         message.term("bad")
         collected(letters, 1)
@@ -395,8 +404,8 @@ def test_replay_replaces_the_message_in_a_work_queue(opened, name):
         config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
         stream = jet.create_stream(config)
         jet.publish(f"{name}.a", b"one")
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         consumer = worker_of(stream, ack_wait=FAST)
         give_up(consumer, 1)
         collected(letters, 1)
@@ -416,8 +425,8 @@ def test_a_consumer_starts_again_at_its_first_dead_letter(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 4)
         consumer = worker_of(stream)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         for message in consumer.fetch(4):
             (message.term("bad") if message.metadata.stream_seq == 3 else message.ack())
         collected(letters, 1)
@@ -434,8 +443,8 @@ def test_letters_whose_message_was_removed_survive_a_reset(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 4)
         consumer = worker_of(stream)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         for message in consumer.fetch(4):
             message.term("bad")
         collected(letters, 4)
@@ -454,34 +463,62 @@ def test_collecting_again_and_again_leaves_nothing_behind(server, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         filled(jet, name, 1)
-        letters = jet.dead_letters(name)
-        letters.prepare()
-        letters.collect(timeout=0.01)
+        letters = DeadLetters(jet, name)
+        letters.create()
+        letters.collect(idle_timeout=0.01)
         before = connection.stats.subscriptions
         for _ in range(3):
-            letters.collect(timeout=0.01)
+            letters.collect(idle_timeout=0.01)
         assert connection.stats.subscriptions == before
 
 
 def test_a_silent_server_ends_the_list_in_time(server, name):
     with js.connect(server.url) as plain:
         filled(plain.jetstream(), name, 1)
-        plain.jetstream().dead_letters(name).prepare()
+        DeadLetters(plain.jetstream(), name).create()
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url) as connection:
-            letters = connection.jetstream(timeout=0.3).dead_letters(name)
+            letters = DeadLetters(connection.jetstream(timeout=0.3), name)
             proxy.mute = True
             with pytest.raises(js.RequestTimeout):
-                _ = [letter for letter in letters.letters(timeout=0.3)]
+                _ = [letter for letter in letters.letters(idle_timeout=0.3)]
 
 
-def test_streams_that_were_not_prepared_are_noted(opened, name):
+def test_every_call_ends_within_its_timeout(server, name):
+    with js.connect(server.url) as plain:
+        jet = plain.jetstream(timeout=20)
+        stream = filled(jet, name, 1)
+        letters = DeadLetters(jet, name)
+        letters.create()
+        [message] = (worker_of(stream)).fetch(1)
+        letters.store(message, "bad", timeout=20)
+        [letter] = all_of(letters)
+        assert (letters.get(letter.seq, timeout=20)) == letter
+        with Proxy(server.url) as proxy:
+            with js.connect(proxy.url) as connection:
+                letters = DeadLetters(connection.jetstream(timeout=600), name)
+                proxy.mute = True
+                for call in (
+                    lambda: letters.create(timeout=0.1),
+                    lambda: letters.store(message, "bad", timeout=0.1),
+                    lambda: letters.get(letter.seq, timeout=0.1),
+                    lambda: letters.replay(letter, timeout=0.1),
+                    lambda: letters.replay(letter, subject=f"{name}.0", timeout=0.1),
+                    lambda: letters.discard(letter, timeout=0.1),
+                    lambda: letters.replay_by_reset("c", timeout=0.1),
+                ):
+                    with pytest.raises(js.RequestTimeout):
+                        call()
+                assert letters.refused == 0
+
+
+def test_streams_that_were_not_created_are_noted(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[name]))
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
         with pytest.raises(js.StreamNotFound) as collecting:
             letters.collect()
         with pytest.raises(js.StreamNotFound) as listing:
             [letter for letter in letters.letters()]
         for caught in (collecting, listing):
-            assert caught.value.__notes__ == ["`prepare` creates the streams of dead letters"]
+            assert caught.value.__notes__ == ["`create` creates the streams of dead letters"]

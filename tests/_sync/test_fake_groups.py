@@ -8,7 +8,6 @@ import pytest
 import js_sync as js
 from js_sync.groups.member_join import create_member_consumer
 from tests.fake.answers import CONSUMER
-from tests.inside import api_of
 from twinstream.core.groups.member_consumer import check_template
 from twinstream.core.groups.names import GroupNames
 from twinstream.testing import FakePeer, FakeServer
@@ -24,9 +23,9 @@ EXISTS = {"error": {"code": 400, "err_code": 10148, "description": "consumer alr
 def created(server, **options):
     """Create the consumer of a member."""
     with js.connect(server.url) as connection:
-        api = api_of(connection.jetstream(timeout=20))
+        jet = connection.jetstream(timeout=20)
         template = check_template(NAMES, None)
-        return create_member_consumer(api, NAMES, "m", ("0.>",), template, **options)
+        return create_member_consumer(jet, NAMES, "m", ("0.>",), template, **options)
 
 
 def info(pin="", waiting=0):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 import js_sync as js
+from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from tests.inside import api_of
@@ -32,8 +33,8 @@ def advisory(stream, **members):
 
 
 def all_processed(letters):
-    letters.collect(timeout=0.2)
-    failures = api_of(letters).stream_info(letters.names.failures)
+    letters.collect(idle_timeout=0.2)
+    failures = api_of(letters).stream_info(letters.failures_stream_name)
     return failures.state.messages == 0
 
 
@@ -51,13 +52,13 @@ def test_forged_advisory_copies_no_message_of_another_stream(opened, name):
         filled(jet, secret, 1)
         stream = filled(jet, name, 0)
         reports = []
-        letters = jet.dead_letters(name, on_report=reports.append)
-        letters.prepare()
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        letters.create()
         jet.publish(f"{FAULTS}.{name}.w", advisory(secret))
         fail(jet, stream, name)
         eventually(all_processed, letters, patience=30)
         [letter] = [letter for letter in letters.letters()]
-        assert (letter.stream, letter.data) == (name, b"mine")
+        assert (letter.stream_name, letter.data) == (name, b"mine")
         assert (letters.stored, letters.skipped) == (1, 1)
         assert [report.text for report in reports] == [
             f"an advisory is skipped: its content belongs on '{FAULTS}.{secret}.w', not on"
@@ -68,8 +69,8 @@ def test_forged_advisory_copies_no_message_of_another_stream(opened, name):
 def test_no_content_of_an_advisory_ends_the_collector(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         bodies = [
             advisory(name, id="a\r\nb"),
             advisory(name, id="\ud800"),
@@ -98,8 +99,8 @@ def test_names_with_nul_end_no_collector(server, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         jet.publish(f"{FAULTS}.{name}.\0", advisory(name, consumer="\0"))
         jet.publish(f"{name}.a\0b", b"odd")
         consumer = stream.create_consumer(ConsumerConfig(durable_name="w"))
@@ -107,15 +108,15 @@ def test_names_with_nul_end_no_collector(server, name):
         message.term("bad")
         eventually(all_processed, letters, patience=30)
         [letter] = [letter for letter in letters.letters()]
-        assert (letter.subject, letter.data, letter.gone) == ("", b"odd", "")
+        assert (letter.subject, letter.data, letter.missing) == ("", b"odd", "")
         assert (letters.stored, letters.skipped) == (1, 1)
 
 
 def test_skipped_advisory_is_logged_as_a_warning(opened, name, caplog):
     with opened() as jet:
         filled(jet, name, 1)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         jet.publish(f"{FAULTS}.{name}.w", advisory(name, id="\x1b[31m"))
         eventually(all_processed, letters, patience=30)
         [record] = [each for each in caplog.records if each.name == "twinstream.dead_letters"]
@@ -128,8 +129,8 @@ def test_skipped_advisory_is_logged_as_a_warning(opened, name, caplog):
 def test_forged_event_is_not_of_its_kind(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         with jet.events(stream_name=name, kinds=[Terminated]) as events:
             fail(jet, stream, name)
             event = events.next(timeout=20)

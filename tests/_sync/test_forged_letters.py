@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform, evolve
@@ -60,8 +61,8 @@ def test_replay_publishes_to_subjects_of_its_stream_only(opened, name):
         victim = filled(jet, f"{name}-VICTIM", 1)
         stream = filled(jet, name, 0)
         reports = []
-        letters = jet.dead_letters(name, on_report=reports.append)
-        letters.prepare()
+        letters = DeadLetters(jet, name, on_report=reports.append)
+        letters.create()
         for number, subject in enumerate(SUBJECTS):
             forge(jet, name, number, Subject=subject.format(name))
         for letter in all_of(letters):
@@ -80,8 +81,8 @@ def test_reserved_subjects_are_refused_even_if_the_stream_captures_them(opened, 
     with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"_INBOX.{name}.>", f"$JS.EVENT.{name}.>"])
         stream = jet.create_stream(config)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         for number, subject in enumerate((f"_INBOX.{name}.a", f"$JS.EVENT.{name}.a")):
             forge(jet, name, number, Subject=subject)
         for letter in all_of(letters):
@@ -94,7 +95,7 @@ def test_letters_of_other_streams_and_consumers_are_refused(opened, name):
     with opened() as jet:
         filled(jet, name, 1)
         forge_into(jet, name)
-        letters = jet.dead_letters(name, consumer="w", letters=f"{name}-dead")
+        letters = DeadLetters(jet, name, consumer_name="w", letters_stream_name=f"{name}-dead")
         for letter in all_of(letters):
             with pytest.raises(js.BadArgument, match=r"it names (stream|consumer) '"):
                 letters.replay(letter)
@@ -102,7 +103,7 @@ def test_letters_of_other_streams_and_consumers_are_refused(opened, name):
 
 
 def forge_into(jet, name):
-    jet.dead_letters(name).prepare()
+    DeadLetters(jet, name).create()
     forge(jet, name, 1, Subject=f"{name}.0", Stream="SECRET")
     forge(jet, name, 2, Subject=f"{name}.0", Consumer="v\x1b[2J")
 
@@ -118,15 +119,15 @@ def test_replay_undoes_the_transform_of_its_stream(opened, name):
         jet.publish(f"{name}.in.a", b"one")
         [letter] = given_up(jet, stream, name)
         assert letter.subject == f"{name}.out.a"
-        jet.dead_letters(name).replay(letter)
+        DeadLetters(jet, name).replay(letter)
         again = stream.get_message(2)
         assert (again.subject, again.data) == (f"{name}.out.a", b"one")
 
 
 def given_up(jet, stream, name):
     """Let a consumer terminate the first message, and return the dead letters."""
-    letters = jet.dead_letters(name)
-    letters.prepare()
+    letters = DeadLetters(jet, name)
+    letters.create()
     consumer = stream.create_consumer(ConsumerConfig(durable_name="w"))
     [message] = consumer.fetch(1, timeout=20)
     letters.store(message, "bad")
@@ -142,7 +143,7 @@ def test_replay_of_a_copy_publishes_to_the_stream_that_it_was_copied_from(opened
         copy = jet.create_stream(StreamConfig(name=f"{name}-copy", sources=[source]))
         [letter] = given_up(jet, copy, f"{name}-copy")
         assert letter.subject.endswith(f".{name}.0")
-        ack = jet.dead_letters(f"{name}-copy").replay(letter)
+        ack = DeadLetters(jet, f"{name}-copy").replay(letter)
         assert (ack.stream, ack.seq) == (name, 2)
 
         def copied():
@@ -161,8 +162,8 @@ def test_forged_letter_removes_no_message_of_a_work_queue(opened, name):
         other = jet.create_stream(evolve(config, name=f"{name}-O", subjects=[f"{name}-O.>"]))
         jet.publish(f"{name}-O.a", b"one")
         theirs = other.get_message(1)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         known = {"Subject": original.subject, "Stored_At": original.time.rfc3339()}
         forge(jet, name, 1, Subject=f"{name}.a")
         forge(jet, name, 2, **known)
@@ -181,8 +182,8 @@ def test_forged_letter_removes_no_message_of_a_work_queue(opened, name):
 def test_forged_letter_does_not_decide_where_a_consumer_restarts(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         config = ConsumerConfig(durable_name="w", ack_wait=timedelta(seconds=30))
         consumer = stream.create_consumer(config)
         for message in consumer.fetch(3, timeout=10):
@@ -204,8 +205,8 @@ def test_forged_letter_does_not_decide_where_a_consumer_restarts(opened, name):
 def test_damaged_letter_can_be_discarded(opened, name):
     with opened() as jet:
         filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         forge(jet, name, 1, Sequence="x")
         with pytest.raises(js.BadArgument, match=r"message 1 of .* is not a dead letter"):
             letters.get(1)
@@ -223,8 +224,8 @@ def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, name, 
         config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
         stream = jet.create_stream(config)
         jet.publish(f"{name}.a", b"mine", headers={"A": "1"})
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         place = f"dead.{name}.w.{(stream.info()).created.ns:x}.1"
         headers = {"Dead-Stream": name} | HEADERS | {"Dead-Subject": f"{name}.a"}
         if forged == "a copy":
@@ -244,8 +245,8 @@ def test_a_message_on_the_subject_of_a_letter_does_not_replace_it(opened, name, 
 def test_letter_with_headers_that_cannot_be_sent_is_refused(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         known = {"Subject": f"{name}.a"}
         for number, pair in enumerate(('["A\\r\\nB","1"]', '["A","\\u0000"]', '["A:","\\ud800"]')):
             forge(jet, name, number, Headers=f"[{pair}]", **known)
@@ -263,8 +264,8 @@ def test_log_escapes_names_of_publishers(server, name, caplog):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = filled(jet, name, 0)
-        letters = jet.dead_letters(name)
-        letters.prepare()
+        letters = DeadLetters(jet, name)
+        letters.create()
         jet.publish(f"{name}.\x1b[2J\u202e", b"x")
         consumer = stream.create_consumer(ConsumerConfig(durable_name="w"))
         [message] = consumer.fetch(1, timeout=10)

@@ -11,7 +11,20 @@ from functools import partial
 import pytest
 
 import js_sync as js
+from js_sync.groups import (
+    ElasticGroup,
+    GroupChanged,
+    GroupExists,
+    GroupNotFound,
+    InvalidGroupConfig,
+    JoinDelayed,
+    PartitionsRevoked,
+    StaticGroup,
+    elastic_groups,
+    static_groups,
+)
 from js_sync.health import check_health
+from js_sync.workers import DeadLetters, Retry
 from tests._sync.flow import eventually, pause, together
 from tests._sync.members import (
     QUICK,
@@ -143,7 +156,7 @@ def test_a_late_worker_leaves_the_consumer_of_a_new_group_alone(server, name):
         first = members.start(server, name, "m1", old, kind="static")
         old.hold()
         publish(jet, name, 0, 1)
-        consumer = (jet.get_stream(group.source)).get_consumer("g-m1")
+        consumer = (jet.get_stream(group.source_stream_name)).get_consumer("g-m1")
         eventually(has_pending, consumer, 1)
         group.delete()
         group.create(StaticGroupConfig(max_members=10, members=["m1"]))
@@ -170,7 +183,7 @@ def test_what_was_in_progress_comes_before_newer_messages(server, name, kind, wa
         publish(jet, name, 0, 5)
         consumed(seen, 5)
         served, other = (first, second) if pinned(first.reports) else (second, first)
-        consumer = (jet.get_stream(group.source)).get_consumer(
+        consumer = (jet.get_stream(group.source_stream_name)).get_consumer(
             "m1" if kind == "elastic" else "g-m1"
         )
         # A handler that takes long, with many messages behind it.
@@ -221,14 +234,14 @@ def test_the_workers_end_with_their_group(opened, name, kind):
         group.delete()
         worker.wait(timeout=20)
         assert (worker.partitions, worker.handled) == ((), 5)
-        assert isinstance(reports[-1], js.PartitionsRevoked)
+        assert isinstance(reports[-1], PartitionsRevoked)
         assert "deleted" in reports[-1].reason
         worker.stop()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             group.info()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             group.delete()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             group.worker("m1", seen.handler("m1")).start()
         if kind == "static":
             names = [each for each in (jet.get_stream(name)).consumer_names()]
@@ -300,7 +313,7 @@ def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
             group.delete()
         eventually(fails, jet, name)
         assert fails(jet, name) == ["source_failing"]
-        (jet.get_stream(group.source)).purge()
+        (jet.get_stream(group.source_stream_name)).purge()
         group.delete()
 
 
@@ -337,7 +350,7 @@ def test_settings_that_members_cannot_follow_end_them(opened, name, kind, broken
         bucket = jet.get_key_value(f"{kind}-consumer-groups")
         value = b"{" if broken else b'{"max_members":3,"members":["m1"]}'
         bucket.put(f"{name}.g", value)
-        error = js.BadGroupConfig if broken else js.GroupChanged
+        error = InvalidGroupConfig if broken else GroupChanged
         with pytest.raises(error, match=name):
             worker.wait(timeout=20)
         worker.stop()
@@ -346,18 +359,14 @@ def test_settings_that_members_cannot_follow_end_them(opened, name, kind, broken
             # The positions are needed once the configuration is repaired.
             assert names == (["g-m1"] if broken else [])
         if broken:
-            with pytest.raises(js.BadGroupConfig):
+            with pytest.raises(InvalidGroupConfig):
                 group.info()
 
 
 @pytest.mark.parametrize("kind", ["elastic", "static"])
 def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(opened, name, kind):
     with opened() as jet:
-        make, groups = (
-            (elastic, jet.elastic_consumer_groups)
-            if kind == "elastic"
-            else (static, jet.static_consumer_groups)
-        )
+        make, groups = (elastic, elastic_groups) if kind == "elastic" else (static, static_groups)
         group = make(jet, name, "m1", partitions=4)
         subjects = [f"{name}.{number}.*" for number in range(2_000)]
         filters = (
@@ -369,11 +378,11 @@ def test_a_stored_group_of_too_many_filters_is_refused_and_can_be_deleted(opened
         bucket = jet.get_key_value(f"{kind}-consumer-groups")
         bucket.put(f"{name}.g", json.dumps(stored).encode())
         worker = group.worker("m1", Seen(name).handler("m1"), config=QUICK)
-        with pytest.raises(js.BadGroupConfig, match="65536 partitions of 2000 filters"):
+        with pytest.raises(InvalidGroupConfig, match="65536 partitions of 2000 filters"):
             worker.start()
-        assert [each for each in groups(name)] == ["g"]
+        assert [each for each in groups(jet, name)] == ["g"]
         group.delete()
-        assert [each for each in groups(name)] == []
+        assert [each for each in groups(jet, name)] == []
 
 
 def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, name):
@@ -387,9 +396,9 @@ def test_a_forged_member_does_not_delete_the_consumer_of_others(opened, name):
         stored = {"max_members": 10, "members": ["m1", "victim"]}
         bucket = jet.get_key_value("static-consumer-groups")
         bucket.put(f"{name}.g", json.dumps(stored).encode())
-        with pytest.raises(js.BadGroupConfig, match=r"'g-victim' of .* did not create them"):
+        with pytest.raises(InvalidGroupConfig, match=r"'g-victim' of .* did not create them"):
             group.delete()
-        assert [each for each in jet.static_consumer_groups(name)] == []
+        assert [each for each in static_groups(jet, name)] == []
         assert [each for each in stream.consumer_names()] == ["g-victim"]
 
 
@@ -399,13 +408,13 @@ def test_a_forged_elastic_group_does_not_delete_the_stream_of_others(opened, nam
         jet.create_stream(StreamConfig(name=f"{name}-victim", subjects=[f"{name}-v.>"]))
         bucket = jet.get_key_value("elastic-consumer-groups")
         bucket.put(f"{name}.victim", b'{"max_members":3,"members":["m1"]}')
-        group = jet.elastic_consumer_group(name, "victim")
-        with pytest.raises(js.BadGroupConfig, match=f"no copy of {name}"):
+        group = ElasticGroup(jet, name, "victim")
+        with pytest.raises(InvalidGroupConfig, match=f"no copy of {name}"):
             group.delete()
-        with pytest.raises(js.GroupNotFound):
+        with pytest.raises(GroupNotFound):
             group.delete()
         assert (jet.get_stream(f"{name}-victim")).name == f"{name}-victim"
-        assert [each for each in jet.elastic_consumer_groups(name)] == ["g"]
+        assert [each for each in elastic_groups(jet, name)] == ["g"]
 
 
 def test_an_elastic_member_makes_its_consumer_again(opened, name):
@@ -415,12 +424,12 @@ def test_an_elastic_member_makes_its_consumer_again(opened, name):
         with group.worker("m1", seen.handler("m1"), config=QUICK, on_report=reports.append):
             publish(jet, name, 0, 5)
             consumed(seen, 5)
-            (jet.get_stream(group.source)).delete_consumer("m1")
+            (jet.get_stream(group.source_stream_name)).delete_consumer("m1")
             publish(jet, name, 5, 10)
             consumed(seen, 10)
             seen.check(10)
         assert any(
-            isinstance(each, js.PartitionsRevoked) and each.reason == "the consumer was deleted"
+            isinstance(each, PartitionsRevoked) and each.reason == "the consumer was deleted"
             for each in reports
         )
 
@@ -444,13 +453,13 @@ def test_members_change_by_any_number_of_clients_at_once(opened, name):
         assert (group.info()).members == []
 
         def add(member):
-            jet.elastic_consumer_group(name, "g").add_members(member)
+            ElasticGroup(jet, name, "g").add_members(member)
 
         together(*(partial(add, f"m{number}") for number in range(6)))
         info = group.info()
         assert sorted(info.members) == [f"m{number}" for number in range(6)]
         assert info.partitions("m0") == (0, 6)
-        assert group.remove_members("m1", "m2", "m3", "m4", "m5") == ["m0"]
+        assert group.remove_members(["m1", "m2", "m3", "m4", "m5"]) == ["m0"]
         # Nothing to change is nothing to write.
         before = (group.info()).revision
         group.add_members("m0")
@@ -516,35 +525,35 @@ def test_partitions_may_be_mapped_by_hand(opened, name):
 def test_groups_of_a_stream_are_listed(opened, name):
     with opened() as jet:
         elastic(jet, name, "m1")
-        other = jet.elastic_consumer_group(name, "other")
+        other = ElasticGroup(jet, name, "other")
         by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
         other.create(ElasticGroupConfig(max_members=2, partitioning_filters=[by_key]))
-        fixed = jet.static_consumer_group(name, "fixed")
+        fixed = StaticGroup(jet, name, "fixed")
         fixed.create(StaticGroupConfig(max_members=2, members=["m1"]))
-        assert sorted([each for each in jet.elastic_consumer_groups(name)]) == ["g", "other"]
-        assert [each for each in jet.static_consumer_groups(name)] == ["fixed"]
-        assert [each for each in jet.static_consumer_groups(f"{name}0")] == []
+        assert sorted([each for each in elastic_groups(jet, name)]) == ["g", "other"]
+        assert [each for each in static_groups(jet, name)] == ["fixed"]
+        assert [each for each in static_groups(jet, f"{name}0")] == []
         other.delete()
-        assert [each for each in jet.elastic_consumer_groups(name)] == ["g"]
+        assert [each for each in elastic_groups(jet, name)] == ["g"]
 
 
 def test_without_any_group_nothing_is_listed(server_factory):
     with server_factory() as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            assert [each for each in jet.elastic_consumer_groups("S")] == []
-            with pytest.raises(js.GroupNotFound, match="create makes it"):
-                jet.elastic_consumer_group("S", "g").info()
-            with pytest.raises(js.GroupNotFound):
-                jet.static_consumer_group("S", "g").delete()
-            with pytest.raises(js.GroupNotFound):
-                (jet.static_consumer_group("S", "g").worker("m", Seen("S").handler("m")).start())
+            assert [each for each in elastic_groups(jet, "S")] == []
+            with pytest.raises(GroupNotFound, match="create makes it"):
+                ElasticGroup(jet, "S", "g").info()
+            with pytest.raises(GroupNotFound):
+                StaticGroup(jet, "S", "g").delete()
+            with pytest.raises(GroupNotFound):
+                StaticGroup(jet, "S", "g").worker("m", Seen("S").handler("m")).start()
 
 
 def test_a_member_waits_until_its_partitions_are_free(opened, name):
     with opened() as jet:
         group = elastic(jet, name, "m1", partitions=2)
-        own = jet.get_stream(group.source)
+        own = jet.get_stream(group.source_stream_name)
         other = own.create_consumer(
             ConsumerConfig(durable_name="other", filter_subject=f"1.{name}.*")
         )
@@ -558,7 +567,7 @@ def test_a_member_waits_until_its_partitions_are_free(opened, name):
 
             eventually(tried_often)
             assert worker.partitions == ()
-            assert all(isinstance(each, js.JoinDelayed) and each.is_usual for each in reports)
+            assert all(isinstance(each, JoinDelayed) and each.is_usual for each in reports)
             assert [each.retry_in for each in reports[:3]] == [0.05, 0.1, 0.2]
             other.delete()
             publish(jet, name, 0, 5)
@@ -572,7 +581,7 @@ def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
         first = group.worker("m1", seen.handler("m1"), config=QUICK)
         second = group.worker("m1", seen.handler("m1"), config=STRICT, on_report=reports.append)
         with first:
-            consumer = (jet.get_stream(group.source)).get_consumer("m1")
+            consumer = (jet.get_stream(group.source_stream_name)).get_consumer("m1")
 
             def waits():
                 return (consumer.info()).num_waiting
@@ -584,7 +593,7 @@ def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
                     return reports
 
                 eventually(said)
-                assert isinstance(reports[0], js.JoinDelayed)
+                assert isinstance(reports[0], JoinDelayed)
                 assert not reports[0].is_usual
                 assert "max_ack_pending" in str(reports[0].error)
                 publish(jet, name, 0, 5)
@@ -608,11 +617,11 @@ def test_a_group_is_created_once(opened, name, kind):
         assert again.config == config
         assert encode(config) == encode((group.info()).config)
         other = type(config)(max_members=3, members=["m1"])
-        with pytest.raises(js.GroupExists, match="max_members"):
+        with pytest.raises(GroupExists, match="max_members"):
             group.create(other)
-        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        kinds = {"elastic": ElasticGroup, "static": StaticGroup}
         with pytest.raises(js.StreamNotFound):
-            kinds[kind](f"{name}-none", "g").create(config)
+            kinds[kind](jet, f"{name}-none", "g").create(config)
 
 
 def test_an_elastic_group_keeps_its_members_when_it_is_created_again(opened, name):
@@ -650,12 +659,12 @@ def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
-        group = jet.elastic_consumer_group(name, "g")
+        group = ElasticGroup(jet, name, "g")
         config = ElasticGroupConfig(max_members=3, members=["m1"])
         if connection.server_info.version_numbers < (2, 12, 0):
             with pytest.raises(js.Unsupported, match=r"whole subject needs server 2\.12"):
                 group.create(config)
-            with pytest.raises(js.GroupNotFound):
+            with pytest.raises(GroupNotFound):
                 group.info()
             return
         group.create(config)
@@ -671,7 +680,7 @@ def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
 def test_handlers_see_the_published_subject_and_the_partition(opened, name):
     with opened() as jet:
         elastic(jet, name, "m1", partitions=4)
-        group, found, failed = jet.elastic_consumer_group(name, "g"), [], []
+        group, found, failed = ElasticGroup(jet, name, "g"), [], []
 
         def handler(message):
             if message.data == b"1" and not failed:
@@ -680,7 +689,7 @@ def test_handlers_see_the_published_subject_and_the_partition(opened, name):
             found.append((message.subject, message.partition, message.data))
             assert message.metadata.stream == f"{name}-g"
 
-        retry = js.Retry(attempts=3, first=0.01)
+        retry = Retry(attempts=3, first=0.01)
         with group.worker("m1", handler, config=QUICK, retry=retry) as worker:
             for number in range(4):
                 jet.publish(f"{name}.key", b"%d" % number)
@@ -704,7 +713,7 @@ def has_counts(worker, handled, retried):
 def test_messages_that_are_given_up_become_dead_letters(opened, name):
     with opened() as jet:
         group = elastic(jet, name, "m1")
-        letters = jet.dead_letters(group.source)
+        letters = DeadLetters(jet, group.source_stream_name)
 
         def handler(message):
             raise js.Reject("no")
@@ -805,9 +814,9 @@ def test_what_a_worker_refuses(opened, name):
             with pytest.raises(js.ConsumerExists, match="ack_wait"):
                 group.worker("m1", handler, config=QUICK).start()
         with pytest.raises(js.BadArgument, match="members"):
-            jet.static_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
+            StaticGroup(jet, name, "none").create(StaticGroupConfig(max_members=2))
         with pytest.raises(js.BadArgument, match="ElasticGroupConfig"):
-            jet.elastic_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
+            ElasticGroup(jet, name, "none").create(StaticGroupConfig(max_members=2))
 
 
 @pytest.mark.parametrize("way", ["closed", "exit"])
@@ -838,7 +847,7 @@ def test_partitions_are_revoked_when_an_error_ends_the_work(server, name, way):
     ends = [reports.pop()] if way == "exit" else []
     assert [type(end) for end in ends] == [js.WorkEnded] * len(ends)
     revoked = reports[-1]
-    assert isinstance(revoked, js.PartitionsRevoked)
+    assert isinstance(revoked, PartitionsRevoked)
     assert revoked.partitions == reports[0].partitions
     said = "the connection is closed: the program called `close`" if way == "closed" else "3"
     assert revoked.reason.startswith(f"an error ended the work: {said}")
@@ -892,7 +901,7 @@ def test_no_instance_stays_pinned_after_it_stopped(server, name):
         with group.worker("m1", seen.handler("m1"), config=QUICK):
             publish(jet, name, 0, 1)
             consumed(seen, 1)
-            consumer = (jet.get_stream(group.source)).get_consumer("m1")
+            consumer = (jet.get_stream(group.source_stream_name)).get_consumer("m1")
             assert pin_holder(consumer.cached_info)
         assert pin_holder(consumer.info()) == ""
         [state_of_group] = consumer.cached_info.priority_groups
@@ -921,7 +930,7 @@ def test_a_worker_reports_that_the_source_stream_was_deleted(opened, name, tuned
             assert warnings() == [warning]
         assert warning.text == (
             f"elastic consumer group g of stream {name} receives no new messages: its stream"
-            f" {group.source} cannot copy from stream {name}: stream not found"
+            f" {group.source_stream_name} cannot copy from stream {name}: stream not found"
         )
         group.delete()
 

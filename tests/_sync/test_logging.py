@@ -8,6 +8,7 @@ import logging
 import pytest
 
 import js_sync as js
+from js_sync.workers import DeadLetters, HandlerFailed, Retry, Worker
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from tests.logged import levels, texts
@@ -15,7 +16,7 @@ from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, evolve
 from twinstream.testing import FakePeer, FakeServer
 
 POLICY = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
-ONCE = js.Retry(attempts=2, first=0.01, factor=1)
+ONCE = Retry(attempts=2, first=0.01, factor=1)
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def all_levels(caplog):
 def worked(jet, name, handler, count, **settings):
     """Return a worker that has ended after it gave up `count` messages."""
     consumer = ConsumerConfig(durable_name="c")
-    worker = jet.worker(name, consumer, handler, retry=ONCE, **settings)
+    worker = Worker(jet, name, consumer, handler, retry=ONCE, **settings)
 
     def all_are_rejected():
         return worker.rejected == count
@@ -79,7 +80,7 @@ def test_a_callback_lowers_the_level_and_gets_the_same(opened, name, caplog):
             raise js.Reject("never")
 
         worked(jet, name, handler, 1, on_report=got.append)
-    assert [type(each) for each in got] == [js.HandlerFailed]
+    assert [type(each) for each in got] == [HandlerFailed]
     assert levels(caplog, "worker") == ["WARNING"]
 
 
@@ -90,7 +91,7 @@ def test_a_rejected_message_and_its_dead_letter_are_logged(opened, name, all_lev
         def handler(message):
             raise js.Reject("never")
 
-        worked(jet, name, handler, 1, dead_letters=jet.dead_letters(name))
+        worked(jet, name, handler, 1, dead_letters=DeadLetters(jet, name))
     assert f"{name}: message 1 ({name}.0) was rejected and is stored as a dead letter" in texts(
         all_levels, "dead_letters"
     )

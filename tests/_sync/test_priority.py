@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.workers import Worker
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
 from twinstream.errors import InvalidPullRequest
@@ -191,7 +192,7 @@ def test_workers_and_processing_use_the_priority_group_of_their_client(opened, n
             return len(seen) == 4
 
         options = {"priority": group, "on_report": reports.append}
-        with jet.worker(name, config, handler, **options):
+        with Worker(jet, name, config, handler, **options):
             eventually(all_are_seen)
         assert seen == [1, 2, 3, 4]
         assert [type(report) for report in reports] == [js.Pinned]
@@ -234,7 +235,7 @@ def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_call(ope
                     consumer.consume(nothing, priority=priority)
             with consumer.messages(priority=js.Priority(group="g")):
                 pass
-        worker = jet.worker(name, "c", nothing)
+        worker = Worker(jet, name, "c", nothing)
         with pytest.raises(js.BadArgument, match="each pull must name one of the priority"):
             worker.start()
         # Where the groups are not known, the server says it.

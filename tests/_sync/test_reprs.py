@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from js_sync.workers import Worker
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from twinstream.errors import WrongHandler
@@ -44,7 +45,7 @@ def test_objects_show_what_they_are_and_how_far(opened, name):
         with consuming:
             consuming.wait(timeout=30)
         assert repr(consuming) == f"<Consuming c of {name}: stopped>"
-        worker = jet.worker(name, "c", acked)
+        worker = Worker(jet, name, "c", acked)
         assert repr(worker) == f"<Worker c of {name}: not started>"
         with jet.publisher() as publisher:
             assert repr(publisher) == "<Publisher: 0 in flight>"
@@ -67,7 +68,7 @@ def test_what_an_error_ended_shows_the_error(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(EXPLICIT)
-        worker = jet.worker(name, "c", fails)
+        worker = Worker(jet, name, "c", fails)
         consuming = consumer.consume(fails)
         for each in (worker, consuming):
             each.start()

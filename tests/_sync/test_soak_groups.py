@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import js_sync as js
+from js_sync.groups import StaticGroup
 from tests._sync.flow import eventually
 from tests._sync.members import (
     PATIENT,
@@ -79,7 +80,7 @@ def test_a_static_group_keeps_keys_in_order(server, name):
         seen.check(count)
         for each in (again, m2, m3):
             each.stop()
-        assert jet.static_consumer_group(name, "g").active_members() == []
+        assert StaticGroup(jet, name, "g").active_members() == []
 
 
 @pytest.mark.parametrize("restarts", [True, False], ids=["new processes", "the same processes"])

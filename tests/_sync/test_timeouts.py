@@ -11,7 +11,9 @@ import js_sync as js
 from js_sync.api.cluster import Cluster
 from js_sync.api.replicas import Replicas
 from js_sync.counters import Counters
+from js_sync.groups import ElasticGroup, StaticGroup, StaticGroupConfig
 from js_sync.schedules import Schedule, Schedules
+from js_sync.workers import DeadLetters
 from tests._sync.flow import together
 from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -25,6 +27,7 @@ STREAM = StreamConfig(name="S", subjects=["s"])
 CONSUMER = ConsumerConfig(durable_name="c")
 BUCKET = js.KeyValueConfig(bucket="B")
 STORE = js.ObjectStoreConfig(bucket="B")
+STATIC = StaticGroupConfig(max_members=1, members=["m"])
 EVERY = Schedule.every(60)
 STREAM_INFO = {
     "config": {"name": "S", "subjects": ["s"]},
@@ -140,23 +143,29 @@ CALLS = {
         lambda config: config, **t
     ),
     "ObjectStore.seal": lambda jet, **t: jet.bind_object_store("B").seal(**t),
+    "DeadLetters.create": lambda jet, **t: DeadLetters(jet, "S").create(**t),
+    "DeadLetters.get": lambda jet, **t: DeadLetters(jet, "S").get(1, **t),
+    "DeadLetters.discard": lambda jet, **t: DeadLetters(jet, "S").discard(1, **t),
+    "StaticGroup.create": lambda jet, **t: StaticGroup(jet, "S", "g").create(STATIC, **t),
+    "StaticGroup.info": lambda jet, **t: StaticGroup(jet, "S", "g").info(**t),
+    "StaticGroup.active_members": lambda jet, **t: StaticGroup(jet, "S", "g").active_members(**t),
+    "StaticGroup.step_down": lambda jet, **t: StaticGroup(jet, "S", "g").step_down("m", **t),
+    "StaticGroup.delete": lambda jet, **t: StaticGroup(jet, "S", "g").delete(**t),
+    "ElasticGroup.add_members": lambda jet, **t: ElasticGroup(jet, "S", "g").add_members("m", **t),
+    "ElasticGroup.delete": lambda jet, **t: ElasticGroup(jet, "S", "g").delete(**t),
 }
 
 # Calls that have no default of the context: what they wait for is no answer of the server, or they
 # are made of several calls.
 OWN = {
     "JetStream.range_reader",  # progress of a read
-    "JetStream.worker",
     "JetStream.events",
-    "JetStream.dead_letters",
     "JetStream.coordination",
     "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
     "JetStream.process",
     "JetStream.bind_stream",
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
-    "JetStream.elastic_consumer_group",  # a handle: nothing is sent
-    "JetStream.static_consumer_group",
     "JetStream.bind_consumer",
     "Stream.read",
     "Stream.snapshot",
@@ -182,6 +191,13 @@ OWN = {
     "ObjectStore.watch",
     "Counters.list",  # until there is no progress
     "Schedules.list",
+    "DeadLetters.collect",
+    "DeadLetters.letters",
+    "DeadLetters.start",  # the life cycle of background work
+    "DeadLetters.stop",
+    "DeadLetters.run",
+    "ElasticGroup.worker",  # nothing is sent
+    "StaticGroup.worker",
     "Cluster.rescue",  # as many answers as come
 }
 
@@ -211,6 +227,9 @@ OWNERS = [
     js.ObjectStore,
     Counters,
     Schedules,
+    DeadLetters,
+    StaticGroup,
+    ElasticGroup,
 ]
 
 

@@ -8,6 +8,8 @@ import logging
 import pytest
 
 import js_sync as js
+from js_sync.groups import InvalidGroupConfig
+from js_sync.workers import DeadLetters, Worker
 from tests._sync.flow import eventually
 from tests._sync.members import elastic
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -22,7 +24,7 @@ def worker(jet, name, on_report):
         raise SystemExit(3)
 
     config = ConsumerConfig(durable_name="c")
-    work = jet.worker(name, config, leaves, on_report=on_report)
+    work = Worker(jet, name, config, leaves, on_report=on_report)
     work.start()
     jet.publish(f"{name}.a")
     return work, "worker", SystemExit
@@ -51,7 +53,7 @@ def member(jet, name, on_report):
     work.start()
     bucket = jet.get_key_value("elastic-consumer-groups")
     bucket.put(f"{name}-g.g", b"{")
-    return work, "groups", js.BadGroupConfig
+    return work, "groups", InvalidGroupConfig
 
 
 WORKS = [worker, consuming, processing, member]
@@ -123,7 +125,7 @@ def test_a_callback_that_ends_the_work_receives_its_end(opened, name):
 
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        letters = jet.dead_letters(name, on_report=on_report)
+        letters = DeadLetters(jet, name, on_report=on_report)
         letters.start()
         advisory = f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{name}.w"
         jet.publish(advisory, b"{}")

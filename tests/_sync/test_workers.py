@@ -12,6 +12,7 @@ import pytest
 import js_sync as js
 from js_sync.consume.delivery import Delivery
 from js_sync.consume.message import Message
+from js_sync.workers import DeadLetters, HandlerFailed, TryLater, Worker
 from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere
 from js_sync.workers.settings import WorkSettings
@@ -25,7 +26,7 @@ from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
 
 PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=30))
-QUICK = js.Retry(attempts=3, first=0.02, factor=1)
+QUICK = Retry(attempts=3, first=0.02, factor=1)
 
 
 def count_is(log, count):
@@ -53,7 +54,7 @@ def test_every_message_is_handled_once(opened, name):
             seen.append(message.metadata.stream_seq)
             now -= 1
 
-        worker = jet.worker(name, PATIENT, handler, concurrency=4)
+        worker = Worker(jet, name, PATIENT, handler, concurrency=4)
         with worker:
             eventually(count_is, seen, 60)
         assert Counter(seen) == Counter(range(1, 61))
@@ -94,7 +95,8 @@ def test_order_is_kept_though_handlers_fail(opened, name, order):
             finally:
                 running[key] -= 1
 
-        worker = jet.worker(
+        worker = Worker(
+            jet,
             name,
             PATIENT,
             handler,
@@ -124,10 +126,10 @@ def test_one_key_that_fails_does_not_hold_up_others(opened, name):
 
         def handler(message):
             if message.subject.endswith("bad"):
-                raise js.TryLater(60, "not now")
+                raise TryLater(60, "not now")
             seen.append(message.metadata.stream_seq)
 
-        with jet.worker(name, PATIENT, handler, order="subject") as worker:
+        with Worker(jet, name, PATIENT, handler, order="subject") as worker:
 
             def all_wait():
                 return (worker.retried, worker.waiting) == (1, 3)
@@ -151,14 +153,14 @@ def test_failures_are_delivered_again_by_the_server(opened, name):
             if len(attempts[message.metadata.stream_seq]) < 3:
                 raise OSError("disk")
 
-        worker = jet.worker(
-            name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
+        worker = Worker(
+            jet, name, PATIENT, handler, retry=QUICK, on_report=reports.append, concurrency=2
         )
         with worker:
             eventually(handled, worker, 2, patience=30)
         assert attempts == {1: [1, 2, 3], 2: [1, 2, 3]}
         assert (worker.handled, worker.retried) == (2, 4)
-        failed = [each for each in reports if isinstance(each, js.HandlerFailed)]
+        failed = [each for each in reports if isinstance(each, HandlerFailed)]
         assert sorted(each.attempt for each in failed) == [1, 1, 2, 2]
         assert {each.retry_in for each in failed} == {0.02}
         assert str(failed[0].error) == "disk"
@@ -177,8 +179,8 @@ def test_a_backoff_of_the_consumer_does_not_skew_the_delays(opened, name):
             if len(times) < 4:
                 raise ValueError("no")
 
-        retry = js.Retry(attempts=9, first=0.9, factor=1)
-        worker = jet.worker(name, config, handler, retry=retry)
+        retry = Retry(attempts=9, first=0.9, factor=1)
+        worker = Worker(jet, name, config, handler, retry=retry)
         with worker:
             eventually(handled, worker, 1, patience=30)
         gaps = [after - before for before, after in pairwise(times)]
@@ -204,9 +206,16 @@ def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retention, o
             if number == 3:
                 raise js.Reject("never a three")
 
-        letters = jet.dead_letters(name)
-        worker = jet.worker(
-            name, PATIENT, handler, concurrency=3, order=order, retry=QUICK, dead_letters=letters
+        letters = DeadLetters(jet, name)
+        worker = Worker(
+            jet,
+            name,
+            PATIENT,
+            handler,
+            concurrency=3,
+            order=order,
+            retry=QUICK,
+            dead_letters=letters,
         )
         with worker:
             eventually(handled, worker, 12, patience=30)
@@ -235,7 +244,7 @@ def test_a_long_handler_is_not_disturbed(opened, name):
             pause(2.5)
             seen.append((message.metadata.stream_seq, message.metadata.num_delivered))
 
-        with jet.worker(name, config, handler, concurrency=4):
+        with Worker(jet, name, config, handler, concurrency=4):
             eventually(count_is, seen, 8, patience=30)
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
@@ -254,7 +263,7 @@ def test_handler_may_acknowledge_its_message(opened, name):
                 message.ack()
                 raise ValueError("too late")
 
-        with jet.worker(name, PATIENT, handler) as worker:
+        with Worker(jet, name, PATIENT, handler) as worker:
             eventually(count_is, seen, 3)
         eventually(settled, jet.get_consumer(name, "c"), 3)
         assert (worker.handled, worker.retried, worker.rejected) == (2, 0, 0)
@@ -283,7 +292,7 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
             over.clear()
             target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
-            with jet.worker(name, PATIENT, handler, **settings) as worker:
+            with Worker(jet, name, PATIENT, handler, **settings) as worker:
                 eventually(count_is, seen, target, patience=30)
                 together(worker.stop, end)
             assert (worker.in_hand, worker.waiting) == (0, 0)
@@ -302,7 +311,7 @@ def test_a_handler_can_end_the_work(opened, name):
             if len(seen) == 10:
                 worker.stop()
 
-        worker = jet.worker(name, PATIENT, handler)
+        worker = Worker(jet, name, PATIENT, handler)
         worker.run(signals=False)
         assert 10 <= len(seen) < 50
         with pytest.raises(js.BadArgument, match="started already"):
@@ -324,7 +333,7 @@ def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
                 jet.create_or_update_consumer(name, shorter)
             pause(0.8)
 
-        worker = jet.worker(name, consumer, handler, order=order, concurrency=2)
+        worker = Worker(jet, name, consumer, handler, order=order, concurrency=2)
         with worker:
             eventually(handled, worker, 6)
             eventually(settled, jet.get_consumer(name, "c"), 6)
@@ -347,7 +356,7 @@ def test_lost_acknowledgement_is_repeated(server, name, whose):
                     message.ack()
 
             consumer = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
-            with connection.jetstream().worker(name, consumer, handler) as worker:
+            with Worker(connection.jetstream(), name, consumer, handler) as worker:
                 eventually(handled, worker, 1)
                 proxy.cut()
                 proxy.black_hole = False
@@ -437,9 +446,9 @@ def test_what_a_reset_brings_again_is_worked_on_until_it_is_done(opened, name):
         def handler(message):
             seen.append(message.metadata.num_delivered)
             if len(seen) == 2:
-                raise js.TryLater(0)
+                raise TryLater(0)
 
-        with jet.worker(name, PATIENT, handler) as worker:
+        with Worker(jet, name, PATIENT, handler) as worker:
             eventually(handled, worker, 1)
             consumer = jet.get_consumer(name, "c")
             eventually(settled, consumer, 1)
@@ -452,14 +461,14 @@ def test_two_workers_share_dead_letters(opened, name):
     """A worker that ends must not close the dead letters of the other worker."""
     with opened() as jet:
         stream = filled(jet, name, 0)
-        letters = jet.dead_letters(name)
+        letters = DeadLetters(jet, name)
 
         def reject(message):
             raise js.Reject("no")
 
         def made(durable):
             consumer = ConsumerConfig(durable_name=durable, filter_subject=f"{name}.{durable}")
-            return jet.worker(name, consumer, reject, dead_letters=letters)
+            return Worker(jet, name, consumer, reject, dead_letters=letters)
 
         by_hand = ConsumerConfig(durable_name="c", filter_subject=f"{name}.c")
         consumer = stream.create_consumer(by_hand)
@@ -485,7 +494,7 @@ def test_total_order_prefetches_few_messages(opened, name):
         def handler(message):
             eventually(count_is, freed, 1)
 
-        with jet.worker(name, PATIENT, handler, order="total") as worker:
+        with Worker(jet, name, PATIENT, handler, order="total") as worker:
 
             def one_is_worked_on():
                 return worker.in_hand
@@ -506,7 +515,7 @@ def test_prefetch_is_limited_to_what_workers_can_handle(opened, name):
             begun.append(message)
             eventually(count_is, freed, 1)
 
-        worker = jet.worker(name, PATIENT, handler, concurrency=2)
+        worker = Worker(jet, name, PATIENT, handler, concurrency=2)
         worker.start()
         eventually(count_is, begun, 2)
         consumer = stream.get_consumer("c")
@@ -525,7 +534,7 @@ def test_handler_that_does_not_end_is_reported(opened, name):
             begun.append(message)
             eventually(count_is, freed, 1)
 
-        worker = jet.worker(name, PATIENT, handler)
+        worker = Worker(jet, name, PATIENT, handler)
         worker.start()
         eventually(count_is, begun, 1)
         with pytest.raises(js.RequestTimeout, match="still running"):
@@ -543,7 +552,7 @@ def test_the_loss_of_the_consumer_ends_the_work(opened, name):
             stream.delete_consumer("c")
 
         with pytest.raises(js.ConsumerDeleted):
-            jet.worker(name, PATIENT, handler).run(signals=False)
+            Worker(jet, name, PATIENT, handler).run(signals=False)
 
 
 def test_settings_that_cannot_be(opened, name):
@@ -557,12 +566,12 @@ def test_settings_that_cannot_be(opened, name):
             ({"concurrency": 3, "max_messages": 2}, "max_messages"),
         ):
             with pytest.raises(js.BadArgument, match=said):
-                jet.worker(name, "c", ignore, **settings)
+                Worker(jet, name, "c", ignore, **settings)
         with pytest.raises(js.ConsumerNotFound):
-            jet.worker(name, "c", ignore).start()
+            Worker(jet, name, "c", ignore).start()
         stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
         with pytest.raises(js.BadArgument, match="explicit"):
-            jet.worker(name, "n", ignore).start()
+            Worker(jet, name, "n", ignore).start()
 
 
 def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
@@ -571,7 +580,7 @@ def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
 
     with opened() as jet:
         filled(jet, name, 1)
-        works = [jet.worker(name, PATIENT, leave)]
+        works = [Worker(jet, name, PATIENT, leave)]
         with starts() as tasks:
             works[0].start()
         assert tasks["twinstream-worker"].join(Deadline.after(30))

@@ -11,13 +11,18 @@ import pytest
 import js_sync as js
 from js_sync import (
     ConsumerConfig,
-    ElasticGroupConfig,
     KeyValueConfig,
     ObjectStoreConfig,
-    StaticGroupConfig,
     StreamConfig,
 )
 from js_sync.backup import backup_stream, restore_stream
+from js_sync.groups import (
+    ElasticGroup,
+    ElasticGroupConfig,
+    PartitioningFilter,
+    StaticGroup,
+    StaticGroupConfig,
+)
 from twinstream.errors import InvalidPullRequest
 
 
@@ -60,22 +65,36 @@ def test_a_text_instead_of_a_record_is_refused_by_its_path(opened, name):
             jet.create_key_value(KeyValueConfig(bucket=name, sources=["B"]))
         with pytest.raises(TypeError, match=rf"ObjectStoreConfig\.mirror: {wanted}"):
             jet.create_object_store(ObjectStoreConfig(bucket=name, mirror="B"))
-        group = jet.static_consumer_group(name, "s")
+        group = StaticGroup(jet, name, "s")
         with pytest.raises(js.BadArgument, match="each member mapping must be a MemberMapping"):
             group.create(StaticGroupConfig(max_members=2, member_mappings={"a": [0, 1]}))
 
 
-def test_a_list_instead_of_several_arguments_is_refused(opened, name):
+def test_members_are_one_text_or_several(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
-        group = jet.elastic_consumer_group(name, "g")
+        group = ElasticGroup(jet, name, "g")
         # Not the whole subject as the key, which servers of 2.11 cannot have.
-        key = js.PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
+        key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
         group.create(ElasticGroupConfig(max_members=2, partitioning_filters=[key]))
         for call in (group.add_members, group.remove_members):
-            with pytest.raises(js.BadArgument, match=r"got \['a', 'b'\]; pass .* as \*names"):
-                call(["a", "b"])
+            for wrong in (None, 5, ["a", 5], [["a", "b"]]):
+                with pytest.raises(js.BadArgument, match="a text"):
+                    call(wrong)
+        assert group.add_members("anna") == ["anna"]
+        assert group.add_members(each for each in ("bert", "carl")) == [
+            "anna",
+            "bert",
+            "carl",
+        ]
+        assert group.remove_members(["anna", "carl"]) == ["bert"]
+        assert group.remove_members([]) == ["bert"]
+        assert group.remove_members("bert") == []
         group.delete()
+
+
+def test_a_list_instead_of_several_arguments_is_refused(opened, name):
+    with opened() as jet:
         bucket = jet.create_key_value(KeyValueConfig(bucket=name))
         with pytest.raises(js.InvalidKey, match="this call takes one key"):
             bucket.get(["a", "b"])

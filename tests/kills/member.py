@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import js_async
 import js_sync
+from js_sync.groups import ElasticGroup
 from twinstream.models import ConsumerConfig
 
 PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
@@ -34,7 +35,7 @@ def blocking(url, group, member, most):
             jet.publish(result_of(message), message.data)
             message.double_ack()
 
-        worker = jet.elastic_consumer_group("IN", group).worker(
+        worker = ElasticGroup(jet, "IN", group).worker(
             member, handle, config=settings(most), concurrency=3
         )
         with worker:
@@ -50,7 +51,7 @@ async def for_loops(url, group, member, most):
             await jet.publish(result_of(message), message.data)
             await message.double_ack()
 
-        worker = jet.elastic_consumer_group("IN", group).worker(
+        worker = ElasticGroup(jet, "IN", group).worker(
             member, handle, config=settings(most), concurrency=3
         )
         async with worker:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import js_sync as js
+from js_sync.groups import ElasticGroup
 from tests.soak import rounds, state
 from twinstream.models import ElasticGroupConfig, PartitioningFilter, StreamConfig
 from twinstream.testing import NatsServer
@@ -117,7 +118,7 @@ def test_members_through_kills(
         jet = connection.jetstream(timeout=20)
         jet.create_stream(StreamConfig(name="IN", subjects=["in.*"]))
         out = jet.create_stream(StreamConfig(name="OUT", subjects=["out.*"], allow_direct=True))
-        group = jet.elastic_consumer_group("IN", "g")
+        group = ElasticGroup(jet, "IN", "g")
         by_key = PartitioningFilter(filter="in.*", partitioning_wildcards=[1])
         group.create(
             ElasticGroupConfig(

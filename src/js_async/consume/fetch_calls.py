@@ -7,11 +7,12 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
-from js_async.consume.delivery import Delivery, ack_wait_of, pull_bounds
+from js_async.consume.delivery import Delivery, pull_bounds
 from js_async.consume.message import Message, messages_of
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import sleep
 from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of

@@ -11,10 +11,11 @@ from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.client.transport import Box
-from js_async.consume.delivery import Delivery, ack_wait_of
+from js_async.consume.delivery import Delivery
 from js_async.consume.item_source import ItemSource, NothingInTime
 from js_async.consume.message import Message
 from twinstream.core.consume.absence_timer import AbsenceTimer
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.hooks import HOOKS, reached

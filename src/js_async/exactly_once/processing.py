@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Self
 from js_async.api.api import Api
 from js_async.background.work import BackgroundWork
 from js_async.consume.consume import Consuming, Order
-from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consume.messages import buffer_of
 from js_async.consumer import Consumer
@@ -17,6 +16,7 @@ from js_async.exactly_once.idempotent_writer import By
 from js_async.exactly_once.result_store import ResultStore
 from js_async.runtime.concurrency import Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.exactly_once.processing import (

@@ -6,19 +6,19 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from js_async.api.api import Api
+from js_async.extension import api_of
 from js_async.runtime.concurrency import Signal
 from twinstream.core.groups.membership import Found
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.on_failure import AsyncOnFailure
-from twinstream.errors import BadGroupConfig, BucketNotFound, IterationEnded
+from twinstream.errors import BucketNotFound, InvalidGroupConfig, IterationEnded
 from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
+    from js_async import JetStream, KeyValueWatch
     from js_async.groups.store import GroupStore
-    from js_async.kv.watch import KeyValueWatch
 
 __all__ = ["ConfigWatch"]
 
@@ -29,8 +29,10 @@ _LOOK: Final = 1.0
 class ConfigWatch:
     """A watch of the configuration of a group. It sets `woken` after each change."""
 
-    def __init__(self, api: Api, names: GroupNames, store: GroupStore[Any], woken: Signal) -> None:
-        self._api: Final = api
+    def __init__(
+        self, jet: JetStream, names: GroupNames, store: GroupStore[Any], woken: Signal
+    ) -> None:
+        self._timeout: Final = api_of(jet).timeout
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._woken: Final = woken
@@ -40,7 +42,7 @@ class ConfigWatch:
     async def open(self) -> GroupConfig:
         """Open the watch and return the current configuration.
 
-        Raises `GroupNotFound`, or `BadGroupConfig` if the configuration is invalid.
+        Raises `GroupNotFound`, or `InvalidGroupConfig` if the configuration is invalid.
         """
         try:
             self._watch = watch = await self._store.bucket.watch(self._names.key)
@@ -53,7 +55,7 @@ class ConfigWatch:
             config = self._judge(entry)
             if config is None:
                 raise self._store.missing()
-            if isinstance(config, BadGroupConfig):
+            if isinstance(config, InvalidGroupConfig):
                 raise config
             return config
 

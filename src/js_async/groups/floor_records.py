@@ -18,7 +18,7 @@ from twinstream.core.groups.floors import (
 from twinstream.errors import PermissionDenied, TwinstreamError
 
 if TYPE_CHECKING:
-    from js_async.api.api import Api
+    from js_async import JetStream
     from js_async.groups.store import GroupStore
     from twinstream.core.deadline import Seconds
     from twinstream.core.groups.names import GroupNames
@@ -34,12 +34,12 @@ class FloorRecords:
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         names: GroupNames,
         store: GroupStore[ElasticGroupConfig],
         report: Reporter[GroupReport],
     ) -> None:
-        self._api: Final = api
+        self._jet: Final = jet
         self._names: Final = names
         self._store: Final = store
         self._report: Final = report
@@ -64,7 +64,7 @@ class FloorRecords:
             if floor is not None:
                 if floor[0] > self._last:
                     # Requested after the floor, so a true floor is not above it.
-                    stream = await self._api.stream_info(self._names.stream)
+                    stream = await self._jet.bind_stream(self._names.stream).info()
                     self._last = stream.state.last_seq or 0
                 return checked(floor, self._last)
         except BadFloors as error:
@@ -85,7 +85,7 @@ class FloorRecords:
     async def _incarnation(self) -> str:
         """Return the creation time of the group's stream."""
         if self.created is None:
-            info = await self._api.stream_info(self._names.source)
+            info = await self._jet.bind_stream(self._names.source).info()
             self.created = str(info.created)
         return self.created
 

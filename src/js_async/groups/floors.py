@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from js_async.consume.message import frame_of
+from js_async.extension import frame_of
 from js_async.groups.floor_records import FloorRecords
 from js_async.groups.message import copy_of, group_message, note_copy, partition_of
 from js_async.runtime.concurrency import Lock, Signal, Task, spawn
@@ -18,9 +18,7 @@ from twinstream.errors.transient import FAILED_REQUEST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from js_async.api.api import Api
-    from js_async.consume.message import Message
-    from js_async.consumer import Consumer
+    from js_async import Consumer, JetStream, Message
     from js_async.groups.message import GroupMessage
     from js_async.groups.store import GroupStore
     from twinstream.core.groups.names import GroupNames
@@ -45,7 +43,7 @@ class Floors:
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         names: GroupNames,
         store: GroupStore[ElasticGroupConfig],
         member: str,
@@ -53,7 +51,7 @@ class Floors:
         before: Floors | None,
     ) -> None:
         self._origins: Final = Origins(names.stream)
-        self._records: Final = FloorRecords(api, names, store, report)
+        self._records: Final = FloorRecords(jet, names, store, report)
         # What this instance knew before it created its consumer again. The earlier object is not
         # kept.
         self._earlier: Final = None if before is None else (before._records.created, before._places)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from js_async.api import consumer_admin
-from js_async.api.api import Api
-from js_async.consumer import Consumer, made_consumer
+from js_async import Consumer, JetStream
 from js_async.groups.member_worker import MemberWorker
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
@@ -41,7 +39,7 @@ __all__ = [
 
 
 async def create_member_consumer(
-    api: Api,
+    jet: JetStream,
     names: GroupNames,
     member: str,
     filters: tuple[str, ...],
@@ -59,45 +57,45 @@ async def create_member_consumer(
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
-        await _wait_for_deletion(api, names.source, names.consumer(member))
+        await _wait_for_deletion(jet, names.source, names.consumer(member))
     try:
-        return await _create(api, names.source, config)
+        return await _create(jet, names.source, config)
     except ConsumerExists:
         if names.kind == "static":
             raise
-        info = await consumer_admin.info(api, names.source, member)
+        info = await jet.bind_consumer(names.source, member).info()
         if not is_free(pin_holder(info), info.num_waiting or 0, stored_filters(info), filters):
             raise
     with suppress(ConsumerNotFound):
-        await consumer_admin.delete(api, names.source, member)
-    return await _create(api, names.source, config)
+        await jet.delete_consumer(names.source, member)
+    return await _create(jet, names.source, config)
 
 
-async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
+async def _create(jet: JetStream, stream: str, config: ConsumerConfig) -> Consumer:
     try:
-        return await made_consumer(api, stream, config, "create")
+        return await jet.create_consumer(stream, config)
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
     # The server may still be deleting the directory of an inactive consumer of this name.
     await sleep(DELETION)
-    return await made_consumer(api, stream, config, "create")
+    return await jet.create_consumer(stream, config)
 
 
-async def _wait_for_deletion(api: Api, stream: str, consumer: str) -> None:
+async def _wait_for_deletion(jet: JetStream, stream: str, consumer: str) -> None:
     """If the member's consumer does not exist any more, wait until its deletion is complete.
 
     A consumer that is created earlier may inherit the delivery state of the deleted one. It would
     then skip messages of a partition that is new to the member.
     """
     try:
-        await consumer_admin.info(api, stream, consumer)
+        await jet.bind_consumer(stream, consumer).info()
     except ConsumerNotFound:
         await sleep(DELETION)
 
 
 async def delete_member_consumer(
-    api: Api, names: GroupNames, member: str, *, created: Timestamp | None = None
+    jet: JetStream, names: GroupNames, member: str, *, created: Timestamp | None = None
 ) -> None:
     """Delete the consumer of a member, if it exists.
 
@@ -107,14 +105,14 @@ async def delete_member_consumer(
     consumer = names.consumer(member)
     with suppress(ConsumerNotFound, StreamNotFound):
         if created is not None:
-            info = await consumer_admin.info(api, names.source, consumer)
+            info = await jet.bind_consumer(names.source, consumer).info()
             if info.created != created:
                 return
-        await consumer_admin.delete(api, names.source, consumer)
+        await jet.delete_consumer(names.source, consumer)
 
 
 async def delete_own_consumer(
-    api: Api, names: GroupNames, member: str, filters: tuple[str, ...], deadline: Deadline
+    jet: JetStream, names: GroupNames, member: str, filters: tuple[str, ...], deadline: Deadline
 ) -> str | None:
     """Delete the consumer of a member of a deleted group, if it exists.
 
@@ -122,10 +120,11 @@ async def delete_own_consumer(
     """
     consumer = names.consumer(member)
     with suppress(ConsumerNotFound, StreamNotFound):
-        info = await consumer_admin.info(api, names.source, consumer, deadline)
+        found = jet.bind_consumer(names.source, consumer)
+        info = await found.info(timeout=deadline.remaining())
         if not is_of_member(info, consumer, filters):
             return consumer
-        await consumer_admin.delete(api, names.source, consumer)
+        await found.delete(timeout=deadline.remaining())
     return None
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from js_async.api.api import Api
-from js_async.consume.message import Message
-from js_async.consumer import Consumer
+from js_async import Consumer, JetStream, Message
 from js_async.groups.floors import Floors
 from js_async.groups.member_join import create_member_consumer, delete_member_consumer
 from js_async.groups.member_worker import MemberWorker
@@ -36,7 +34,6 @@ class MemberSettings:
     member: str
     handler: Handler[Message]
     settings: WorkSettings
-    """`settings.adapt` converts each message to a `GroupMessage` before `handler` is called."""
     template: ConsumerConfig
 
 
@@ -48,13 +45,13 @@ class MemberWork:
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         settings: MemberSettings,
         store: GroupStore[Any],
         report: Reporter[GroupReport],
         woken: Signal,
     ) -> None:
-        self._api: Final = api
+        self._jet: Final = jet
         self._settings: Final = settings
         self._store: Final[GroupStore[Any]] = store
         self._report: Final = report
@@ -94,7 +91,7 @@ class MemberWork:
         looks_first, self._was_in_use = self._was_in_use, False
         try:
             consumer = await create_member_consumer(
-                self._api,
+                self._jet,
                 settings.names,
                 settings.member,
                 filters,
@@ -112,7 +109,7 @@ class MemberWork:
         settings, floors = self._settings, None
         if settings.names.kind == "elastic":
             floors = self._floors = Floors(
-                self._api,
+                self._jet,
                 settings.names,
                 self._store,
                 settings.member,
@@ -120,7 +117,7 @@ class MemberWork:
                 self._floors,
             )
         worker = MemberWorker(
-            self._api, consumer, settings.handler, settings.settings, self._woken, floors
+            self._jet, consumer, settings.handler, settings.settings, self._woken, floors
         )
         await worker.start()
         self.worker = worker
@@ -138,5 +135,5 @@ class MemberWork:
         """Delete the consumer that this object created, unless another one has its name now."""
         settings = self._settings
         await delete_member_consumer(
-            self._api, settings.names, settings.member, created=self._created
+            self._jet, settings.names, settings.member, created=self._created
         )

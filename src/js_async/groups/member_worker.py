@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from attrs import evolve
-
-from js_async.api.api import Api
-from js_async.consume.buffer import MessageBuffer
-from js_async.consume.message import Message
-from js_async.consumer import Consumer
+from js_async import Consumer, JetStream, Message
+from js_async.extension import MessageBuffer
 from js_async.groups.floors import Floors
+from js_async.groups.message import group_message
 from js_async.groups.redelivery_order import RedeliveryOrder
 from js_async.runtime.concurrency import Handler, Signal
 from js_async.workers.jobs import Job
@@ -37,7 +34,7 @@ class MemberWorker(Worker):
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         consumer: Consumer,
         handler: Handler[Message],
         settings: WorkSettings,
@@ -45,9 +42,20 @@ class MemberWorker(Worker):
         floors: Floors | None = None,
     ) -> None:
         if floors is not None:
-            settings = evolve(settings, adapt=floors.adapt)
             floors.bind(consumer, self._fail)
-        super().__init__(api, consumer.stream_name, consumer, handler, settings)
+        super().__init__(
+            jet,
+            consumer.stream_name,
+            consumer.name,
+            handler,
+            concurrency=settings.concurrency,
+            order=settings.order,
+            retry=settings.retry,
+            dead_letters=settings.dead_letters,
+            max_messages=settings.max_messages,
+            priority=settings.priority,
+            on_report=settings.on_report,
+        )
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None
@@ -74,6 +82,12 @@ class MemberWorker(Worker):
     def is_handler(self) -> bool:
         """Return whether the caller is a handler of this worker."""
         return self._is_within() or (self.floors is not None and self.floors.is_keeper())
+
+    async def _bound(self) -> Consumer:
+        return self.consumer
+
+    def _adapted(self, message: Message) -> Message:
+        return group_message(message) if self.floors is None else self.floors.adapt(message)
 
     async def _skips(self, job: Job) -> bool:
         return self.floors is not None and await self.floors.skips(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_async.consume.message import Message, frame_of, with_subject
+from js_async import Message
+from js_async.extension import frame_of, with_subject
 
 if TYPE_CHECKING:
     from twinstream.core.groups.floors import Place
@@ -16,7 +17,7 @@ class GroupMessage(Message):
     """A `Message` of a consumer group.
 
     `subject` is the subject without the partition, as it was published. `metadata` contains the
-    names of the member's consumer and of its stream (see `ConsumerGroup.source`).
+    names of the member's consumer and of its stream (`source_stream_name` of the group).
     """
 
     __slots__ = ("_copy", "_partition", "_place")

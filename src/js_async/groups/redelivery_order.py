@@ -10,9 +10,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from js_async.consume.buffer import MessageBuffer
-from js_async.consume.message import Message
-from js_async.consumer import Consumer
+from js_async import Consumer, Message
+from js_async.extension import MessageBuffer
 from js_async.groups.message import group_message
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from js_async.consume.message import Message
+from js_async import Message
 from js_async.runtime.concurrency import Lock, Signal
 from js_async.workers.jobs import Job, JobsHere
 from twinstream.core.deadline import NEVER, monotonic

@@ -6,7 +6,8 @@ from typing import Final
 
 from attrs import define
 
-from js_async.consume.message import Message, is_returned
+from js_async import Message
+from js_async.extension import is_returned
 from twinstream.core.consume.metadata import Metadata
 from twinstream.errors import NotAcknowledgeable
 

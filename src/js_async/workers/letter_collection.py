@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from js_async.background.work import BackgroundWork
-from js_async.consume.message import Message
-from js_async.consume.messages import Messages
+from js_async import Message, Messages
+from js_async.extension import BackgroundWork
 from js_async.runtime.concurrency import Handler, Lock, Signal
 from twinstream.core.consume.reports import PullReport
 

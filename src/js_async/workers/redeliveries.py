@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from js_async.consume.buffer import MessageBuffer
-from js_async.consume.delivery import ack_wait_of
-from js_async.consume.message import Message
-from js_async.consumer import Consumer
+from js_async import Consumer, Message
+from js_async.extension import MessageBuffer
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.job_queue import JobQueue
 from js_async.workers.jobs import is_repeated
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.deadline import NEVER, Deadline
 from twinstream.errors import AlreadyAcknowledged, PermissionDenied
 from twinstream.errors.transient import FAILED_REQUEST

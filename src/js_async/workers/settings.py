@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, Literal
 
-from js_async.consume.message import Message
+from js_async import Message
 from js_async.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
@@ -31,7 +31,7 @@ _ORDERED: Final = 500
 
 @frozen(kw_only=True)
 class WorkSettings:
-    """The checked settings of a worker; see `JetStream.worker`. Raises `BadArgument`."""
+    """The checked settings of a worker; see `Worker`. Raises `BadArgument`."""
 
     concurrency: int
     order: KeyOf
@@ -40,17 +40,10 @@ class WorkSettings:
     max_messages: int | None
     priority: Priority | None
     on_report: Callable[[WorkReport], None] | None
-    adapt: Callable[[Message], Message] | None = None
-    """Converts each received message before its key is computed and its handler is called."""
 
     def __attrs_post_init__(self) -> None:
         if self.dead_letters is not None:
-            check_kind(
-                self.dead_letters,
-                DeadLetters,
-                "dead_letters",
-                "what `JetStream.dead_letters` returns",
-            )
+            check_kind(self.dead_letters, DeadLetters, "dead_letters", "a DeadLetters object")
         check_kind(self.retry, Retry, "retry", "a Retry")
         check_whole(self.concurrency, "concurrency")
         if self.max_messages is not None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Protocol, Self
 
-from js_async.api.api import Api
-from js_async.background.work import BackgroundWork
-from js_async.client.closing import failure_of
-from js_async.consume.buffer import MessageBuffer
-from js_async.consume.message import Message
-from js_async.consume.messages import buffer_of
-from js_async.consumer import Consumer, existing_consumer, made_consumer
+from js_async import Consumer, JetStream, Message
+from js_async.extension import BackgroundWork, MessageBuffer, api_of, buffer_of
 from js_async.runtime.concurrency import (
     Handler,
     Signal,
@@ -19,16 +14,19 @@ from js_async.runtime.concurrency import (
     call,
     check_handler,
 )
-from js_async.workers.dead_letters import collection_of
+from js_async.workers.dead_letters import DeadLetters, collection_of
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.job_queue import JobQueue
 from js_async.workers.jobs import Job
 from js_async.workers.redeliveries import Redeliveries
-from js_async.workers.settings import WorkSettings
+from js_async.workers.settings import KeyOf, WorkSettings
 from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.consume.pull_request import Priority
 from twinstream.core.deadline import NEVER, Deadline
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
 from twinstream.core.wire.subjects import check_name
+from twinstream.core.workers.reports import WorkReport
+from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import (
     BadArgument,
     PermissionDenied,
@@ -52,36 +50,78 @@ _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 
 
 class Worker(BackgroundWork):
-    """A worker that calls a handler for each message. Created by `JetStream.worker`.
+    """A worker that calls a handler for each message of a consumer.
 
     Call `run`, which works until the program receives a signal. Or use the worker in a `with`
-    block, or call `start` and `stop`. A message is acknowledged when its handler returns, unless
-    the handler has acknowledged it.
+    block, or call `start` and `stop`. The constructor sends no request.
+
+    When the handler returns, the worker acknowledges the message, unless the handler has done so.
+    If the handler raises an error, the message is retried: `TryLater` sets the delay. After
+    `Reject` or the last attempt, the worker stores the message as a dead letter, if enabled, and
+    terminates it. While the handler runs, the worker extends the ack_wait.
 
     At the end, unhandled messages are returned to the server. If the connection and the permissions
     allow it, the work ends after the server has received all acknowledgements.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        consumer: Name of the consumer, or the configuration with which to create it.
+        handler: Function to call with each message.
+        concurrency: Maximum number of handlers that run at once.
+        order: Which messages are handled one after the other: "none", "subject" (messages of the
+            same subject), "total" (all messages), or a function of the message (messages with the
+            same return value).
+        retry: When to retry, and how often.
+        dead_letters: Where to store messages that are not retried any more.
+        max_messages: Maximum number of messages to buffer. By default it is 500 if `order` is
+            "subject" or a function, 2 if `order` is "total", and otherwise two for each handler.
+            The same number may be in flight to the worker. When the worker stops, it returns
+            buffered messages to the server, which still counts their delivery.
+        priority: Priority group, if the consumer has groups. With the policy `pinned_client`, one
+            worker gets all messages, and the others stand by.
+        on_report: Callback that receives reports.
+
+    Raises:
+        BadArgument: An argument is invalid.
     """
 
     _area = "worker"
 
     def __init__(
         self,
-        api: Api,
-        stream: str,
-        consumer: str | ConsumerConfig | Consumer,
+        jet: JetStream,
+        stream_name: str,
+        consumer: str | ConsumerConfig,
         handler: Handler[Message],
-        settings: WorkSettings,
+        *,
+        concurrency: int = 1,
+        order: KeyOf = "none",
+        retry: Retry = RETRY,
+        dead_letters: DeadLetters | None = None,
+        max_messages: int | None = None,
+        priority: Priority | None = None,
+        on_report: Callable[[WorkReport], None] | None = None,
     ) -> None:
-        super().__init__(settings.on_report)
-        check_name(stream, "stream")
+        settings = WorkSettings(
+            concurrency=concurrency,
+            order=order,
+            retry=retry,
+            dead_letters=dead_letters,
+            max_messages=max_messages,
+            priority=priority,
+            on_report=on_report,
+        )
+        super().__init__(on_report)
+        api_of(jet)  # Raises `BadArgument` for another object.
+        check_name(stream_name, "stream")
         if isinstance(consumer, str):
             check_name(consumer, "consumer")
         else:
-            kinds = ConsumerConfig | Consumer
-            check_kind(consumer, kinds, "consumer", "a name or a ConsumerConfig")
+            check_kind(consumer, ConsumerConfig, "consumer", "a name or a ConsumerConfig")
         check_handler(handler)
-        self._api: Final = api
-        self._stream: Final = stream
+        self._jet: Final = jet
+        self._stream: Final = stream_name
         self._wanted: Final = consumer
         self._handler: Final = handler
         self._settings: Final = settings
@@ -95,11 +135,11 @@ class Worker(BackgroundWork):
 
     @property
     def _label(self) -> str:
-        wanted = self._consumer or self._wanted
-        if isinstance(wanted, ConsumerConfig):
-            name = wanted.name or wanted.durable_name or "a new consumer"
+        wanted = self._wanted if self._consumer is None else self._consumer.name
+        if isinstance(wanted, str):
+            name = wanted
         else:
-            name = wanted if isinstance(wanted, str) else wanted.name
+            name = wanted.name or wanted.durable_name or "a new consumer"
         return f"{name} of {self._stream}"
 
     @property
@@ -152,11 +192,10 @@ class Worker(BackgroundWork):
         self._redeliveries = Redeliveries(consumer, buffer, self._jobs, self._outcomes)
 
     async def _bound(self) -> Consumer:
-        if isinstance(self._wanted, Consumer):
-            return self._wanted
+        """Return the consumer with its info."""
         if isinstance(self._wanted, str):
-            return await existing_consumer(self._api, self._stream, self._wanted)
-        return await made_consumer(self._api, self._stream, self._wanted, "create")
+            return await self._jet.get_consumer(self._stream, self._wanted)
+        return await self._jet.create_consumer(self._stream, self._wanted)
 
     async def _work(self) -> None:
         report = self._outcomes.report
@@ -228,7 +267,7 @@ class Worker(BackgroundWork):
         buffer, known = self._buffer, self._redeliveries
         if buffer is None or known is None:
             return
-        adapt, take = self._settings.adapt, self._taking(buffer)
+        take = self._taking(buffer)
         try:
             while await self._jobs.has_room():
                 message = await take(NEVER)
@@ -236,8 +275,7 @@ class Worker(BackgroundWork):
                     return
                 if await known.is_known(message):
                     continue
-                if adapt is not None:
-                    message = adapt(message)
+                message = self._adapted(message)
                 buffer.progress.hold(message)
                 await self._jobs.add(message)
         except Exception as error:
@@ -247,6 +285,10 @@ class Worker(BackgroundWork):
         """Return the function that takes the next message."""
         return buffer.take
 
+    def _adapted(self, message: Message) -> Message:
+        """Return a message as its key is computed from it, and as its handler receives it."""
+        return message
+
     def _fail(self, error: BaseException) -> None:
         """Stop the worker. The error is kept if it is the first one."""
         self._keep_error(error)
@@ -255,8 +297,10 @@ class Worker(BackgroundWork):
     # ---- from the queue to the handler
 
     async def _handle_all(self) -> None:
-        error = await failure_of(self._handle_each)
-        if error is not None:
+        try:
+            await self._handle_each()
+        except BaseException as error:
+            # Also `SystemExit` of a handler: the call that waits for the end of the work raises it.
             self._fail(error)
 
     async def _handle_each(self) -> None:

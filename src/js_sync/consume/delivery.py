@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_sync.client.transport import Transport
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.pull_request import UNBOUNDED, PullBounds
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AGE_SHARE",
     "Delivery",
-    "ack_wait_of",
     "ahead",
     "is_for_nobody_else",
     "pull_bounds",
@@ -71,21 +70,6 @@ def ahead(ack_wait: float) -> float:
     The server counts from the time when it sends a message, the client from the time of arrival.
     """
     return min(_LONGEST_WAY, ack_wait * _WAY_SHARE)
-
-
-def ack_wait_of(info: ConsumerInfo | None) -> float | None:
-    """Return the shortest time in seconds that the consumer waits for an acknowledgement.
-
-    A consumer with a backoff waits for the time of the current backoff step instead of ack_wait.
-    Returns None if the configuration is unknown, or if the consumer requires no acknowledgements.
-    """
-    config = info.config if info is not None else None
-    if config is None or config.ack_policy in {twinstream.models.AckPolicy.NONE, None}:
-        return None
-    waits: list[timedelta] = list(config.backoff or ())
-    if config.ack_wait is not None:
-        waits.append(config.ack_wait)
-    return min(waits).total_seconds() if waits else None
 
 
 def is_for_nobody_else(info: ConsumerInfo | None) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, Self
 from js_sync.api.api import Api
 from js_sync.background.work import BackgroundWork
 from js_sync.consume.consume import Consuming, Order
-from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
 from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
@@ -18,6 +17,7 @@ from js_sync.exactly_once.idempotent_writer import By
 from js_sync.exactly_once.result_store import ResultStore
 from js_sync.runtime.concurrency import Handler, Lock, call, check_handler
 from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.exactly_once.processing import (

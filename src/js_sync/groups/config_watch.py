@@ -7,19 +7,19 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from js_sync.api.api import Api
+from js_sync.extension import api_of
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.groups.membership import Found
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.on_failure import OnFailure
-from twinstream.errors import BadGroupConfig, BucketNotFound, IterationEnded
+from twinstream.errors import BucketNotFound, InvalidGroupConfig, IterationEnded
 from twinstream.records.entry import Entry
 
 if TYPE_CHECKING:
+    from js_sync import JetStream, KeyValueWatch
     from js_sync.groups.store import GroupStore
-    from js_sync.kv.watch import KeyValueWatch
 
 __all__ = ["ConfigWatch"]
 
@@ -30,8 +30,10 @@ _LOOK: Final = 1.0
 class ConfigWatch:
     """A watch of the configuration of a group. It sets `woken` after each change."""
 
-    def __init__(self, api: Api, names: GroupNames, store: GroupStore[Any], woken: Signal) -> None:
-        self._api: Final = api
+    def __init__(
+        self, jet: JetStream, names: GroupNames, store: GroupStore[Any], woken: Signal
+    ) -> None:
+        self._timeout: Final = api_of(jet).timeout
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._woken: Final = woken
@@ -41,7 +43,7 @@ class ConfigWatch:
     def open(self) -> GroupConfig:
         """Open the watch and return the current configuration.
 
-        Raises `GroupNotFound`, or `BadGroupConfig` if the configuration is invalid.
+        Raises `GroupNotFound`, or `InvalidGroupConfig` if the configuration is invalid.
         """
         try:
             self._watch = watch = self._store.bucket.watch(self._names.key)
@@ -54,7 +56,7 @@ class ConfigWatch:
             config = self._judge(entry)
             if config is None:
                 raise self._store.missing()
-            if isinstance(config, BadGroupConfig):
+            if isinstance(config, InvalidGroupConfig):
                 raise config
             return config
 

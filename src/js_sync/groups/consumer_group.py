@@ -8,21 +8,21 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
 
-from js_sync.api import consumer_admin
-from js_sync.api.api import Api
-from js_sync.api.create_update import create_stream
+from js_sync import JetStream
+from js_sync.extension import api_of
 from js_sync.groups.group_worker import GroupWorker
 from js_sync.groups.member_join import delete_own_consumer
-from js_sync.groups.message import GroupMessage, group_message
-from js_sync.groups.store import GroupStore
-from js_sync.runtime.concurrency import Handler
-from js_sync.stream import Stream
+from js_sync.groups.message import GroupMessage
+from js_sync.groups.store import GroupStore, group_names
+from js_sync.runtime.concurrency import Handler, Items
+from js_sync.runtime.opening import looped
 from js_sync.workers.settings import WorkSettings
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.groups.config import (
     check_group_config,
+    member_names,
     with_mappings,
     with_members,
     without_mappings,
@@ -42,15 +42,22 @@ from twinstream.core.groups.partitions import filters_of, members_of
 from twinstream.core.groups.reports import GroupReport
 from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import RETRY, Retry
-from twinstream.errors import BadArgument, BadGroupConfig, StreamNotFound
+from twinstream.errors import BadArgument, InvalidGroupConfig, StreamNotFound
 from twinstream.models import ElasticGroupConfig, StaticGroupConfig
 
 if TYPE_CHECKING:
     from js_sync.workers.dead_letters import DeadLetters
     from js_sync.workers.settings import KeyOf
-    from twinstream.models import ConsumerConfig
+    from twinstream.models import ConsumerConfig, StreamInfo
 
-__all__ = ["ConsumerGroup", "ElasticConsumerGroup", "GroupOrder", "StaticConsumerGroup"]
+__all__ = [
+    "ConsumerGroup",
+    "ElasticGroup",
+    "GroupOrder",
+    "StaticGroup",
+    "elastic_groups",
+    "static_groups",
+]
 
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
@@ -72,10 +79,11 @@ class ConsumerGroup(Generic[C]):
     _kind: GroupKind
     _cls: type[C]
 
-    def __init__(self, api: Api, stream: str, group: str) -> None:
-        self._api: Final = api
-        self._names: Final = GroupNames.of(self._kind, stream, group)
-        self._store: Final[GroupStore[C]] = GroupStore(api, self._names, self._cls)
+    def __init__(self, jet: JetStream, stream_name: str, group_name: str) -> None:
+        self._api: Final = api_of(jet)
+        self._jet: Final = jet
+        self._names: Final = GroupNames.of(self._kind, stream_name, group_name)
+        self._store: Final[GroupStore[C]] = GroupStore(jet, self._names, self._cls)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._names.stream}/{self._names.group}>"
@@ -86,22 +94,22 @@ class ConsumerGroup(Generic[C]):
         return self._names.group
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The name of the stream whose messages the group consumes."""
         return self._names.stream
 
     @property
-    def source(self) -> str:
+    def source_stream_name(self) -> str:
         """The name of the stream that has the consumers of the members.
 
-        For a static group it is `stream`, for an elastic group the group's own stream.
+        For a static group it is `stream_name`, for an elastic group the group's own stream.
         """
         return self._names.source
 
     def info(self, *, timeout: Seconds | None = None) -> GroupInfo[C]:
         """Return the settings and members of the group.
 
-        Raises `GroupNotFound`, or `BadGroupConfig` if the stored settings are invalid.
+        Raises `GroupNotFound`, or `InvalidGroupConfig` if the stored settings are invalid.
         """
         return self._store.read(self._api.deadline(timeout))
 
@@ -111,8 +119,8 @@ class ConsumerGroup(Generic[C]):
         If the member has only one instance, the server pins it again. Raises `ConsumerNotFound` if
         the member has no consumer.
         """
-        deadline, consumer = self._api.deadline(timeout), self._names.consumer(member)
-        consumer_admin.unpin(self._api, self._names.source, consumer, PRIORITY_GROUP, deadline)
+        consumer = self._jet.bind_consumer(self._names.source, self._names.consumer(member))
+        consumer.unpin(PRIORITY_GROUP, timeout=timeout)
 
     def active_members(self, *, timeout: Seconds | None = None) -> list[str]:
         """Return the names of the members that have an instance.
@@ -122,7 +130,7 @@ class ConsumerGroup(Generic[C]):
         request. Raises `GroupNotFound`.
         """
         members = (self.info(timeout=timeout)).members
-        consumers = Stream(self._api, self._names.source, None).consumers(timeout=timeout)
+        consumers = self._jet.bind_stream(self._names.source).consumers(timeout=timeout)
         active = {info.name for info in consumers if info.num_waiting or self._kind == "elastic"}
         return [member for member in members if self._names.consumer(member) in active]
 
@@ -176,11 +184,13 @@ class ConsumerGroup(Generic[C]):
             max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
             priority=Priority(group=PRIORITY_GROUP),
             on_report=cast("Callable[[WorkReport], None] | None", on_report),
-            adapt=group_message,
         )
         return GroupWorker(
-            self._api, self._names, self._store, member, handler, settings, template, on_report
+            self._jet, self._names, self._store, member, handler, settings, template, on_report
         )
+
+    def _info(self, stream_name: str, deadline: Deadline) -> StreamInfo:
+        return self._jet.bind_stream(stream_name).info(timeout=deadline.remaining())
 
     def _checked(self, config: C) -> C:
         self._api.require(_SINCE, "a consumer group")
@@ -188,11 +198,16 @@ class ConsumerGroup(Generic[C]):
         return check_group_config(config)
 
 
-class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
+class StaticGroup(ConsumerGroup[StaticGroupConfig]):
     """A partitioned consumer group with fixed members.
 
-    Get one from `JetStream.static_consumer_group`. The first token of each stored subject is the
-    partition: use a stream whose `subject_transform` adds it. Each member has a durable consumer.
+    The first token of each stored subject is the partition: use a stream whose `subject_transform`
+    adds it. Each member has a durable consumer. Needs server 2.11.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        group_name: Name of the group.
     """
 
     _kind = "static"
@@ -213,7 +228,7 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
         if not members_of(config):
             raise BadArgument("a static group needs members or member_mappings: it has no others")
         deadline = self._api.deadline(timeout)
-        stream = self._api.stream_info(self._names.stream, deadline)
+        stream = self._info(self._names.stream, deadline)
         return self._store.create(config, stream.config.num_replicas, deadline)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
@@ -224,34 +239,39 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
 
         Raises:
             GroupNotFound: The group does not exist.
-            BadGroupConfig: The group is deleted, but consumers were kept. The error names them.
+            InvalidGroupConfig: The group is deleted, but consumers were kept. The error names them.
         """
         deadline = self._api.deadline(timeout)
         found = self._store.find(deadline)
         if found is None:
             raise self._store.missing()
         self._store.delete(deadline)
-        if isinstance(found, BadGroupConfig):
+        if isinstance(found, InvalidGroupConfig):
             return
         kept: list[str] = []
         for member in members_of(found):
             filters = filters_of(found, member)
-            name = delete_own_consumer(self._api, self._names, member, filters, deadline)
+            name = delete_own_consumer(self._jet, self._names, member, filters, deadline)
             kept += [] if name is None else [name]
         if kept:
-            raise BadGroupConfig(
+            raise InvalidGroupConfig(
                 f"{self._names} is deleted, but not the consumers {', '.join(map(repr, kept))}"
                 f" of {self._names.source}: the group did not create them; delete them with"
                 " Stream.delete_consumer"
             )
 
 
-class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
+class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
     """A partitioned consumer group whose members may change.
 
-    Get one from `JetStream.elastic_consumer_group`. The group has a stream named `STREAM-GROUP`,
-    which copies the messages of the original stream and adds the partition to their subjects. Each
-    member has a consumer of the group's stream.
+    The group has a stream named `STREAM-GROUP`, which copies the messages of the original stream
+    and adds the partition to their subjects. Each member has a consumer of the group's stream.
+    Needs server 2.11.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        group_name: Name of the group.
     """
 
     _kind = "elastic"
@@ -279,7 +299,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         found = self._store.find(deadline)
         if found is not None:
             info = self._store.check_same(config, deadline)
-            self._api.stream_info(self._names.stream, deadline)
+            self._info(self._names.stream, deadline)
             if not self._has_stream(deadline):
                 self._make_stream(info.config, deadline)
             return info
@@ -290,14 +310,14 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     def _check_pending(self, deadline: Deadline) -> None:
         """Raise `NotPromised` if the group's stream has messages that the original one lacks."""
         try:
-            info = self._api.stream_info(self._names.source, deadline)
+            info = self._info(self._names.source, deadline)
         except StreamNotFound:
             return
         count = info.state.messages
         if not count:
             return
         try:
-            origin = self._api.stream_info(self._names.stream, deadline)
+            origin = self._info(self._names.stream, deadline)
         except StreamNotFound:
             raise only_copies(self._names, count, None) from None
         if origin.config.retention != "limits":
@@ -305,7 +325,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
 
     def _has_stream(self, deadline: Deadline) -> bool:
         try:
-            self._api.stream_info(self._names.source, deadline)
+            self._info(self._names.source, deadline)
         except StreamNotFound:
             return False
         return True
@@ -314,26 +334,34 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         """Create the group's stream; return the number of replicas of the original stream."""
         if uses_whole_subject(config):
             self._api.require(WHOLE_SUBJECT_SINCE, "partitioning by the whole subject")
-        source = (self._api.stream_info(self._names.stream, deadline)).config
+        source = (self._info(self._names.stream, deadline)).config
         wanted = group_stream(self._names, config, source)
-        create_stream(self._api, self._names.source, wanted, False, deadline)
+        self._jet.create_stream(wanted, timeout=deadline.remaining())
         return source.num_replicas
 
-    def add_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Add members, distribute the partitions among all members, and return all their names.
+    def add_members(
+        self, members: str | Iterable[str], *, timeout: Seconds | None = None
+    ) -> list[str]:
+        """Add one member or several, and return the names of all members.
+
+        The partitions are distributed among all members.
 
         Raises `GroupNotFound`, and `BadArgument` if the members are mapped to partitions.
         """
-        return self._edit(lambda config: with_members(config, members), timeout)
+        added = member_names(members)
+        return self._edit(lambda config: with_members(config, added), timeout)
 
-    def remove_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Remove members, and return the names of the remaining members.
+    def remove_members(
+        self, members: str | Iterable[str], *, timeout: Seconds | None = None
+    ) -> list[str]:
+        """Remove one member or several, and return the names of the remaining members.
 
         The partitions are distributed among the remaining members. If the process of a removed
         member was killed, its partitions become available when the member's consumer has been
         inactive for `ack_wait`. Raises `GroupNotFound` or `BadArgument`, as `add_members` does.
         """
-        return self._edit(lambda config: without_members(config, members), timeout)
+        removed = member_names(members)
+        return self._edit(lambda config: without_members(config, removed), timeout)
 
     def set_mappings(
         self, mappings: Mapping[str, Iterable[int]], *, timeout: Seconds | None = None
@@ -371,7 +399,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
 
         Raises:
             GroupNotFound: The group does not exist.
-            BadGroupConfig: The group is deleted, but not the stream, which is not the group's:
+            InvalidGroupConfig: The group is deleted, but not the stream, which is not the group's:
                 it does not copy the original stream.
             NotPromised: The only copies of pending messages are in the group's stream. Let the
                 members process them, or purge that stream to lose them.
@@ -382,16 +410,46 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         if found is not None:
             self._store.delete(deadline)
         try:
-            stream = (self._api.stream_info(self._names.source, deadline)).config
+            stream = (self._info(self._names.source, deadline)).config
         except StreamNotFound:
             stream = None
         if stream is not None and is_of_group(self._names, stream):
             with suppress(StreamNotFound):
-                Stream(self._api, self._names.source, None).delete(timeout=deadline.remaining())
+                self._jet.delete_stream(self._names.source, timeout=deadline.remaining())
         elif found is None:
             raise self._store.missing()
         elif stream is not None:
-            raise BadGroupConfig(
+            raise InvalidGroupConfig(
                 f"{self._names} is deleted, but not the stream {stream.name}: it is no copy of"
                 f" {self._names.stream}; delete it with JetStream.delete_stream"
             )
+
+
+@looped
+def static_groups(
+    jet: JetStream, stream_name: str, *, timeout: Seconds | None = None
+) -> Items[str]:
+    """Iterate over the names of the static consumer groups of a stream.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        timeout: Seconds without progress after which the iteration fails; the default is the
+            timeout of the JetStream context.
+    """
+    return group_names(jet, "static", stream_name, api_of(jet).deadline(timeout).remaining())
+
+
+@looped
+def elastic_groups(
+    jet: JetStream, stream_name: str, *, timeout: Seconds | None = None
+) -> Items[str]:
+    """Iterate over the names of the elastic consumer groups of a stream.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        timeout: Seconds without progress after which the iteration fails; the default is the
+            timeout of the JetStream context.
+    """
+    return group_names(jet, "elastic", stream_name, api_of(jet).deadline(timeout).remaining())

@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from js_sync.consume.message import frame_of
+from js_sync.extension import frame_of
 from js_sync.groups.floor_records import FloorRecords
 from js_sync.groups.message import copy_of, group_message, note_copy, partition_of
 from js_sync.runtime.concurrency import Lock, Signal, Task, spawn
@@ -19,9 +19,7 @@ from twinstream.errors.transient import FAILED_REQUEST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from js_sync.api.api import Api
-    from js_sync.consume.message import Message
-    from js_sync.consumer import Consumer
+    from js_sync import Consumer, JetStream, Message
     from js_sync.groups.message import GroupMessage
     from js_sync.groups.store import GroupStore
     from twinstream.core.groups.names import GroupNames
@@ -46,7 +44,7 @@ class Floors:
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         names: GroupNames,
         store: GroupStore[ElasticGroupConfig],
         member: str,
@@ -54,7 +52,7 @@ class Floors:
         before: Floors | None,
     ) -> None:
         self._origins: Final = Origins(names.stream)
-        self._records: Final = FloorRecords(api, names, store, report)
+        self._records: Final = FloorRecords(jet, names, store, report)
         # What this instance knew before it created its consumer again. The earlier object is not
         # kept.
         self._earlier: Final = None if before is None else (before._records.created, before._places)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-from js_sync.api.api import Api
-from js_sync.background.work import BackgroundWork
-from js_sync.consume.message import Message
+from js_sync import JetStream, Message
+from js_sync.extension import BackgroundWork, api_of
 from js_sync.groups.config_watch import ConfigWatch
 from js_sync.groups.member_join import hand_over, release_pin
 from js_sync.groups.member_work import MemberSettings, MemberWork
@@ -36,9 +35,9 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.on_failure import OnError, OnFailure
 from twinstream.errors import (
     BadArgument,
-    BadGroupConfig,
     ConsumerDeleted,
     ConsumerExists,
+    InvalidGroupConfig,
     JetStreamError,
     NoResponders,
 )
@@ -54,7 +53,7 @@ __all__ = ["GroupWorker"]
 
 # Errors after which `_end` keeps the consumer: it does not exist, or its positions are needed when
 # the configuration has been repaired.
-_KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
+_KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, InvalidGroupConfig)
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
@@ -76,7 +75,7 @@ class GroupWorker(BackgroundWork):
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         names: GroupNames,
         store: GroupStore[Any],
         member: str,
@@ -88,7 +87,7 @@ class GroupWorker(BackgroundWork):
         super().__init__(on_report)
         check_handler(handler)
         names.consumer(member)
-        self._api: Final = api
+        self._jet: Final = jet
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
@@ -96,9 +95,9 @@ class GroupWorker(BackgroundWork):
             on_report, area="groups", stream=names.stream
         )
         self._woken: Final = Signal()
-        self._watch: Final = ConfigWatch(api, names, store, self._woken)
+        self._watch: Final = ConfigWatch(jet, names, store, self._woken)
         work = MemberSettings(names, member, cast("Handler[Message]", handler), settings, template)
-        self._member_work: Final = MemberWork(api, work, store, self._report, self._woken)
+        self._member_work: Final = MemberWork(jet, work, store, self._report, self._woken)
         self._membership: Membership | None = None
         # The error of the watch, or of a callback, which ends the work.
         self._failure: Exception | None = None
@@ -148,7 +147,7 @@ class GroupWorker(BackgroundWork):
 
         Raises:
             GroupNotFound: The group does not exist.
-            BadGroupConfig: The stored settings of the group are invalid.
+            InvalidGroupConfig: The stored settings of the group are invalid.
             BadArgument: The worker was started before, or the group is static and does not have the
                 member.
             ConsumerExists: The group is static, and the member's consumer exists with other
@@ -188,7 +187,7 @@ class GroupWorker(BackgroundWork):
         if self._names.kind == "elastic":
             work = self._member_work
             check = SourceCheck(
-                self._api, self._names, self._report, lambda: work.counts[0], self._ended
+                self._jet, self._names, self._report, lambda: work.counts[0], self._ended
             )
             self._spawn_beside(check.run, "twinstream-group-source")
         membership = self._membership
@@ -249,7 +248,7 @@ class GroupWorker(BackgroundWork):
     def _explain_loss(self, membership: Membership, gone: Exception) -> Step:
         """Return the next step after the consumer was deleted. The group may be deleted, too."""
         try:
-            found = self._store.find(self._api.deadline())
+            found = self._store.find(api_of(self._jet).deadline())
         except FAILED_REQUEST as error:
             return Wait(monotonic() + self._delay(membership, error))
         self._gone = None

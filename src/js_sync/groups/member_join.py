@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from js_sync.api import consumer_admin
-from js_sync.api.api import Api
-from js_sync.consumer import Consumer, made_consumer
+from js_sync import Consumer, JetStream
 from js_sync.groups.member_worker import MemberWorker
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
@@ -42,7 +40,7 @@ __all__ = [
 
 
 def create_member_consumer(
-    api: Api,
+    jet: JetStream,
     names: GroupNames,
     member: str,
     filters: tuple[str, ...],
@@ -60,45 +58,45 @@ def create_member_consumer(
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
-        _wait_for_deletion(api, names.source, names.consumer(member))
+        _wait_for_deletion(jet, names.source, names.consumer(member))
     try:
-        return _create(api, names.source, config)
+        return _create(jet, names.source, config)
     except ConsumerExists:
         if names.kind == "static":
             raise
-        info = consumer_admin.info(api, names.source, member)
+        info = jet.bind_consumer(names.source, member).info()
         if not is_free(pin_holder(info), info.num_waiting or 0, stored_filters(info), filters):
             raise
     with suppress(ConsumerNotFound):
-        consumer_admin.delete(api, names.source, member)
-    return _create(api, names.source, config)
+        jet.delete_consumer(names.source, member)
+    return _create(jet, names.source, config)
 
 
-def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
+def _create(jet: JetStream, stream: str, config: ConsumerConfig) -> Consumer:
     try:
-        return made_consumer(api, stream, config, "create")
+        return jet.create_consumer(stream, config)
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
     # The server may still be deleting the directory of an inactive consumer of this name.
     sleep(DELETION)
-    return made_consumer(api, stream, config, "create")
+    return jet.create_consumer(stream, config)
 
 
-def _wait_for_deletion(api: Api, stream: str, consumer: str) -> None:
+def _wait_for_deletion(jet: JetStream, stream: str, consumer: str) -> None:
     """If the member's consumer does not exist any more, wait until its deletion is complete.
 
     A consumer that is created earlier may inherit the delivery state of the deleted one. It would
     then skip messages of a partition that is new to the member.
     """
     try:
-        consumer_admin.info(api, stream, consumer)
+        jet.bind_consumer(stream, consumer).info()
     except ConsumerNotFound:
         sleep(DELETION)
 
 
 def delete_member_consumer(
-    api: Api, names: GroupNames, member: str, *, created: Timestamp | None = None
+    jet: JetStream, names: GroupNames, member: str, *, created: Timestamp | None = None
 ) -> None:
     """Delete the consumer of a member, if it exists.
 
@@ -108,14 +106,14 @@ def delete_member_consumer(
     consumer = names.consumer(member)
     with suppress(ConsumerNotFound, StreamNotFound):
         if created is not None:
-            info = consumer_admin.info(api, names.source, consumer)
+            info = jet.bind_consumer(names.source, consumer).info()
             if info.created != created:
                 return
-        consumer_admin.delete(api, names.source, consumer)
+        jet.delete_consumer(names.source, consumer)
 
 
 def delete_own_consumer(
-    api: Api, names: GroupNames, member: str, filters: tuple[str, ...], deadline: Deadline
+    jet: JetStream, names: GroupNames, member: str, filters: tuple[str, ...], deadline: Deadline
 ) -> str | None:
     """Delete the consumer of a member of a deleted group, if it exists.
 
@@ -123,10 +121,11 @@ def delete_own_consumer(
     """
     consumer = names.consumer(member)
     with suppress(ConsumerNotFound, StreamNotFound):
-        info = consumer_admin.info(api, names.source, consumer, deadline)
+        found = jet.bind_consumer(names.source, consumer)
+        info = found.info(timeout=deadline.remaining())
         if not is_of_member(info, consumer, filters):
             return consumer
-        consumer_admin.delete(api, names.source, consumer)
+        found.delete(timeout=deadline.remaining())
     return None
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from js_sync.api.api import Api
-from js_sync.consume.message import Message
-from js_sync.consumer import Consumer
+from js_sync import Consumer, JetStream, Message
 from js_sync.groups.floors import Floors
 from js_sync.groups.member_join import create_member_consumer, delete_member_consumer
 from js_sync.groups.member_worker import MemberWorker
@@ -37,7 +35,6 @@ class MemberSettings:
     member: str
     handler: Handler[Message]
     settings: WorkSettings
-    """`settings.adapt` converts each message to a `GroupMessage` before `handler` is called."""
     template: ConsumerConfig
 
 
@@ -49,13 +46,13 @@ class MemberWork:
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         settings: MemberSettings,
         store: GroupStore[Any],
         report: Reporter[GroupReport],
         woken: Signal,
     ) -> None:
-        self._api: Final = api
+        self._jet: Final = jet
         self._settings: Final = settings
         self._store: Final[GroupStore[Any]] = store
         self._report: Final = report
@@ -95,7 +92,7 @@ class MemberWork:
         looks_first, self._was_in_use = self._was_in_use, False
         try:
             consumer = create_member_consumer(
-                self._api,
+                self._jet,
                 settings.names,
                 settings.member,
                 filters,
@@ -113,7 +110,7 @@ class MemberWork:
         settings, floors = self._settings, None
         if settings.names.kind == "elastic":
             floors = self._floors = Floors(
-                self._api,
+                self._jet,
                 settings.names,
                 self._store,
                 settings.member,
@@ -121,7 +118,7 @@ class MemberWork:
                 self._floors,
             )
         worker = MemberWorker(
-            self._api, consumer, settings.handler, settings.settings, self._woken, floors
+            self._jet, consumer, settings.handler, settings.settings, self._woken, floors
         )
         worker.start()
         self.worker = worker
@@ -138,4 +135,4 @@ class MemberWork:
     def delete_consumer(self) -> None:
         """Delete the consumer that this object created, unless another one has its name now."""
         settings = self._settings
-        delete_member_consumer(self._api, settings.names, settings.member, created=self._created)
+        delete_member_consumer(self._jet, settings.names, settings.member, created=self._created)

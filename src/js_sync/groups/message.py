@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_sync.consume.message import Message, frame_of, with_subject
+from js_sync import Message
+from js_sync.extension import frame_of, with_subject
 
 if TYPE_CHECKING:
     from twinstream.core.groups.floors import Place
@@ -17,7 +18,7 @@ class GroupMessage(Message):
     """A `Message` of a consumer group.
 
     `subject` is the subject without the partition, as it was published. `metadata` contains the
-    names of the member's consumer and of its stream (see `ConsumerGroup.source`).
+    names of the member's consumer and of its stream (`source_stream_name` of the group).
     """
 
     __slots__ = ("_copy", "_partition", "_place")

@@ -11,9 +11,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from js_sync.consume.buffer import MessageBuffer
-from js_sync.consume.message import Message
-from js_sync.consumer import Consumer
+from js_sync import Consumer, Message
+from js_sync.extension import MessageBuffer
 from js_sync.groups.message import group_message
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning

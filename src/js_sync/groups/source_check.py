@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from js_sync.api.api import Api
+from js_sync import JetStream
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline
 from twinstream.errors import PermissionDenied, TwinstreamError
@@ -32,14 +32,14 @@ class SourceCheck:
 
     def __init__(
         self,
-        api: Api,
+        jet: JetStream,
         names: GroupNames,
         report: Reporter[GroupReport],
         handled: Callable[[], int],
         ended: Signal,
     ) -> None:
-        self._api: Final = api
         self._names: Final = names
+        self._stream: Final = jet.bind_stream(names.source)
         self._report: Final = report
         self._handled: Final = handled
         self._ended: Final = ended
@@ -56,7 +56,7 @@ class SourceCheck:
                 before = now
                 continue
             try:
-                info = self._api.stream_info(self._names.source)
+                info = self._stream.info()
             except PermissionDenied:
                 return
             except TwinstreamError:

@@ -6,21 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from js_sync.api.api import Api
-from js_sync.kv.bucket import KeyValue, handle
-from js_sync.kv.bucket_streams import BucketStreams
-from js_sync.kv.manage import create_bucket, get_bucket
+from js_sync import JetStream, KeyValue
 from js_sync.runtime.concurrency import Items, sleep
 from twinstream.core.deadline import Deadline
 from twinstream.core.groups.config import config_bytes, differences, read_config
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.names import BUCKETS, GroupKind, GroupNames, group_of_key
 from twinstream.errors import (
-    BadGroupConfig,
     BucketExists,
     BucketNotFound,
     GroupExists,
     GroupNotFound,
+    InvalidGroupConfig,
     KeyExists,
     RevisionMismatch,
 )
@@ -38,8 +35,8 @@ _PAUSE: Final = 0.01
 class GroupStore(Generic[C]):
     """The configuration of a group, which is stored in a key of a bucket."""
 
-    def __init__(self, api: Api, names: GroupNames, cls: type[C]) -> None:
-        self._api: Final = api
+    def __init__(self, jet: JetStream, names: GroupNames, cls: type[C]) -> None:
+        self._jet: Final = jet
         self._names: Final = names
         self._cls: Final[type[C]] = cls
 
@@ -50,9 +47,9 @@ class GroupStore(Generic[C]):
         A new handle has no cached stream info. So it reads from the stream's leader, and its
         results are current.
         """
-        return handle(BucketStreams(self._api, self._names.bucket, None))
+        return self._jet.bind_key_value(self._names.bucket)
 
-    def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
+    def judge(self, entry: Entry[bytes] | None) -> C | InvalidGroupConfig | None:
         """Return the configuration in an entry, or an error if it is invalid.
 
         Returns None if the entry is None or a marker.
@@ -61,10 +58,10 @@ class GroupStore(Generic[C]):
             return None
         try:
             return read_config(self._names, entry.value or b"", self._cls)
-        except BadGroupConfig as error:
+        except InvalidGroupConfig as error:
             return error
 
-    def find(self, deadline: Deadline) -> C | BadGroupConfig | None:
+    def find(self, deadline: Deadline) -> C | InvalidGroupConfig | None:
         """Return the configuration, an error if it is invalid, or None if there is no group."""
         return self.judge(self._entry(deadline))
 
@@ -75,12 +72,15 @@ class GroupStore(Generic[C]):
             return None
 
     def read(self, deadline: Deadline) -> GroupInfo[C]:
-        """Return the configuration and its revision. Raises `GroupNotFound`, `BadGroupConfig`."""
+        """Return the configuration and its revision.
+
+        Raises `GroupNotFound` or `InvalidGroupConfig`.
+        """
         entry = self._entry(deadline)
         found = self.judge(entry)
         if entry is None or found is None:
             raise self.missing()
-        if isinstance(found, BadGroupConfig):
+        if isinstance(found, InvalidGroupConfig):
             raise found
         return GroupInfo(found, entry.revision)
 
@@ -120,13 +120,13 @@ class GroupStore(Generic[C]):
         """Create the bucket if it does not exist, with the settings that other clients use."""
         bucket = self._names.bucket
         try:
-            get_bucket(self._api, bucket, deadline)
+            self._jet.get_key_value(bucket, timeout=deadline.remaining())
         except BucketNotFound:
             config = KeyValueConfig(
                 bucket=bucket, num_replicas=replicas, storage=StorageType.FILE, history=1
             )
             try:
-                create_bucket(self._api, config, deadline)
+                self._jet.create_key_value(config, timeout=deadline.remaining())
             except BucketExists:
                 # Another client has just created the bucket with other settings.
                 return
@@ -161,9 +161,9 @@ class GroupStore(Generic[C]):
         self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 
-def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
+def group_names(jet: JetStream, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
     """Iterate over the names of the groups of a stream."""
-    bucket = handle(BucketStreams(api, BUCKETS[kind], None))
+    bucket = jet.bind_key_value(BUCKETS[kind])
     try:
         for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
             yield group_of_key(key)

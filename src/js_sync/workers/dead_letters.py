@@ -15,24 +15,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, Self
 
-from js_sync.api import consumer_admin
-from js_sync.api.api import Api
-from js_sync.api.create_update import create_stream
-from js_sync.background.work import BackgroundWork
-from js_sync.consume.message import Message
-from js_sync.consume.messages import Messages
-from js_sync.consumer import Consumer, made_consumer
-from js_sync.publish.publish import PublishedMessage
+from js_sync import Consumer, JetStream, Message, Messages, Stream
+from js_sync.extension import BackgroundWork, api_of
 from js_sync.runtime.concurrency import Items, Lock
 from js_sync.runtime.opening import looped
-from js_sync.stream import Stream
 from js_sync.workers.letter_collection import LetterCollection
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.deadline import NEVER, Seconds
+from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
-from twinstream.core.publish.retry_pauses import retry_policy
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import (
@@ -64,6 +56,7 @@ from twinstream.errors import (
     JetStreamError,
     MessageExists,
     MessageNotFound,
+    RequestTimeout,
     StreamNotFound,
     SubjectOverlap,
 )
@@ -76,13 +69,28 @@ __all__ = ["DeadLetters", "collection_of"]
 # Seconds until an advisory that could not be processed is redelivered.
 _AGAIN: Final = 1.0
 _BATCH: Final = 50
+# Seconds without progress after which `replay_by_reset` stops to read the letters.
+_LISTING: Final = 120.0
 
 
 class DeadLetters(BackgroundWork):
-    """The dead letters of a stream or of one consumer. Created by `JetStream.dead_letters`.
+    """The dead letters of a stream or of one of its consumers.
 
-    Use it in a `with` block to create dead letters in the background, or call `prepare` and
-    `collect`. Several processes may do so at the same time.
+    Use it in a `with` block to create dead letters in the background, or call `create` and
+    `collect`. Several processes may do so at the same time. The constructor sends no request.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        consumer_name: Only messages of this consumer. The default names below then contain
+            `STREAM-CONSUMER` instead of `STREAM`.
+        letters_stream_name: Stream for the dead letters. The default is `STREAM-dead`.
+        failures_stream_name: Stream that stores the advisories. The default is `STREAM-failures`.
+        prefix: Subject prefix of the dead letters. The default is `dead.STREAM`.
+        on_report: Callback that receives reports.
+
+    Raises:
+        BadArgument: A name is invalid.
     """
 
     # `LetterCollection` reports it.
@@ -90,12 +98,22 @@ class DeadLetters(BackgroundWork):
 
     def __init__(
         self,
-        api: Api,
-        names: Names,
-        on_report: Callable[[PullReport], None] | None,
+        jet: JetStream,
+        stream_name: str,
+        *,
+        consumer_name: str | None = None,
+        letters_stream_name: str | None = None,
+        failures_stream_name: str | None = None,
+        prefix: str | None = None,
+        on_report: Callable[[PullReport], None] | None = None,
     ) -> None:
         super().__init__()
-        self._api: Final = api
+        self._api: Final = api_of(jet)
+        self._jet: Final = jet
+        names = Names.of(
+            stream_name, consumer_name, letters_stream_name, failures_stream_name, prefix
+        )
+        self._letters: Final = jet.bind_stream(names.letters)
         self._on_report: Final = on_report
         self._names: Final = names
         self._report: Final[Reporter[PullReport]] = Reporter(
@@ -120,34 +138,42 @@ class DeadLetters(BackgroundWork):
         """Number of dead letters that `replay` refused to publish."""
 
     @property
-    def names(self) -> Names:
-        """The names of the streams and subjects in use."""
-        return self._names
+    def letters_stream_name(self) -> str:
+        """The name of the stream of dead letters."""
+        return self._names.letters
+
+    @property
+    def failures_stream_name(self) -> str:
+        """The name of the stream that captures the advisories until they are processed."""
+        return self._names.failures
 
     # ---- creating the streams
 
-    def prepare(self) -> None:
+    def create(self, *, timeout: Seconds | None = None) -> None:
         """Create the stream of dead letters and the stream that captures advisories, if missing.
 
         Also create the consumer of the advisories. From then on, failures are captured, even if no
         program collects them yet.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the JetStream context.
 
         Raises:
             StreamNotFound: The stream whose failures are to be captured does not exist.
             BadArgument: An existing stream with one of these names is unsuitable.
             SubjectOverlap: Another stream captures the advisories.
         """
-        names = self._names
-        source = self._api.stream_info(names.stream)
-        replicas = source.config.num_replicas
-        letters = self._made(names.letters_config(replicas))
+        names, deadline = self._names, self._api.deadline(timeout)
+        source = self._jet.get_stream(names.stream, timeout=deadline.remaining())
+        replicas = (_config(source, deadline)).num_replicas
+        letters = self._made(names.letters_config(replicas), deadline)
         names.check_letters(letters)
         try:
-            failures = self._made(names.failures_config(replicas))
+            failures = self._made(names.failures_config(replicas), deadline)
         except SubjectOverlap as error:
             raise SubjectOverlap(
                 f"{error.description}: another stream captures the advisories of {names.stream};"
-                f" give its name as failures=",
+                f" give its name as failures_stream_name=",
                 code=error.code,
                 err_code=error.err_code,
                 subject=error.subject,
@@ -157,38 +183,41 @@ class DeadLetters(BackgroundWork):
             raise BadArgument(
                 f"stream {names.failures} does not capture {', '.join(sorted(uncovered))}"
             )
-        self._keeper()
+        self._keeper(deadline)
 
-    def _made(self, config: StreamConfig) -> StreamConfig:
+    def _made(self, config: StreamConfig, deadline: Deadline) -> StreamConfig:
         """Return the configuration of a stream. If the stream does not exist, it is created."""
+        name = config.name or ""
         try:
-            return (self._api.stream_info(config.name or "")).config
+            stream = self._jet.get_stream(name, timeout=deadline.remaining())
         except StreamNotFound:
-            return (
-                create_stream(self._api, config.name or "", config, False, self._api.deadline())
-            ).config
+            stream = self._jet.create_stream(config, timeout=deadline.remaining())
+        return _config(stream, deadline)
 
-    def _keeper(self) -> Consumer:
+    def _keeper(self, deadline: Deadline) -> Consumer:
         name = self._names.failures
         with _noted():
-            made = made_consumer(self._api, name, self._names.keeper_config(), "")
+            made = self._jet.create_or_update_consumer(
+                name, self._names.keeper_config(), timeout=deadline.remaining()
+            )
         # Keep the first handle and use it for every fetch.
         self._kept = self._kept or made
         return self._kept
 
     # ---- creating dead letters
 
-    def collect(self, *, timeout: Seconds = 1.0) -> int:
+    def collect(self, *, idle_timeout: Seconds = 1.0) -> int:
         """Process the captured advisories, and return the number of processed advisories.
 
-        Returns when no advisory arrives for `timeout` seconds. If an advisory cannot be processed
-        now, a warning is passed to `on_report`, and the server redelivers the advisory after a
-        second or later. An advisory whose content contradicts its subject, or names another stream
-        or consumer than this object, is forged: it is skipped with a warning, and not redelivered.
+        Returns when no advisory arrives for `idle_timeout` seconds. If an advisory cannot be
+        processed now, a warning is passed to `on_report`, and the server redelivers the advisory
+        after a second or later. An advisory whose content contradicts its subject, or names another
+        stream or consumer than this object, is forged: it is skipped with a warning, and not
+        redelivered.
         """
-        keeper = self._keeper()
+        keeper = self._keeper(self._api.deadline())
         processed = 0
-        while batch := keeper.fetch(_BATCH, timeout=timeout, wait="first"):
+        while batch := keeper.fetch(_BATCH, timeout=idle_timeout, wait="first"):
             for advisory in batch:
                 processed += self._process(advisory)
         return processed
@@ -225,7 +254,7 @@ class DeadLetters(BackgroundWork):
 
     def _keep(self, failure: Failure) -> None:
         created, original, gone = self._original(failure)
-        self._store(failure, created, original, gone)
+        self._store(failure, created, original, gone, NEVER)
 
     def _original(self, failure: Failure) -> tuple[Timestamp | None, StreamMessage | None, str]:
         """Return the creation time of the stream, the failed message, and a text.
@@ -234,7 +263,7 @@ class DeadLetters(BackgroundWork):
         and the text is the reason. Otherwise the text is empty.
         """
         where = f"message {failure.stream_seq} of stream {failure.stream}"
-        stream = Stream(self._api, failure.stream, None)
+        stream = self._jet.bind_stream(failure.stream)
         try:
             info = stream.info(confirmed=True)
         except StreamNotFound:
@@ -255,12 +284,13 @@ class DeadLetters(BackgroundWork):
         created: Timestamp | None,
         original: StreamMessage | None,
         gone: str,
+        deadline: Deadline,
     ) -> None:
         without: frozenset[Part] = frozenset()
         while True:
             letter = letter_of_failure(self._names, failure, created, original, gone, without)
             try:
-                new = self._insert(letter, failure, original)
+                new = self._insert(letter, failure, original, deadline)
                 break
             except (BadArgument, JetStreamError) as error:
                 part = too_large(error, without) if original is not None else None
@@ -289,7 +319,11 @@ class DeadLetters(BackgroundWork):
         self._report.log(event)
 
     def _insert(
-        self, letter: PublishRequest, failure: Failure, original: StreamMessage | None
+        self,
+        letter: PublishRequest,
+        failure: Failure,
+        original: StreamMessage | None,
+        deadline: Deadline,
     ) -> bool:
         """Store a dead letter. Return False if it already exists.
 
@@ -299,7 +333,7 @@ class DeadLetters(BackgroundWork):
         stored = None if original is None else original.time
         second = second_subject(letter, failure, stored)
         try:
-            return self._insert_at(letter.subject, letter, failure, original)
+            return self._insert_at(letter.subject, letter, failure, original, deadline)
         except MessageExists:
             self._report(
                 PullWarning(
@@ -307,7 +341,7 @@ class DeadLetters(BackgroundWork):
                 ),
                 kind="occupied",
             )
-        return self._insert_at(second, letter, failure, original)
+        return self._insert_at(second, letter, failure, original, deadline)
 
     def _insert_at(
         self,
@@ -315,14 +349,14 @@ class DeadLetters(BackgroundWork):
         letter: PublishRequest,
         failure: Failure,
         original: StreamMessage | None,
+        deadline: Deadline,
     ) -> bool:
-        names = self._names
-        request = letter._replace(subject=subject, expected_stream=names.letters)
+        request = letter._replace(subject=subject, expected_stream=self._names.letters)
         try:
-            ack = PublishedMessage(self._api, request, retry_policy()).acknowledged()
+            ack = self._publish(request, deadline)
         except MessageExists:
             try:
-                found = Stream(self._api, names.letters, None).get_last_message(subject)
+                found = self._letters.get_last_message(subject, timeout=self._rest(deadline))
             except MessageNotFound:
                 # The letter was replayed or discarded meanwhile.
                 return False
@@ -331,13 +365,36 @@ class DeadLetters(BackgroundWork):
             return False
         return not ack.duplicate
 
-    def store(self, message: Message, reason: str) -> None:
+    def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
+        if deadline.expired():
+            raise RequestTimeout("no time is left to publish the message")
+        return self._jet.publish(
+            request.subject,
+            request.data,
+            headers=request.headers,
+            msg_id=request.msg_id,
+            expected_stream=request.expected_stream,
+            timeout=None if deadline is NEVER else deadline.remaining(),
+        )
+
+    def _rest(self, deadline: Deadline) -> float:
+        """Return the seconds for one of several requests that have a deadline together."""
+        return min(self._api.timeout, deadline.remaining())
+
+    def store(self, message: Message, reason: str, *, timeout: Seconds | None = None) -> None:
         """Store a received message as a dead letter, before it is terminated.
 
         Work-queue and interest streams remove terminated messages, so the message could not be read
         afterwards. Pass `twinstream.core.workers.dead_letter.stored_reason(reason)` to `term` as
         the reason.
+
+        Args:
+            message: The message.
+            reason: Why it could not be processed.
+            timeout: Seconds for the whole call. By default, only each request has the timeout of
+                the JetStream context.
         """
+        deadline = Deadline.after(timeout)
         about = message.metadata
         stored = Timestamp.from_ns(about.timestamp_ns)
         failure = Failure(
@@ -351,7 +408,8 @@ class DeadLetters(BackgroundWork):
             # wrong.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
-        info = self._api.stream_info(about.stream)
+        stream = self._jet.bind_stream(about.stream)
+        info = stream.info(timeout=self._rest(deadline))
         original = StreamMessage(
             stream=about.stream,
             subject=message.subject,
@@ -360,7 +418,7 @@ class DeadLetters(BackgroundWork):
             data=message.data,
             headers=message.headers,
         )
-        self._store(failure, info.created, original, "")
+        self._store(failure, info.created, original, "", deadline)
 
     # ---- in the background
 
@@ -390,8 +448,8 @@ class DeadLetters(BackgroundWork):
 
     def _advisories(self) -> Messages:
         """Create missing streams; return the iterator of captured advisories."""
-        self.prepare()
-        keeper = self._keeper()
+        self.create()
+        keeper = self._keeper(self._api.deadline())
         return keeper.messages(max_messages=_BATCH, on_deleted="wait", on_report=self._on_report)
 
     def __enter__(self) -> Self:
@@ -401,15 +459,14 @@ class DeadLetters(BackgroundWork):
     # ---- reading, replaying and discarding
 
     @looped
-    def letters(self, *, timeout: Seconds = 120.0) -> Items[DeadLetter]:
+    def letters(self, *, idle_timeout: Seconds = 120.0) -> Items[DeadLetter]:
         """Iterate over the current dead letters, the oldest first.
 
         Messages in the stream that are no dead letters are reported to `on_report` and skipped.
-        Raises `RequestTimeout` if there is no progress for `timeout` seconds.
+        Raises `RequestTimeout` if there is no progress for `idle_timeout` seconds.
         """
-        stream = Stream(self._api, self._names.letters, None)
         with _noted():
-            with stream.read(idle_timeout=timeout) as messages:
+            with self._letters.read(idle_timeout=idle_timeout) as messages:
                 for message in messages:
                     letter = self._read(message)
                     if letter is not None:
@@ -422,11 +479,22 @@ class DeadLetters(BackgroundWork):
             self._report(PullWarning(str(error)))
             return None
 
-    def get(self, seq: int) -> DeadLetter:
-        """Return the dead letter with sequence `seq` in its stream. Raises `MessageNotFound`."""
-        return read_letter(Stream(self._api, self._names.letters, None).get_message(seq))
+    def get(self, seq: int, *, timeout: Seconds | None = None) -> DeadLetter:
+        """Return the dead letter with sequence `seq` in its stream. Raises `MessageNotFound`.
 
-    def replay(self, letter: DeadLetter, *, subject: str | None = None) -> PubAck:
+        Args:
+            seq: The sequence.
+            timeout: Seconds; the default is that of the JetStream context.
+        """
+        return read_letter(self._letters.get_message(seq, timeout=timeout))
+
+    def replay(
+        self,
+        letter: DeadLetter,
+        *,
+        subject: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> PubAck:
         """Publish the message of a dead letter again, then remove the dead letter.
 
         The new message is published to the original subject, or to `subject`, so all consumers of
@@ -439,44 +507,53 @@ class DeadLetters(BackgroundWork):
         under the subject of the letter. Subject transforms are undone. With `subject`, the message
         is published there, whatever the letter contains.
 
+        Args:
+            letter: The dead letter.
+            subject: Where to publish the message instead of its original subject.
+            timeout: Seconds for the whole call. By default, only each request has the timeout of
+                the JetStream context.
+
         Raises:
             BadArgument: The letter lacks its message, or names another stream or consumer, or its
                 subject is refused. `refused` counts it.
             StreamNotFound: The stream does not exist, and `subject` is not given.
             NoResponders, JetStreamError: The message was not stored; see `JetStream.publish`.
         """
+        deadline = Deadline.after(timeout)
         try:
-            request = self._request(letter, subject)
-            ack = self._published(request, letter)
+            request = self._request(letter, subject, deadline)
+            ack = self._published(request, letter, deadline)
         except BadArgument as error:
             with self._counting:
                 self.refused += 1
             self._report(PullWarning(str(error)), kind="refused")
             raise
-        self._remove_original(letter)
-        self.discard(letter)
+        self._remove_original(letter, deadline)
+        self.discard(letter, timeout=self._rest(deadline))
         return ack
 
-    def _request(self, letter: DeadLetter, subject: str | None) -> PublishRequest:
+    def _request(
+        self, letter: DeadLetter, subject: str | None, deadline: Deadline
+    ) -> PublishRequest:
         check_complete(letter)
         if subject is not None:
             return replay_request(letter, subject, None)
-        place = self._place(letter)
+        place = self._place(letter, deadline)
         return replay_request(letter, place.subject, place.stream)
 
-    def _published(self, request: PublishRequest, letter: DeadLetter) -> PubAck:
+    def _published(self, request: PublishRequest, letter: DeadLetter, deadline: Deadline) -> PubAck:
         try:
-            return PublishedMessage(self._api, request, retry_policy()).acknowledged()
+            return self._publish(request, deadline)
         except BadArgument as error:
             # For example, the message has a header that no client may send.
             raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {error}") from error
 
-    def _place(self, letter: DeadLetter) -> Place:
+    def _place(self, letter: DeadLetter, deadline: Deadline) -> Place:
         """Return the stream that stores the replayed message, and the subject to publish on."""
         fault = foreign_names(self._names, letter)
         if fault:
             raise self._refusal(letter, f"it names {fault}")
-        found = self._places(letter.subject)
+        found = self._places(letter.subject, deadline)
         if not found:
             raise self._refusal(
                 letter,
@@ -487,16 +564,17 @@ class DeadLetters(BackgroundWork):
             known = " or ".join(f"{each.subject!r:.400}" for each in found[:2])
             raise self._refusal(letter, f"its message may have been published on {known}")
         [place] = found
-        prefixes = (self._api.subjects.prefix, self._api.transport.tokens.inbox_prefix)
+        prefixes = (self._jet.prefix, self._api.transport.tokens.inbox_prefix)
         if is_reserved(place.subject, prefixes):
             raise self._refusal(letter, f"its subject {place.subject!r:.400} is reserved")
         return place
 
-    def _places(self, subject: str) -> list[Place]:
+    def _places(self, subject: str, deadline: Deadline) -> list[Place]:
         search = PlaceSearch(self._names.stream, subject)
         while (place := search.next()) is not None:
             try:
-                info = self._api.stream_info(place.stream)
+                stream = self._jet.bind_stream(place.stream)
+                info = stream.info(timeout=self._rest(deadline))
             except StreamNotFound:
                 if place.stream == self._names.stream:
                     raise
@@ -512,7 +590,7 @@ class DeadLetters(BackgroundWork):
             " subject as subject= (--subject of the command)"
         )
 
-    def _remove_original(self, letter: DeadLetter) -> None:
+    def _remove_original(self, letter: DeadLetter, deadline: Deadline) -> None:
         """Remove the original message if its stream is a work queue, or else do nothing.
 
         The work queue will not deliver the message again.
@@ -521,38 +599,43 @@ class DeadLetters(BackgroundWork):
             # A termination has already removed the message.
             return
         try:
-            stream = Stream(self._api, self._names.stream, None)
-            if (stream.info()).config.retention != RetentionPolicy.WORKQUEUE:
+            stream = self._jet.bind_stream(self._names.stream)
+            info = stream.info(timeout=self._rest(deadline))
+            if info.config.retention != RetentionPolicy.WORKQUEUE:
                 return
-            if self._has_original(letter):
-                stream.delete_message(letter.stream_seq)
+            if self._has_original(letter, deadline):
+                stream.delete_message(letter.stream_seq, timeout=self._rest(deadline))
         except (StreamNotFound, MessageNotFound):
             return
 
-    def _has_original(self, letter: DeadLetter) -> bool:
+    def _has_original(self, letter: DeadLetter, deadline: Deadline) -> bool:
         """Return whether the message of a dead letter is still in the stream of this object."""
         if foreign_names(self._names, letter):
             return False
-        stream = Stream(self._api, self._names.stream, None)
+        stream = self._jet.bind_stream(self._names.stream)
         try:
-            found = stream.get_message(letter.stream_seq)
+            found = stream.get_message(letter.stream_seq, timeout=self._rest(deadline))
         except (StreamNotFound, MessageNotFound):
             return False
         return is_copy(letter, found)
 
-    def discard(self, letter: DeadLetter | int) -> None:
+    def discard(self, letter: DeadLetter | int, *, timeout: Seconds | None = None) -> None:
         """Remove a dead letter. Does nothing if it does not exist.
 
         A number is the sequence in the stream of dead letters, also of a message that is none.
+
+        Args:
+            letter: The dead letter, or its sequence.
+            timeout: Seconds; the default is that of the JetStream context.
         """
         seq = letter.seq if isinstance(letter, DeadLetter) else letter
         check_whole(seq, "letter")
         try:
-            Stream(self._api, self._names.letters, None).delete_message(seq)
+            self._letters.delete_message(seq, timeout=timeout)
         except MessageNotFound:
             return
 
-    def replay_by_reset(self, consumer: str) -> int:
+    def replay_by_reset(self, consumer_name: str, *, timeout: Seconds | None = None) -> int:
         """Restart a consumer at its first dead letter; return the sequence (server 2.14).
 
         The consumer receives all messages from this sequence on again, even if they were
@@ -562,18 +645,26 @@ class DeadLetters(BackgroundWork):
         because each is the only copy of its message.
 
         Raises `BadArgument` if no dead letter of the consumer has its message in the stream.
+
+        Args:
+            consumer_name: Name of the consumer.
+            timeout: Seconds for the whole call. By default, only each request has the timeout of
+                the JetStream context.
         """
-        letters = [letter for letter in self.letters() if letter.consumer == consumer]
-        present = [letter for letter in letters if self._has_original(letter)]
+        deadline = Deadline.after(timeout)
+        found = self.letters(idle_timeout=min(_LISTING, deadline.remaining()))
+        letters = [letter for letter in found if letter.consumer_name == consumer_name]
+        present = [letter for letter in letters if self._has_original(letter, deadline)]
         if not present:
             raise BadArgument(
                 f"stream {self._names.stream} has the message of no dead letter of consumer"
-                f" {consumer}; use replay for the {len(letters)} that it has"
+                f" {consumer_name}; use replay for the {len(letters)} that it has"
             )
         first = min(letter.stream_seq for letter in present)
-        consumer_admin.reset(self._api, self._names.stream, consumer, first)
+        consumer = self._jet.bind_consumer(self._names.stream, consumer_name)
+        consumer.reset(first, timeout=self._rest(deadline))
         for letter in present:
-            self.discard(letter)
+            self.discard(letter, timeout=self._rest(deadline))
         return first
 
 
@@ -588,8 +679,14 @@ def _noted() -> Generator[None]:
     try:
         yield
     except StreamNotFound as error:
-        error.add_note("`prepare` creates the streams of dead letters")
+        error.add_note("`create` creates the streams of dead letters")
         raise
+
+
+def _config(stream: Stream, deadline: Deadline) -> StreamConfig:
+    """Return the known configuration of a stream."""
+    info = stream.cached_info or stream.info(timeout=deadline.remaining())
+    return info.config
 
 
 def _why(failure: Failure, info: StreamInfo) -> str:

@@ -14,7 +14,7 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.header_text import visible
 from twinstream.core.workers.dead_letter import stored_reason
 from twinstream.core.workers.reports import HandlerFailed, WorkReport
-from twinstream.core.workers.retry import TryLater, nak_delay
+from twinstream.core.workers.retry import TryLater, is_last, nak_delay, pause_after
 from twinstream.errors import (
     TwinstreamError,
 )
@@ -87,7 +87,7 @@ class Outcomes:
         return None
 
     def _is_hopeless(self, job: Job, error: Exception) -> bool:
-        if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
+        if isinstance(error, Reject) or is_last(self._settings.retry, job.attempt):
             return True
         most = self.config.max_deliver or -1
         # After `max_deliver` deliveries, the server will not deliver the message again. A retry is
@@ -98,7 +98,7 @@ class Outcomes:
     def _delay(self, job: Job, error: Exception) -> float:
         if isinstance(error, TryLater):
             return error.delay
-        return self._settings.retry.delay(job.attempt)
+        return pause_after(self._settings.retry, job.attempt)
 
     def _give_up(self, job: Job, error: Exception) -> None:
         """Terminate a message. If dead letters are enabled, first store it as a dead letter."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from js_sync.consume.message import Message
+from js_sync import Message
 from js_sync.runtime.concurrency import Lock, Signal
 from js_sync.workers.jobs import Job, JobsHere
 from twinstream.core.deadline import NEVER, monotonic

@@ -7,7 +7,8 @@ from typing import Final
 
 from attrs import define
 
-from js_sync.consume.message import Message, is_returned
+from js_sync import Message
+from js_sync.extension import is_returned
 from twinstream.core.consume.metadata import Metadata
 from twinstream.errors import NotAcknowledgeable
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from js_sync.background.work import BackgroundWork
-from js_sync.consume.message import Message
-from js_sync.consume.messages import Messages
+from js_sync import Message, Messages
+from js_sync.extension import BackgroundWork
 from js_sync.runtime.concurrency import Handler, Lock, Signal
 from twinstream.core.consume.reports import PullReport
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from js_sync.consume.buffer import MessageBuffer
-from js_sync.consume.delivery import ack_wait_of
-from js_sync.consume.message import Message
-from js_sync.consumer import Consumer
+from js_sync import Consumer, Message
+from js_sync.extension import MessageBuffer
 from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.job_queue import JobQueue
 from js_sync.workers.jobs import is_repeated
+from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.deadline import NEVER, Deadline
 from twinstream.errors import AlreadyAcknowledged, PermissionDenied
 from twinstream.errors.transient import FAILED_REQUEST

@@ -130,10 +130,10 @@ if TYPE_CHECKING:
         NotABucket,
     )
     from twinstream.errors.groups import (
-        BadGroupConfig,
         GroupChanged,
         GroupExists,
         GroupNotFound,
+        InvalidGroupConfig,
     )
     from twinstream.errors.kv import (
         InvalidKey,
@@ -162,7 +162,6 @@ __all__ = [
     "AtomicBatchUnknown",
     "AuthenticationFailed",
     "BadArgument",
-    "BadGroupConfig",
     "BadPayload",
     "BucketExists",
     "BucketNotFound",
@@ -178,6 +177,7 @@ __all__ = [
     "GroupExists",
     "GroupNotFound",
     "InvalidConfig",
+    "InvalidGroupConfig",
     "InvalidKey",
     "InvalidObjectInfo",
     "InvalidPullRequest",

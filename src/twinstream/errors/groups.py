@@ -5,7 +5,7 @@
     TwinstreamError
     ├── GroupNotFound (LookupError)   no consumer group of that name
     ├── GroupExists                   the group exists with settings that cannot be changed
-    ├── BadGroupConfig                the stored configuration is invalid
+    ├── InvalidGroupConfig                the stored configuration is invalid
     └── GroupChanged                  settings changed that running workers cannot apply
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from twinstream.errors.base import TwinstreamError
 
-__all__ = ["BadGroupConfig", "GroupChanged", "GroupExists", "GroupNotFound"]
+__all__ = ["GroupChanged", "GroupExists", "GroupNotFound", "InvalidGroupConfig"]
 
 
 class GroupNotFound(TwinstreamError, LookupError):
@@ -24,7 +24,7 @@ class GroupExists(TwinstreamError):
     """The consumer group exists with other settings, which cannot be changed."""
 
 
-class BadGroupConfig(TwinstreamError):
+class InvalidGroupConfig(TwinstreamError):
     """The configuration of a consumer group that another client has stored is invalid."""
 
 

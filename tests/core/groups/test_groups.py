@@ -42,7 +42,7 @@ from twinstream.core.groups.names import GroupNames, group_of_key
 from twinstream.core.groups.partitions import filters_of, partitions_of
 from twinstream.core.groups.redelivery_order import has_all, patience
 from twinstream.core.server_faults.delays import DELETION
-from twinstream.errors import BadArgument, BadGroupConfig, GroupChanged
+from twinstream.errors import BadArgument, GroupChanged, InvalidGroupConfig
 from twinstream.models import (
     ConsumerConfig,
     ConsumerInfo,
@@ -260,10 +260,10 @@ def test_a_change_keeps_what_it_does_not_concern(stored: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b"{}", b'{"max_members":"x"}', b"\xff"])
 def test_what_cannot_be_read_is_an_error_that_names_the_key(data: bytes) -> None:
-    with pytest.raises(BadGroupConfig, match=r"S\.g of bucket static-consumer-groups"):
+    with pytest.raises(InvalidGroupConfig, match=r"S\.g of bucket static-consumer-groups"):
         read_config(STATIC, data, StaticGroupConfig)
     both = b'{"max_members":1,"members":["a"],"member_mappings":[{"member":"a"}]}'
-    with pytest.raises(BadGroupConfig, match="not both"):
+    with pytest.raises(InvalidGroupConfig, match="not both"):
         read_config(ELASTIC, both, ElasticGroupConfig)
 
 
@@ -271,11 +271,11 @@ def test_what_cannot_be_read_is_an_error_that_names_the_key(data: bytes) -> None
 def test_filters_are_counted_before_they_are_expanded(members: list[str] | None) -> None:
     filters = [{"filter": f"a{number}.*"} for number in range(2_000)]
     stored = {"max_members": 65_536, "members": members, "partitioning_filters": filters}
-    with pytest.raises(BadGroupConfig, match="65536 partitions of 2000 filters"):
+    with pytest.raises(InvalidGroupConfig, match="65536 partitions of 2000 filters"):
         read_config(ELASTIC, json.dumps(stored).encode(), ElasticGroupConfig)
     subjects = [each["filter"] for each in filters]
     stored = {"max_members": 65_536, "members": members, "filters": subjects}
-    with pytest.raises(BadGroupConfig, match="65536 partitions of 2000 filters"):
+    with pytest.raises(InvalidGroupConfig, match="65536 partitions of 2000 filters"):
         read_config(STATIC, json.dumps(stored).encode(), StaticGroupConfig)
 
 
@@ -295,7 +295,7 @@ def test_filters_of_mapped_members_are_not_multiplied() -> None:
 @pytest.mark.parametrize("setting", ["max_buffered_msg", "max_buffered_bytes"])
 def test_limits_of_the_buffer_fit_into_64_bits(setting: str) -> None:
     for number in (2**63, 10**309):
-        with pytest.raises(BadGroupConfig, match="at most 9223372036854775807"):
+        with pytest.raises(InvalidGroupConfig, match="at most 9223372036854775807"):
             read_config(
                 ELASTIC,
                 json.dumps({"max_members": 1, setting: number}).encode(),
@@ -573,7 +573,7 @@ def test_a_refused_consumer_is_tried_again_at_growing_intervals() -> None:
 def test_the_end_of_a_group(names: GroupNames) -> None:
     config = elastic(1, "m") if names is ELASTIC else static(1, "m")
     assert consuming(config, names).heard(None, 0.0) == End(f"{names} was deleted")
-    bad = BadGroupConfig("no JSON")
+    bad = InvalidGroupConfig("no JSON")
     assert consuming(config, names).heard(bad, 0.0) == End("the configuration is invalid", bad)
     changed = consuming(config, names).heard(evolve(config, max_members=2), 0.0)
     assert isinstance(changed, End)

@@ -172,7 +172,7 @@ def test_any_value_of_a_member_makes_a_letter_or_is_skipped(member: str) -> None
 def test_a_letter_omits_a_subject_that_no_header_can_have(subject: str) -> None:
     request = letter_of_failure(NAMES, FAILURE, AT, evolve_message(subject=subject))
     letter = read_letter(stored(request))
-    assert (letter.subject, letter.data, letter.gone) == ("", b"body", "")
+    assert (letter.subject, letter.data, letter.missing) == ("", b"body", "")
 
 
 def test_names_of_a_stream_and_of_a_consumer() -> None:
@@ -228,9 +228,10 @@ def stored(request: Any) -> StreamMessage:
 def test_letter_contains_its_whole_message() -> None:
     letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
     assert letter == DeadLetter(
-        seq=1, stream="S", consumer="c", stream_seq=7, subject="s.a", stored_at=AT, data=b"body",
-        headers=ORIGINAL.headers, cause="terminated", reason="bad thing", deliveries=3,
-        failed_at=AT, gone="", place=f"dead.S.c.{AT.ns:x}.7",
+        seq=1, stream_name="S", consumer_name="c", stream_seq=7, subject="s.a", stored_at=AT,
+        data=b"body",
+        headers=ORIGINAL.headers, cause="terminated", reason="bad thing", num_delivered=3,
+        failed_at=AT, missing="", place=f"dead.S.c.{AT.ns:x}.7",
     )  # fmt: skip
     assert letter.failed_at.ns == AT.ns
     assert letter_of_failure(NAMES, FAILURE, AT, ORIGINAL).msg_id == "ID"
@@ -240,7 +241,7 @@ def test_letter_without_its_message_explains_why() -> None:
     word = letter_of_failure(NAMES, evolve_failure(advisory=""), AT, None, "it\nis gone")
     assert word.msg_id is None
     letter = read_letter(stored(word))
-    assert (letter.gone, letter.data, letter.subject, letter.stored_at) == (
+    assert (letter.missing, letter.data, letter.subject, letter.stored_at) == (
         "it is gone",
         b"",
         "",
@@ -291,7 +292,7 @@ def test_headers_take_no_more_room_than_they_need() -> None:
 def test_a_reason_may_hold_anything(text: str) -> None:
     request = letter_of_failure(NAMES, evolve_failure(reason=text), AT, ORIGINAL, gone=text)
     letter = read_letter(stored(request))
-    assert (letter.reason, letter.gone) == ("bad ? ?", "bad ? ?")
+    assert (letter.reason, letter.missing) == ("bad ? ?", "bad ? ?")
     assert stored_reason(text).endswith(": bad ? ?")
 
 
@@ -301,7 +302,7 @@ def test_a_replay_leaves_conditions_behind() -> None:
     assert (request.subject, request.data, request.expected_stream) == ("s.b", b"body", "S")
     assert request.headers == {"A": ["1", "2"], "Grüße": ["ü"]}
     assert request.msg_id is not None
-    assert request.msg_id.startswith(f"replay of {letter.place} 1 ")
+    assert request.msg_id.startswith(f"replay of dead.S.c.{AT.ns:x}.7 1 ")
     assert replay_request(letter, "s.b", None).msg_id == request.msg_id
     other = replay_request(changed(letter, failed_at=later(1)), "s.b", "S")
     assert other.msg_id != request.msg_id

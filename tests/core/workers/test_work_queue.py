@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.core.workers.retry import Retry, TryLater, nak_delay
+from twinstream.core.workers.retry import Retry, TryLater, is_last, nak_delay, pause_after
 from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.errors import BadArgument
 
@@ -102,10 +102,10 @@ def test_nothing_is_lost_and_each_key_keeps_its_order(
 
 def test_delays_grow_up_to_the_longest() -> None:
     retry = Retry(attempts=3, first=0.5, factor=3, longest=timedelta(seconds=10))
-    assert [retry.delay(attempt) for attempt in range(1, 6)] == [0.5, 1.5, 4.5, 10, 10]
-    assert [retry.is_last(attempt) for attempt in (1, 2, 3, 4)] == [False, False, True, True]
-    assert not Retry(attempts=None).is_last(10**6)
-    assert Retry(first=5, longest=1).delay(10**9) == 1
+    assert [pause_after(retry, attempt) for attempt in range(1, 6)] == [0.5, 1.5, 4.5, 10, 10]
+    assert [is_last(retry, attempt) for attempt in (1, 2, 3, 4)] == [False, False, True, True]
+    assert not is_last(Retry(attempts=None), 10**6)
+    assert pause_after(Retry(first=5, longest=1), 10**9) == 1
 
 
 @pytest.mark.parametrize(

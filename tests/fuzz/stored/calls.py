@@ -20,9 +20,13 @@ from attrs import field, frozen
 from click.testing import CliRunner
 
 import js_async
+import js_async.groups
 import js_async.schedules
+import js_async.workers
 import js_sync
+import js_sync.groups
 import js_sync.schedules
+import js_sync.workers
 from tests.fuzz.stored.readers import broken_by
 from tests.fuzz.stored.samples import (
     BODY,
@@ -63,6 +67,10 @@ class Twin(Protocol):
     """The calls of a twin, as plain functions."""
 
     jet: Any
+    groups: Any
+    """The package of groups."""
+    workers: Any
+    """The package of workers."""
 
     def schedules(self, stream_name: str) -> Any:
         """Return the schedules of a stream."""
@@ -95,6 +103,9 @@ class Twin(Protocol):
 
 class SyncTwin:
     """js_sync."""
+
+    groups: Any = js_sync.groups
+    workers: Any = js_sync.workers
 
     def __init__(self, url: str) -> None:
         self._connection: Final = js_sync.connect(url, request_timeout=TIMEOUT)
@@ -134,6 +145,9 @@ class SyncTwin:
 
 class AsyncTwin:
     """js_async, on an event loop of its own."""
+
+    groups: Any = js_async.groups
+    workers: Any = js_async.workers
 
     def __init__(self, url: str) -> None:
         self._loop: Final = asyncio.new_event_loop()
@@ -333,7 +347,7 @@ def _tried(work: Callable[[], object]) -> None:
 
 
 def _letters(twin: Twin) -> Any:
-    return twin.call(lambda: twin.jet.dead_letters("S", on_report=str))
+    return twin.call(lambda: twin.workers.DeadLetters(twin.jet, "S", on_report=str))
 
 
 def _list_letters(twin: Twin, _: Mutator) -> None:
@@ -373,7 +387,7 @@ def _discard(twin: Twin, _: Mutator) -> None:
 def _collect(twin: Twin, _: Mutator) -> None:
     dead = _letters(twin)
     twin.call(dead.prepare)
-    twin.call(lambda: dead.collect(timeout=_PATIENCE))
+    twin.call(lambda: dead.collect(idle_timeout=_PATIENCE))
 
 
 def _store(twin: Twin) -> Any:
@@ -452,23 +466,23 @@ def _purge_deletes(twin: Twin, _: Mutator) -> None:
 
 
 def _groups(twin: Twin, _: Mutator) -> None:
-    jet = twin.jet
-    for make in (jet.static_consumer_group, jet.elastic_consumer_group):
-        group = make("S", "G")
+    package = twin.groups
+    for make in (package.StaticGroup, package.ElasticGroup):
+        group = make(twin.jet, "S", "G")
         _tried(lambda group=group: twin.call(group.info))  # type: ignore[misc]
         _tried(lambda group=group: twin.call(group.active_members))  # type: ignore[misc]
-    for names in (jet.static_consumer_groups, jet.elastic_consumer_groups):
-        twin.every(lambda names=names: names("S"))  # type: ignore[misc]
+    for names in (package.static_groups, package.elastic_groups):
+        twin.every(lambda names=names: names(twin.jet, "S"))  # type: ignore[misc]
 
 
 def _edit_group(twin: Twin, _: Mutator) -> None:
-    group = twin.jet.elastic_consumer_group("S", "G")
+    group = twin.groups.ElasticGroup(twin.jet, "S", "G")
     twin.call(lambda: group.add_members("z"))
 
 
 def _delete_group(twin: Twin, _: Mutator) -> None:
-    for make in (twin.jet.static_consumer_group, twin.jet.elastic_consumer_group):
-        group = make("S", "G")
+    for make in (twin.groups.StaticGroup, twin.groups.ElasticGroup):
+        group = make(twin.jet, "S", "G")
         _tried(lambda group=group: twin.call(group.delete))  # type: ignore[misc]
 
 
@@ -516,14 +530,17 @@ def _work(twin: Twin, _: Mutator) -> None:
     dead = _letters(twin)
     config = ConsumerConfig(durable_name="v", ack_policy="explicit", filter_subject="S.odd.>")
     with suppress(TwinstreamError):
-        twin.worked(lambda handle: twin.jet.worker("S", config, handle, dead_letters=dead), _WORKED)
+        twin.worked(
+            lambda handle: twin.workers.Worker(twin.jet, "S", config, handle, dead_letters=dead),
+            _WORKED,
+        )
 
 
 def _work_in_group(twin: Twin, _: Mutator) -> None:
-    for make in (twin.jet.static_consumer_group, twin.jet.elastic_consumer_group):
+    for make in (twin.groups.StaticGroup, twin.groups.ElasticGroup):
         _tried(
             lambda make=make: twin.worked(  # type: ignore[misc]
-                lambda handle: make("S", "G").worker("m", handle), _PATIENCE
+                lambda handle: make(twin.jet, "S", "G").worker("m", handle), _PATIENCE
             )
         )
 

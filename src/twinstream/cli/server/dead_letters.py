@@ -32,8 +32,9 @@ from twinstream.core.wire.subjects import check_subject
 from twinstream.errors.transient import is_transient
 
 if TYPE_CHECKING:
-    from js_sync import Connection, DeadLetter, DeadLetters
+    from js_sync import Connection
     from js_sync import JetStream as Jet
+    from js_sync.workers import DeadLetter, DeadLetters
 
 T = TypeVar("T", "DeadLetter", int)
 
@@ -70,24 +71,26 @@ def opened(
     If the stream of the dead letters does not exist, an error within the block becomes a `Failure`
     that describes how to create it.
     """
+    from js_sync.workers import DeadLetters
     from twinstream.errors import StreamNotFound
 
     with target.connect(keep_trying=keep_trying) as nc:
         jet: Jet = target.jetstream(nc)
-        dead = jet.dead_letters(
+        dead = DeadLetters(
+            jet,
             stream,
-            consumer=consumer,
-            letters=letters,
-            failures=failures,
+            consumer_name=consumer,
+            letters_stream_name=letters,
+            failures_stream_name=failures,
             on_report=lambda report: notes().print(str(getattr(report, "text", report))),
         )
         try:
             yield nc, dead
         except StreamNotFound as error:
-            if dead.names.letters not in error.subject.split("."):
+            if dead.letters_stream_name not in error.subject.split("."):
                 raise
             raise Failure(
-                f"there is no stream {dead.names.letters} for the dead letters of"
+                f"there is no stream {dead.letters_stream_name} for the dead letters of"
                 f" {stream}\n`twinstream dlq run {stream}` creates it, and captures failures from"
                 " then on; --letters selects another stream"
             ) from error
@@ -118,21 +121,21 @@ def run(
     """
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:
-        dead.prepare()
+        dead.create()
         link, patience = LinkWatch(nc), Patience(nc, stop)
         if not once:
-            notes().print(f"dead letters go to stream {dead.names.letters}", style="dim")
+            notes().print(f"dead letters go to stream {dead.letters_stream_name}", style="dim")
         while not stop.is_set():
             with nullcontext() if once else patience.tried():
-                if not dead.collect(timeout=_TURN) and once:
+                if not dead.collect(idle_timeout=_TURN) and once:
                     break
             link.look()
     if as_json:
         numbers = {"stored": dead.stored, "known": dead.known, "skipped": dead.skipped}
-        print_json({"letters": dead.names.letters, **numbers})
+        print_json({"letters": dead.letters_stream_name, **numbers})
         return
     print_text(
-        f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
+        f"{counted(dead.stored, 'dead letter')} stored in {dead.letters_stream_name},"
         f" {dead.known:,} already known, {dead.skipped:,} advisories skipped"
     )
 
@@ -151,7 +154,7 @@ def list_letters(
     )  # fmt: skip
     count = 0
     with opened(target, stream, consumer, letters, None) as (_, dead):
-        for letter in dead.letters(timeout=target.timeout):
+        for letter in dead.letters(idle_timeout=target.timeout):
             count += 1
             if as_json:
                 print_json(letter_as_json(letter))
@@ -159,9 +162,9 @@ def list_letters(
             table.add_row(
                 str(letter.seq),
                 letter.failed_at.strftime("%Y-%m-%d %H:%M:%S"),
-                letter.consumer,
+                letter.consumer_name,
                 str(letter.stream_seq),
-                str(letter.deliveries),
+                str(letter.num_delivered),
                 letter.subject or "(gone)",
                 harmless(letter.reason)[:_SHOWN] or letter.cause,
             )
@@ -193,25 +196,25 @@ def show(
         print_json(letter_as_json(found))
         return
     if raw:
-        if found.gone:
-            raise Failure(f"letter {letter} has no payload: {found.gone}")
+        if found.missing:
+            raise Failure(f"letter {letter} has no payload: {found.missing}")
         write_bytes(found.data)
         return
     console = results()
     table = plain_table("dead letter", str(found.seq))
-    table.add_row("message", f"{found.stream} {found.stream_seq}")
+    table.add_row("message", f"{found.stream_name} {found.stream_seq}")
     table.add_row("subject", found.subject or "not known")
-    table.add_row("consumer", found.consumer)
+    table.add_row("consumer", found.consumer_name)
     table.add_row("cause", found.cause.replace("_", " "))
     table.add_row("reason", found.reason)
-    table.add_row("deliveries", str(found.deliveries))
+    table.add_row("deliveries", str(found.num_delivered))
     table.add_row("failed at", found.failed_at.rfc3339())
     if found.stored_at is not None:
         table.add_row("stored at", found.stored_at.rfc3339())
     for name, value in found.headers.pairs:
         table.add_row("header", f"{name}: {value}")
     console.print(table, "")
-    print_text(found.gone or printable(found.data))
+    print_text(found.missing or printable(found.data))
 
 
 @click.command(short_help="Publish the messages of dead letters again.")
@@ -266,10 +269,10 @@ def replay(
                 print_text(f"{reset} restarts at sequence {first:,} of {stream}")
             return
         found, damaged = _chosen(dead, numbers, target.timeout)
-        gone = [letter for letter in found if letter.gone]
+        gone = [letter for letter in found if letter.missing]
         if gone and not everything:
-            raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
-        found = [letter for letter in found if not letter.gone]
+            raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].missing}")
+        found = [letter for letter in found if not letter.missing]
         sure(f"Publish {counted(len(found), 'message')} again?", yes=yes or not found)
         again = partial(dead.replay, subject=subject)
         refused = _each(found, again, "published again", shown=len(found) > 1 and not as_json)
@@ -326,7 +329,7 @@ def _chosen(
     from twinstream.errors import BadArgument
 
     if not numbers:
-        return list(dead.letters(timeout=timeout)), []
+        return list(dead.letters(idle_timeout=timeout)), []
     found: list[DeadLetter] = []
     damaged: list[int] = []
     for number in dict.fromkeys(numbers):
@@ -382,18 +385,18 @@ def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
     """
     shown: dict[str, Any] = {
         "letter": letter.seq,
-        "stream": letter.stream,
-        "consumer": letter.consumer,
+        "stream": letter.stream_name,
+        "consumer": letter.consumer_name,
         "seq": letter.stream_seq,
         "subject": letter.subject,
         "cause": letter.cause,
         "reason": letter.reason,
-        "deliveries": letter.deliveries,
+        "deliveries": letter.num_delivered,
         "failed_at": letter.failed_at.rfc3339(),
         "headers": [list(pair) for pair in letter.headers.pairs],
     }
     if letter.stored_at is not None:
         shown["stored_at"] = letter.stored_at.rfc3339()
-    if letter.gone:
-        return shown | {"gone": letter.gone}
+    if letter.missing:
+        return shown | {"gone": letter.missing}
     return shown | payload(letter.data)

@@ -67,7 +67,7 @@ def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern
     watch = _WATCH.replace("{bucket}", f"{kind}-consumer-groups")
     key = watch.replace("{filter}", "{stream}.{group}")
     rows = (
-        (f"{kind}_consumer_groups", "stream", watch.replace("{filter}", "{stream}.*")),
+        (f"{kind}_groups", "stream", watch.replace("{filter}", "{stream}.*")),
         (
             f"{kind}_group.create",
             "stream group",
@@ -155,7 +155,7 @@ _TABLE: Final = (
         " $JS.ACK.{stream}.{consumer}.> P.STREAM.INFO.{stream} P.STREAM.INFO.{into} {subject}",
     ),
     Pattern(
-        "prepare_dead_letters",
+        "dead_letters.create",
         "stream",
         "P.STREAM.INFO.{stream} P.STREAM.INFO.{stream}-dead P.STREAM.CREATE.{stream}-dead"
         " P.STREAM.INFO.{stream}-failures P.STREAM.CREATE.{stream}-failures"

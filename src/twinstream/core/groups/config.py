@@ -14,7 +14,7 @@ from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, members_of, subjects_of
 from twinstream.core.wire.response import write_json
 from twinstream.core.wire.subjects import check_filter, check_name
-from twinstream.errors import BadArgument, BadGroupConfig
+from twinstream.errors import BadArgument, InvalidGroupConfig
 from twinstream.models import (
     DecodeError,
     ElasticGroupConfig,
@@ -30,6 +30,7 @@ __all__ = [
     "check_group_config",
     "config_bytes",
     "differences",
+    "member_names",
     "read_config",
     "with_mappings",
     "with_members",
@@ -162,11 +163,11 @@ def config_bytes(config: GroupConfig) -> bytes:
 
 
 def read_config(names: GroupNames, data: bytes, cls: type[C]) -> C:
-    """Return the configuration in the stored `data`. Raises `BadGroupConfig` if it is invalid."""
+    """Return the configuration in the stored `data`. Raises `InvalidGroupConfig`."""
     try:
         return check_group_config(decode(data, cls))
     except (DecodeError, BadArgument) as error:
-        raise BadGroupConfig(
+        raise InvalidGroupConfig(
             f"{names}: the value of key {names.key} of bucket {names.bucket} is invalid: {error}"
         ) from error
 
@@ -210,7 +211,6 @@ def with_members(config: ElasticGroupConfig, added: Iterable[str]) -> ElasticGro
     Raises `BadArgument` for an invalid name, and if the members are mapped to partitions.
     """
     _check_unmapped(config)
-    added = _names(added)
     members = [*(config.members or ()), *added]
     return check_group_config(evolve(config, members=list(dict.fromkeys(members))))
 
@@ -221,19 +221,21 @@ def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> Elast
     Raises `BadArgument` if the members are mapped to partitions.
     """
     _check_unmapped(config)
-    gone = set(_names(removed))
+    gone = set(removed)
     kept = [member for member in config.members or () if member not in gone]
     return check_group_config(evolve(config, members=kept or None))
 
 
-def _names(members: Iterable[object]) -> list[str]:
-    """Return the names of members. Raises `BadArgument` for a list of names as one of them."""
+def member_names(members: str | Iterable[object]) -> list[str]:
+    """Return the names of one member or several. Raises `BadArgument` for another object."""
+    if isinstance(members, str):
+        return [members]
+    if not isinstance(members, Iterable):
+        raise BadArgument(f"members is a text or several texts, got {members!r:.80}")
     names: list[str] = []
     for name in members:
         if not isinstance(name, str):
-            raise BadArgument(
-                f"a member is a text, got {name!r:.80}; pass the names one by one, as *names"
-            )
+            raise BadArgument(f"a member is a text, got {name!r:.80}")
         names.append(name)
     return names
 

@@ -37,7 +37,7 @@ from twinstream.core.groups.config import differences
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, filters_of, partitions_of
 from twinstream.core.server_faults.delays import DELETION
-from twinstream.errors import BadGroupConfig, GroupChanged
+from twinstream.errors import GroupChanged, InvalidGroupConfig
 from twinstream.models.codec.records import frozen
 
 __all__ = [
@@ -61,7 +61,7 @@ _FIRST_RETRY: Final = 0.05
 # not grow with ack_wait: the time in which no member has the partitions would be twice as long.
 _LONGEST_RETRY: Final = 1.0
 
-Found = GroupConfig | BadGroupConfig | None
+Found = GroupConfig | InvalidGroupConfig | None
 """The value of the key: a configuration, the error of an invalid one, or None without a value."""
 
 
@@ -117,7 +117,7 @@ class Membership:
         """Process the current value of the key; return the next step."""
         if found is None:
             return End(f"{self._names} was deleted")
-        if isinstance(found, BadGroupConfig):
+        if isinstance(found, InvalidGroupConfig):
             return End("the configuration is invalid", found)
         changed = differences(self.config, found)
         if changed:

@@ -29,7 +29,7 @@ from twinstream.models import (
     Timestamp,
     decode,
 )
-from twinstream.models.codec.records import frozen
+from twinstream.models.codec.records import field, frozen
 from twinstream.models.digits import natural
 from twinstream.models.error_codes import HEADERS_TOO_LARGE, MESSAGE_TOO_LARGE
 from twinstream.records.headers import Headers
@@ -189,12 +189,13 @@ class Names:
     def check_letters(self, config: StreamConfig) -> None:
         """Raise `BadArgument` unless an existing stream stores each dead letter exactly once."""
         wanted = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
-        for field, value in wanted.items():
-            found = getattr(config, field)
+        for setting, value in wanted.items():
+            found = getattr(config, setting)
             if found != value:
                 raise BadArgument(
-                    f"stream {self.letters} cannot store dead letters: {field} is {found}, it must"
-                    f" be {value}, so that none is stored twice; change it, or name another stream"
+                    f"stream {self.letters} cannot store dead letters: {setting} is {found}, it"
+                    f" must be {value}, so that none is stored twice; change it, or name another"
+                    " stream"
                 )
         if f"{self.prefix}.>" not in (config.subjects or []):
             raise BadArgument(
@@ -232,7 +233,7 @@ def is_letter_of(found: StreamMessage, failure: Failure, original: StreamMessage
         letter = read_letter(found)
     except BadArgument:
         return False
-    names = (letter.stream, letter.consumer, letter.stream_seq)
+    names = (letter.stream_name, letter.consumer_name, letter.stream_seq)
     if names != (failure.stream, failure.consumer, failure.stream_seq):
         return False
     return original is None or is_copy(letter, original)
@@ -346,8 +347,8 @@ class DeadLetter:
 
     seq: int
     """The sequence of the letter in the stream of dead letters."""
-    stream: str
-    consumer: str
+    stream_name: str
+    consumer_name: str
     stream_seq: int
     """The sequence of the message in its stream."""
     subject: str
@@ -363,11 +364,12 @@ class DeadLetter:
     cause: str
     """`max_deliver`, `terminated` or `rejected`."""
     reason: str
-    deliveries: int
+    num_delivered: int
+    """The number of deliveries when the message failed."""
     failed_at: Timestamp
-    gone: str
+    missing: str
     """The reason why the letter lacks the message or a part of it, empty if it is complete."""
-    place: str
+    _place: str = field(alias="place")
     """The subject of the letter in the stream of dead letters."""
 
 
@@ -450,8 +452,8 @@ def read_letter(message: StreamMessage) -> DeadLetter:
         stored_at = headers.get(_STORED_AT)
         return DeadLetter(
             seq=message.seq,
-            stream=headers[_STREAM],
-            consumer=headers[_CONSUMER],
+            stream_name=headers[_STREAM],
+            consumer_name=headers[_CONSUMER],
             stream_seq=_number(headers[_SEQUENCE], 1),
             subject=headers.get(_SUBJECT, ""),
             stored_at=Timestamp.parse(stored_at) if stored_at is not None else None,
@@ -459,9 +461,9 @@ def read_letter(message: StreamMessage) -> DeadLetter:
             headers=_original_headers(headers.get(_HEADERS)),
             cause=headers[_CAUSE],
             reason=headers[_REASON],
-            deliveries=_number(headers[_DELIVERIES], 0),
+            num_delivered=_number(headers[_DELIVERIES], 0),
             failed_at=Timestamp.parse(headers[_FAILED_AT]),
-            gone=headers.get(_GONE, ""),
+            missing=headers.get(_GONE, ""),
             place=message.subject,
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -512,7 +514,7 @@ def replay_request(letter: DeadLetter, subject: str, stream: str | None) -> Publ
         subject=subject,
         data=letter.data,
         headers=kept or None,
-        msg_id=f"replay of {letter.place} {letter.seq} {_digest(letter)}",
+        msg_id=f"replay of {letter._place} {letter.seq} {_digest(letter)}",
         expected_stream=stream,
     )
 
@@ -524,18 +526,18 @@ def _digest(letter: DeadLetter) -> str:
 
 def check_complete(letter: DeadLetter) -> None:
     """Raise `BadArgument` if a dead letter lacks a part of its message."""
-    if letter.gone:
+    if letter.missing:
         raise BadArgument(
-            f"dead letter {letter.seq} cannot be replayed: {one_line(letter.gone)!r:.400}"
+            f"dead letter {letter.seq} cannot be replayed: {one_line(letter.missing)!r:.400}"
         )
 
 
 def foreign_names(names: Names, letter: DeadLetter) -> str:
     """Return the stream or consumer of a dead letter that is not one of `names`, else empty."""
-    if letter.stream != names.stream:
-        return f"stream {letter.stream!r:.200}"
-    if names.consumer not in (None, letter.consumer):
-        return f"consumer {letter.consumer!r:.200}"
+    if letter.stream_name != names.stream:
+        return f"stream {letter.stream_name!r:.200}"
+    if names.consumer not in (None, letter.consumer_name):
+        return f"consumer {letter.consumer_name!r:.200}"
     return ""
 
 
@@ -548,9 +550,9 @@ def is_copy(letter: DeadLetter, original: StreamMessage) -> bool:
     subject = original.subject if _fits_header(original.subject) else ""
     if subject != letter.subject or original.time != letter.stored_at:
         return False
-    # A letter with a `gone` reason may lack the data, the headers, or both.
-    lacks_data = letter.gone and not letter.data
-    lacks_headers = letter.gone and not letter.headers
+    # A letter with a reason in `missing` may lack the data, the headers, or both.
+    lacks_data = letter.missing and not letter.data
+    lacks_headers = letter.missing and not letter.headers
     same_data = lacks_data or letter.data == original.data
     return same_data and (lacks_headers or _own(letter.headers) == _own(original.headers))
 

@@ -10,7 +10,7 @@ from twinstream.core.deadline import Backoff, Seconds, finite_seconds
 from twinstream.errors import BadArgument, TwinstreamError
 from twinstream.models.codec.records import field, frozen
 
-__all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
+__all__ = ["RETRY", "Retry", "TryLater", "is_last", "nak_delay", "pause_after"]
 
 
 class TryLater(TwinstreamError):
@@ -54,17 +54,19 @@ class Retry:
         if self.factor < 1:
             raise BadArgument(f"factor must be at least 1, got {self.factor:g}")
 
-    def delay(self, attempt: int) -> float:
-        """Return the seconds to wait after a failed attempt; the first attempt is 1."""
-        return Backoff(self.first, self.longest, self.factor).pause(attempt)
-
-    def is_last(self, attempt: int) -> bool:
-        """Return whether this attempt is the last one."""
-        return self.attempts is not None and attempt >= self.attempts
-
 
 RETRY: Final = Retry()
 """Five attempts, with pauses of 1, 2, 4 and 8 seconds."""
+
+
+def pause_after(retry: Retry, attempt: int) -> float:
+    """Return the seconds to wait after a failed attempt; the first attempt is 1."""
+    return Backoff(retry.first, retry.longest, retry.factor).pause(attempt)
+
+
+def is_last(retry: Retry, attempt: int) -> bool:
+    """Return whether this attempt is the last one."""
+    return retry.attempts is not None and attempt >= retry.attempts
 
 
 def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | None) -> float:
