@@ -70,7 +70,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "async with coordination.lock('a').acquire() as lease:",
         "check close is_held lost name number release remaining seq token wait_lost",
     ),
-    "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close under_way"),
+    "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close in_flight"),
     "store": (
         "store = await nc.jetstream().get_object_store('S')\nif store:",
         "add_bucket_link add_link bucket delete get get_bytes get_file info list put put_file seal"
@@ -86,7 +86,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "publisher": (
         "async with nc.jetstream().publisher() as publisher:",
-        "close flush send send_request under_way",
+        "close flush in_flight send send_request",
     ),
     "relay": (
         "async with nc.jetstream().outbox(None, 'S') as relay:",

@@ -11,6 +11,7 @@ import js_sync
 from js_sync import JetStream
 from js_sync.backup import backup_stream, restore_stream
 from js_sync.counters import Counters
+from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
 from twinstream.testing import NatsServer
 
@@ -20,7 +21,7 @@ WRONG: dict[str, tuple[str, Any]] = {
     "relay a path": ("an outbox", lambda jet: jet.outbox("app.db", stream="S", by="id")),
     "letters by name": ("dead_letters", lambda jet: jet.worker("S", "c", print, dead_letters="x")),
     "publish a number": ("several requests", lambda jet: jet.publish_many(5)),
-    "ingest nothing": ("several requests", lambda jet: jet.fast_ingest("S", None)),
+    "ingest nothing": ("several requests", lambda jet: FastIngest(jet, "S", None)),
     "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
     "an order in a list": ("order", lambda jet: jet.worker("S", "c", print, order=[])),
     "an owner by number": ("owner", lambda jet: jet.coordination("OWN", create=True, owner=5)),

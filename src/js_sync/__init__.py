@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from js_sync.object_store.store import ObjectStore
     from js_sync.object_store.watch import ObjectWatch
     from js_sync.publish.atomic_batch import AtomicBatch
-    from js_sync.publish.fast_ingest import FastIngest
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher, PublishHandle
     from js_sync.read.stream_read import StreamRead
@@ -114,7 +113,6 @@ if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
     from twinstream.core.publish.copied_headers import copied_headers
-    from twinstream.core.publish.fast_ingest import Ingested
     from twinstream.core.read.arrow import arrow_schema
     from twinstream.core.read.read_report import ReadEnd, ReadReport
     from twinstream.core.read.snapshot import Snapshot
@@ -309,7 +307,6 @@ __all__ = [
     "Event",
     "Events",
     "ExternalStream",
-    "FastIngest",
     "GroupChanged",
     "GroupExists",
     "GroupInfo",
@@ -320,7 +317,6 @@ __all__ = [
     "GuaranteeGap",
     "HandlerFailed",
     "Headers",
-    "Ingested",
     "InvalidConfig",
     "InvalidKey",
     "IterationEnded",

@@ -10,6 +10,9 @@ at most 12 names; a name is added here only if a package needs what no public na
   (`subjects`), checks the version of the server (`require`), and starts the deadline of a call
   (`deadline`). Its `transport` is the connection below: mailboxes, and messages without a response.
 - `Answer` is the response to one of several requests in flight (`api.transport.replies`).
+- `Outcomes` is the iterator over the outcomes of many messages.
+- `AckInbox` receives the acknowledgements of one publisher.
+- `Diagnosis` explains why no stream stored a message.
 """
 
 from __future__ import annotations
@@ -17,5 +20,8 @@ from __future__ import annotations
 from js_sync.api.api import Api
 from js_sync.client.requests import Answer
 from js_sync.jetstream import api_of
+from js_sync.publish.ack_inbox import AckInbox
+from js_sync.publish.diagnose import Diagnosis
+from js_sync.publish.outcomes import Outcomes
 
-__all__ = ["Answer", "Api", "api_of"]
+__all__ = ["AckInbox", "Answer", "Api", "Diagnosis", "Outcomes", "api_of"]

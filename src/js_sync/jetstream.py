@@ -12,7 +12,6 @@ from js_sync.api.create_update import create_or_update_stream, create_stream, up
 from js_sync.api.stream_lookup import name_by_subject
 from js_sync.client.transport import Transport
 from js_sync.consumer import Consumer, existing_consumer, made_consumer
-from js_sync.publish.limits import limits_of
 from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import Handler, Items
 from js_sync.runtime.opening import looped, opening
@@ -20,10 +19,10 @@ from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import Seconds, response_seconds
-from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
+from twinstream.core.publish.limits import BATCH_MESSAGES, WINDOW, WINDOW_BYTES, limits_of
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
-from twinstream.core.wire.subjects import ApiSubjects, check_name
+from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.core.workers.retry import RETRY, Retry
 from twinstream.errors import BadArgument
 from twinstream.models import PubAck
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from js_sync.kv.bucket import KeyValue
     from js_sync.object_store.store import ObjectStore
     from js_sync.publish.atomic_batch import AtomicBatch
-    from js_sync.publish.fast_ingest import FastIngest
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher
     from js_sync.read.range_reader import RangeReader
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.processing import ProcessReport
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
-    from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
     from twinstream.core.workers.reports import WorkReport
     from twinstream.models import (
@@ -85,7 +82,7 @@ class JetStream:
     default for calls of the streams, consumers and messages that this object returns.
 
     Packages with further features are built on this object: `js_sync.backup`, `js_sync.counters`,
-    `js_sync.health` and `js_sync.schedules`.
+    `js_sync.fast_ingest`, `js_sync.health` and `js_sync.schedules`.
     """
 
     def __init__(
@@ -401,7 +398,7 @@ class JetStream:
         from js_sync.publish.pipeline import Pipeline
         from js_sync.publish.publish_many import PublishMany
 
-        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
         return PublishMany(Pipeline(self._api, limits), requests, raise_failures)
 
     def publisher(
@@ -421,59 +418,8 @@ class JetStream:
         """
         from js_sync.publish.publisher import Publisher
 
-        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
         return Publisher(self._api, limits, raise_failures)
-
-    def fast_ingest(
-        self,
-        stream: str,
-        requests: Iterable[Publishable],
-        *,
-        gaps: Gaps = "fail",
-        window: int = INGEST_WINDOW,
-        window_bytes: int = WINDOW_BYTES,
-        timeout: Seconds | None = None,
-        retries: int | None = None,
-        retry_wait: Seconds = 0.25,
-        raise_failures: bool = True,
-    ) -> FastIngest:
-        """Return an iterator that publishes messages to a stream with `allow_batched`.
-
-        The server acknowledges several messages with one response (server 2.14). The iterator
-        yields the outcome of each message, in order. An outcome is `Ingested`, which has no
-        sequence because the server reports none, or a `PublishFailure`.
-
-        With `gaps="fail"`, the messages after a failed message are sent again, in order. After
-        `timeout` seconds without a response, or a lost connection, messages with a `msg_id` and
-        without an expectation are sent again. All other unacknowledged messages fail with
-        `OutcomeUnknown`. The connection's `on_call` gets no report of messages of `fast_ingest`.
-
-        Args:
-            stream: Name of the stream.
-            requests: Messages, as in `publish_many`.
-            gaps: "fail" or "ok". With "ok", the server continues after a failed or lost message,
-                and `Ingested` does not mean that the message is stored.
-            window: Maximum number of messages in flight.
-            window_bytes: Maximum number of bytes in flight.
-            timeout: Seconds without a response.
-            retries: As in `publish`.
-            retry_wait: As in `publish`.
-            raise_failures: As in `publish_many`.
-
-        Raises:
-            Unsupported: The server is older than 2.14. The iteration raises this and the following
-                errors.
-            BadArgument: The stream does not have `allow_batched`.
-            StreamNotFound: The stream does not exist.
-        """
-        from js_sync.publish.fast_ingest import FastIngest
-        from js_sync.publish.fast_ingest_window import Ingest
-        from twinstream.core.publish.fast_ingest import check_gaps
-
-        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
-        name = check_name(stream, "stream")
-        ingest = Ingest(self._api, name, check_gaps(gaps), limits)
-        return FastIngest(ingest, requests, raise_failures)
 
     def atomic_batch(
         self,

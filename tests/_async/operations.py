@@ -14,6 +14,7 @@ from attrs import frozen
 import js_async as js
 from js_async.backup import backup_stream, restore_stream
 from js_async.counters import Counters
+from js_async.fast_ingest import FastIngest
 from js_async.health import check_health
 from js_async.schedules import Schedule, Schedules
 from tests._async.flow import eventually, together
@@ -281,7 +282,7 @@ async def atomic_batch(jet, stage):
 
 async def fast_ingest(jet, stage):
     many = [js.PublishRequest(subject=stage.subject)] * 3
-    outcomes = [each async for each in jet.fast_ingest(stage.stream, many)]
+    outcomes = [each async for each in FastIngest(jet, stage.stream, many)]
     failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
     assert failures == []
     assert [each.stream for each in outcomes] == [stage.stream] * 3

@@ -15,6 +15,7 @@ from attrs import frozen
 import js_sync as js
 from js_sync.backup import backup_stream, restore_stream
 from js_sync.counters import Counters
+from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
 from js_sync.schedules import Schedule, Schedules
 from tests._sync.flow import eventually, together
@@ -282,7 +283,7 @@ def atomic_batch(jet, stage):
 
 def fast_ingest(jet, stage):
     many = [js.PublishRequest(subject=stage.subject)] * 3
-    outcomes = [each for each in jet.fast_ingest(stage.stream, many)]
+    outcomes = [each for each in FastIngest(jet, stage.stream, many)]
     failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
     assert failures == []
     assert [each.stream for each in outcomes] == [stage.stream] * 3

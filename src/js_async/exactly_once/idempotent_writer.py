@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from js_async.api.api import Api
-from js_async.publish.limits import limits_of
 from js_async.publish.pipeline import Pipeline
 from js_async.publish.publish_many import PublishMany
 from js_async.stream import known_info
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
+from twinstream.core.publish.limits import limits_of
 from twinstream.core.wire.pub_ack import is_of
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
@@ -93,7 +93,7 @@ class IdempotentWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        limits = limits_of(self._api, _WINDOW, self._timeout)
+        limits = limits_of(self._api.timeout, _WINDOW, self._timeout)
         outcomes = PublishMany(Pipeline(self._api, limits), published, True)
         numbers = iter(sent)
         async for outcome in outcomes:

@@ -360,9 +360,9 @@ class KeyValue(NoContainer, Generic[V]):
                 the outcomes.
         """
         from js_async.kv.put_many import PutMany, PutPipeline
-        from js_async.publish.limits import limits_of
+        from twinstream.core.publish.limits import limits_of
 
-        limits = limits_of(self._place.api, window, timeout, window_bytes)
+        limits = limits_of(self._place.api.timeout, window, timeout, window_bytes)
         pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
         return PutMany(pipeline, items, raise_failures)
 
@@ -391,12 +391,12 @@ class KeyValue(NoContainer, Generic[V]):
         self, filters: tuple[str, ...], purges: bool, ttl: Ttl | None, timeout: Seconds
     ) -> int:
         from js_async.kv.put_many import MarkerPipeline, remove_many
-        from js_async.publish.limits import limits_of
+        from twinstream.core.publish.limits import limits_of
 
         if not filters:
             raise BadArgument("give the keys to remove, or '>' for all keys of the bucket")
         keys = [each async for each in self.keys(*filters, timeout=timeout)]
-        limits = limits_of(self._place.api, WINDOW, timeout, WINDOW_BYTES)
+        limits = limits_of(self._place.api.timeout, WINDOW, timeout, WINDOW_BYTES)
         given = (self._place, self._writes, self._codecs, limits, ttl, purges)
         return await remove_many(MarkerPipeline(*given), keys)
 

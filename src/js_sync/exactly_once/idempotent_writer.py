@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from js_sync.api.api import Api
-from js_sync.publish.limits import limits_of
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
 from js_sync.stream import known_info
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
+from twinstream.core.publish.limits import limits_of
 from twinstream.core.wire.pub_ack import is_of
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
@@ -94,7 +94,7 @@ class IdempotentWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        limits = limits_of(self._api, _WINDOW, self._timeout)
+        limits = limits_of(self._api.timeout, _WINDOW, self._timeout)
         outcomes = PublishMany(Pipeline(self._api, limits), published, True)
         numbers = iter(sent)
         for outcome in outcomes:

@@ -359,9 +359,9 @@ class KeyValue(NoContainer, Generic[V]):
                 the outcomes.
         """
         from js_sync.kv.put_many import PutMany, PutPipeline
-        from js_sync.publish.limits import limits_of
+        from twinstream.core.publish.limits import limits_of
 
-        limits = limits_of(self._place.api, window, timeout, window_bytes)
+        limits = limits_of(self._place.api.timeout, window, timeout, window_bytes)
         pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl, validate_keys)
         return PutMany(pipeline, items, raise_failures)
 
@@ -390,12 +390,12 @@ class KeyValue(NoContainer, Generic[V]):
         self, filters: tuple[str, ...], purges: bool, ttl: Ttl | None, timeout: Seconds
     ) -> int:
         from js_sync.kv.put_many import MarkerPipeline, remove_many
-        from js_sync.publish.limits import limits_of
+        from twinstream.core.publish.limits import limits_of
 
         if not filters:
             raise BadArgument("give the keys to remove, or '>' for all keys of the bucket")
         keys = [each for each in self.keys(*filters, timeout=timeout)]
-        limits = limits_of(self._place.api, WINDOW, timeout, WINDOW_BYTES)
+        limits = limits_of(self._place.api.timeout, WINDOW, timeout, WINDOW_BYTES)
         given = (self._place, self._writes, self._codecs, limits, ttl, purges)
         return remove_many(MarkerPipeline(*given), keys)
 
