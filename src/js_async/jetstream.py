@@ -475,7 +475,7 @@ class JetStream:
             timeout: Seconds; the default is that of this object.
 
         Raises:
-            NotPromised: The stream's settings may remove the subject's message too early.
+            UnsuitableSettings: The stream's settings may remove the subject's message too early.
             OutcomeUnknown: The timeout passed after a lost response.
             TwinstreamError: Any error of `publish`.
         """
@@ -502,7 +502,7 @@ class JetStream:
         Raises:
             WrongLastSequence: The last message of the subject has another sequence.
             OutcomeUnknown: A response was lost, and the outcome could not be determined.
-            NotPromised: The stream's settings refuse a second message of a subject.
+            UnsuitableSettings: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
         """
         request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
@@ -526,7 +526,8 @@ class JetStream:
         that another client stored in between. The arguments are those of `insert`.
 
         Raises:
-            NotPromised: The stream's settings keep older messages of a subject or refuse new ones.
+            UnsuitableSettings: The stream's settings keep older messages of a subject, or
+                refuse new ones.
             OutcomeUnknown: It could not be determined whether the message is stored.
             TwinstreamError: Any error of `publish`.
         """
@@ -545,7 +546,7 @@ class JetStream:
     ) -> OutboxRelay:
         """Return a relay that stores each event of an outbox in a stream once.
 
-        The relay raises `NotPromised` if the stream's settings may allow duplicates.
+        The relay raises `UnsuitableSettings` if the stream's settings may allow duplicates.
 
         Args:
             store: The outbox, for example a `SqliteOutbox`.
@@ -590,7 +591,8 @@ class JetStream:
         """Return a processing, which calls a handler for each message and stores its results once.
 
         When all results of a message are stored, the message is acknowledged with confirmation. The
-        start of the processing raises `NotPromised` if the settings allow duplicates or losses.
+        start of the processing raises `UnsuitableSettings` if the settings allow duplicates or
+        losses.
 
         Args:
             consumer: The consumer whose messages are processed.
@@ -987,7 +989,7 @@ class JetStream:
             owner: Name of this client in records. The default is the host name and process id.
 
         Raises:
-            NotPromised: Settings of the stream break a guarantee; the error names them.
+            UnsuitableSettings: Settings of the stream break a guarantee; the error names them.
             StreamNotFound: The stream does not exist.
             SubjectOverlap: Another stream has the subjects.
             Unsupported: The server is older than 2.11.

@@ -123,7 +123,6 @@ MODULES: Final[dict[str, str]] = {
     "NotABucket": "twinstream.errors",
     "NotAcknowledgeable": "twinstream.errors",
     "NotAnObjectStore": "twinstream.errors",
-    "NotPromised": "twinstream.errors",
     "ObjectChanged": "twinstream.errors",
     "ObjectDeleted": "twinstream.errors",
     "ObjectExists": "twinstream.errors",

@@ -10,6 +10,7 @@ from attrs import evolve
 
 import js_async as js
 from tests._async.flow import eventually, pause, together
+from twinstream.errors import UnsuitableSettings
 
 
 async def test_lock_has_one_holder_and_is_passed_on(opened, name):
@@ -336,9 +337,9 @@ async def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened
         stream = await jet.create_stream(
             evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")
         )
-        with pytest.raises(js.NotPromised, match="does not guarantee coordination") as caught:
+        with pytest.raises(UnsuitableSettings, match="does not guarantee coordination") as caught:
             await jet.coordination(name, create=True)
-        found = [hole.setting for hole in caught.value.holes]
+        found = [gap.setting for gap in caught.value.gaps]
         assert found == ["allow_msg_ttl", "max_age", "storage"]
         await jet.delete_stream(stream.name)
         await jet.create_stream(evolve(good, description="mine", metadata={"team": "a"}))

@@ -11,6 +11,7 @@ from tests._async.flow import eventually
 from tests.dropping import let_go
 from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import UnsuitableSettings
 
 
 class Candidate:
@@ -173,5 +174,5 @@ async def test_campaign_ends_if_its_stream_is_recreated_with_other_settings(open
             await leader.wait(timeout=0.3)
         config = js.coordination_config(name)
         await jet.create_stream(attrs.evolve(config, max_msgs_per_subject=5))
-        with pytest.raises(js.NotPromised, match="max_msgs_per_subject"):
+        with pytest.raises(UnsuitableSettings, match="max_msgs_per_subject"):
             await leader.wait(timeout=30)

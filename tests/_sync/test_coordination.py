@@ -11,6 +11,7 @@ from attrs import evolve
 
 import js_sync as js
 from tests._sync.flow import eventually, pause, together
+from twinstream.errors import UnsuitableSettings
 
 
 def test_lock_has_one_holder_and_is_passed_on(opened, name):
@@ -337,9 +338,9 @@ def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name
         stream = jet.create_stream(
             evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")
         )
-        with pytest.raises(js.NotPromised, match="does not guarantee coordination") as caught:
+        with pytest.raises(UnsuitableSettings, match="does not guarantee coordination") as caught:
             jet.coordination(name, create=True)
-        found = [hole.setting for hole in caught.value.holes]
+        found = [gap.setting for gap in caught.value.gaps]
         assert found == ["allow_msg_ttl", "max_age", "storage"]
         jet.delete_stream(stream.name)
         jet.create_stream(evolve(good, description="mine", metadata={"team": "a"}))

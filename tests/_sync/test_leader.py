@@ -12,6 +12,7 @@ from tests._sync.flow import eventually
 from tests.dropping import let_go
 from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import UnsuitableSettings
 
 
 class Candidate:
@@ -174,5 +175,5 @@ def test_campaign_ends_if_its_stream_is_recreated_with_other_settings(opened, na
             leader.wait(timeout=0.3)
         config = js.coordination_config(name)
         jet.create_stream(attrs.evolve(config, max_msgs_per_subject=5))
-        with pytest.raises(js.NotPromised, match="max_msgs_per_subject"):
+        with pytest.raises(UnsuitableSettings, match="max_msgs_per_subject"):
             leader.wait(timeout=30)

@@ -113,7 +113,7 @@ class Campaign:
     async def _check_stream(self) -> None:
         """Check that the stream exists again, with suitable settings.
 
-        Raises `StreamNotFound` or `NotPromised`.
+        Raises `StreamNotFound` or `UnsuitableSettings`.
         """
         info = await self._place.api.stream_info(self._place.stream)
         check_coordination(info.config, self._place.subjects)

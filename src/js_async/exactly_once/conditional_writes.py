@@ -25,10 +25,10 @@ from twinstream.core.exactly_once.conditional_write import (
     judge,
 )
 from twinstream.core.exactly_once.guarantees import (
-    insert_holes,
+    insert_gaps,
     rolls_up,
-    update_holes,
-    upsert_holes,
+    update_gaps,
+    upsert_gaps,
 )
 from twinstream.core.publish.ttl import NEVER
 from twinstream.core.read.stream_message import StreamMessage
@@ -76,7 +76,7 @@ class SubjectWrites:
             request.subject,
             request.expected_stream,
             "that a subject is inserted once",
-            lambda config: insert_holes(config, last) if check else [],
+            lambda config: insert_gaps(config, last) if check else [],
             tries.deadline,
         )
         write = SubjectWrite(
@@ -103,7 +103,7 @@ class SubjectWrites:
             request.subject,
             request.expected_stream,
             "that a message can be replaced",
-            lambda config: update_holes(config, version) if check else [],
+            lambda config: update_gaps(config, version) if check else [],
             tries.deadline,
         )
         request = _conditional(self._identified(request), stream, expected_seq)
@@ -124,7 +124,7 @@ class SubjectWrites:
             request.subject,
             request.expected_stream,
             "that a subject holds its newest message only",
-            lambda config: upsert_holes(config, version) if check else [],
+            lambda config: upsert_gaps(config, version) if check else [],
             deadline,
         )
         # Retry only while the server certainly knows the message id. Later, the server would not

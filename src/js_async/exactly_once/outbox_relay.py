@@ -87,7 +87,7 @@ class OutboxRelay(BackgroundWork):
         """Start to work in the background.
 
         Raises:
-            NotPromised: The settings of the stream allow duplicates.
+            UnsuitableSettings: The settings of the stream allow duplicates.
             StreamNotFound: The stream does not exist.
             BadArgument: The relay was started before.
         """

@@ -539,8 +539,8 @@ class KeyValue(NoContainer, Generic[V]):
             on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
-            NotPromised: The bucket has a `ttl` but no `limit_marker_ttl`, so the server does not
-                report when a value expires.
+            UnsuitableSettings: The bucket has a `ttl` but no `limit_marker_ttl`, so the server does
+                not report when a value expires.
         """
         from js_async.kv.cache import open_cache
 

@@ -114,7 +114,7 @@ class Campaign:
     def _check_stream(self) -> None:
         """Check that the stream exists again, with suitable settings.
 
-        Raises `StreamNotFound` or `NotPromised`.
+        Raises `StreamNotFound` or `UnsuitableSettings`.
         """
         info = self._place.api.stream_info(self._place.stream)
         check_coordination(info.config, self._place.subjects)

@@ -55,8 +55,7 @@ def open_coordination(
     With `create`, a missing stream is created with `replicas` replicas. `owner` is the name of this
     client in records; None uses host name and process id.
 
-    Raises `StreamNotFound`, `NotPromised` for unsuitable settings, and `Unsupported` for a server
-    older than 2.11.
+    Raises `StreamNotFound`, `UnsuitableSettings`, and `Unsupported` for a server older than 2.11.
     """
     if owner is None:
         owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"

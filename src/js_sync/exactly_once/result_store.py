@@ -36,7 +36,7 @@ class ResultStore:
         """The number of results that the stream already contained."""
 
     def open(self, input: InputStream, now: Timestamp | None) -> None:
-        """Check the settings of the stream. Raises `NotPromised` or `StreamNotFound`.
+        """Check the settings of the stream. Raises `UnsuitableSettings` or `StreamNotFound`.
 
         `input` is the stream of the messages, `now` the server's current time, if it is known.
         """
