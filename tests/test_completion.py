@@ -66,9 +66,10 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "happened": ("happened = nc.events()\nif happened:", "next"),
     "lease": (
-        "coordination = await nc.jetstream().coordination('L')\n"
+        "from js_async.coordination import Coordination\n"
+        "coordination = Coordination(nc.jetstream(), 'L')\n"
         "async with coordination.lock('a').acquire() as lease:",
-        "check close is_held lost name number release remaining seq token wait_lost",
+        "check is_held lost name number release remaining seq token wait_lost",
     ),
     "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close in_flight"),
     "store": (

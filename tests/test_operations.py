@@ -86,6 +86,8 @@ def of_packages() -> list[tuple[str, str]]:
         module = import_module(f"js_sync.{package}")
         for name in module.__all__:
             each = getattr(module, name)
+            if isclass(each) and issubclass(each, Exception):
+                continue
             if callable(each) and next(iter(signature(each).parameters), "") == "jet":
                 found.append((f"{package}.{name}", package if isclass(each) else name))
     return found

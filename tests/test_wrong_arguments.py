@@ -10,6 +10,7 @@ import pytest
 import js_sync
 from js_sync import JetStream
 from js_sync.backup import backup_stream, restore_stream
+from js_sync.coordination import Coordination
 from js_sync.counters import Counters
 from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
@@ -24,7 +25,7 @@ WRONG: dict[str, tuple[str, Any]] = {
     "ingest nothing": ("several requests", lambda jet: FastIngest(jet, "S", None)),
     "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
     "an order in a list": ("order", lambda jet: jet.worker("S", "c", print, order=[])),
-    "an owner by number": ("owner", lambda jet: jet.coordination("OWN", create=True, owner=5)),
+    "an owner by number": ("owner", lambda jet: Coordination(jet, "OWN", create=True, owner=5)),
     "read numbers": ("subjects", lambda jet: jet.bind_stream("S").read(subjects=5)),
     "a snapshot of a number": ("subjects", lambda jet: jet.bind_stream("S").snapshot(5)),
     "a group by name": ("priority", lambda jet: jet.bind_consumer("S", "c").messages(priority="x")),

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from js_async.consume.ordered import OrderedMessages
     from js_async.consume.push import PushMessages
     from js_async.consumer import Consumer
-    from js_async.coordination.coordination import Coordination, Taken
-    from js_async.coordination.leader import Leader
-    from js_async.coordination.lease import Lease
-    from js_async.coordination.lock import Lock, Semaphore
-    from js_async.coordination.once import Once, OnceResult
-    from js_async.coordination.rate_limiter import Permit, RateLimiter
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
     from js_async.exactly_once.processing import Processing
@@ -84,8 +78,6 @@ if TYPE_CHECKING:
         Unpinned,
         WorkEnded,
     )
-    from twinstream.core.coordination.coordination import coordination_config
-    from twinstream.core.coordination.lease_record import SlotRecord
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
@@ -154,7 +146,6 @@ if TYPE_CHECKING:
         KeyDeleted,
         KeyExists,
         KeyNotFound,
-        LeaseLost,
         LinkError,
         MessageExists,
         MessageIdInProcess,
@@ -287,7 +278,6 @@ __all__ = [
     "ConsumerLimits",
     "ConsumerNotFound",
     "Consuming",
-    "Coordination",
     "CopiesSkipped",
     "CoreMessage",
     "Credentials",
@@ -337,12 +327,8 @@ __all__ = [
     "KeyValueOperation",
     "KeyValueStatus",
     "LameDuck",
-    "Leader",
-    "Lease",
-    "LeaseLost",
     "LinkError",
     "Listing",
-    "Lock",
     "MemberMapping",
     "Message",
     "MessageExists",
@@ -371,8 +357,6 @@ __all__ = [
     "ObjectStoreNotFound",
     "ObjectStoreStatus",
     "ObjectWatch",
-    "Once",
-    "OnceResult",
     "OrderedMessages",
     "OutboxEvent",
     "OutboxRelay",
@@ -385,7 +369,6 @@ __all__ = [
     "PathKeys",
     "PeerInfo",
     "PermissionDenied",
-    "Permit",
     "PersistMode",
     "Pinned",
     "Placement",
@@ -409,7 +392,6 @@ __all__ = [
     "PushMessages",
     "PutFailed",
     "PutMany",
-    "RateLimiter",
     "ReadEnd",
     "ReadReport",
     "ReconnectPolicy",
@@ -422,13 +404,11 @@ __all__ = [
     "RetentionPolicy",
     "Retry",
     "RevisionMismatch",
-    "Semaphore",
     "SequenceInfo",
     "ServerError",
     "ServerInfo",
     "ServerReported",
     "ServersDiscovered",
-    "SlotRecord",
     "Snapshot",
     "SourceConsumer",
     "SqliteOutbox",
@@ -453,7 +433,6 @@ __all__ = [
     "SubjectTransform",
     "Subscription",
     "Swept",
-    "Taken",
     "Timestamp",
     "TlsOptions",
     "TryLater",
@@ -475,7 +454,6 @@ __all__ = [
     "arrow_schema",
     "connect",
     "connect_with",
-    "coordination_config",
     "copied_headers",
     "evolve",
     "from_nats",  # asyncio only

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from js_async.consume.advisories import Events
     from js_async.consume.consume import Order
     from js_async.consume.message import Message
-    from js_async.coordination.coordination import Coordination
-    from js_async.exactly_once.conditional_writes import SubjectWrites
     from js_async.exactly_once.idempotent_writer import By
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
+    from js_async.subject_writes.subject_writes import SubjectWrites
     from js_async.workers.dead_letters import DeadLetters
     from js_async.workers.settings import KeyOf
     from js_async.workers.worker import Worker
@@ -80,8 +79,9 @@ class JetStream:
     The `timeout` of a call is in seconds. The default is the timeout of this object. It is also the
     default for calls of the streams, consumers and messages that this object returns.
 
-    Packages with further features are built on this object: `js_async.backup`, `js_async.counters`,
-    `js_async.fast_ingest`, `js_async.health` and `js_async.schedules`.
+    Packages with further features are built on this object: `js_async.backup`,
+    `js_async.coordination`, `js_async.counters`, `js_async.fast_ingest`, `js_async.health` and
+    `js_async.schedules`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class JetStream:
 
     @property
     def _writes(self) -> SubjectWrites:
-        from js_async.exactly_once.conditional_writes import SubjectWrites
+        from js_async.subject_writes.subject_writes import SubjectWrites
 
         # Not a `cached_property`, for the reason given in `publish.inflight.InFlight`. Two threads
         # may each create an object, which is harmless: the objects only cache lookups.
@@ -974,30 +974,6 @@ class JetStream:
         from js_async.groups.store import group_names
 
         return group_names(self._api, "elastic", stream, self._api.deadline(timeout).remaining())
-
-    # ---- coordination
-
-    async def coordination(
-        self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
-    ) -> Coordination:
-        """Return an object that creates locks, semaphores, rate limits and leaders in a stream.
-
-        Args:
-            stream: Name of the stream.
-            create: Create the stream if it does not exist.
-            replicas: Number of replicas of a new stream.
-            owner: Name of this client in records. The default is the host name and process id.
-
-        Raises:
-            UnsuitableSettings: Settings of the stream break a guarantee; the error names them.
-            StreamNotFound: The stream does not exist.
-            SubjectOverlap: Another stream has the subjects.
-            Unsupported: The server is older than 2.11.
-            JetStreamError: The server refused a request.
-        """
-        from js_async.coordination.coordination import open_coordination
-
-        return await open_coordination(self._api, stream, create, replicas, owner)
 
 
 def _name(config: StreamConfig) -> str:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from js_sync.consume.advisories import Events
     from js_sync.consume.consume import Order
     from js_sync.consume.message import Message
-    from js_sync.coordination.coordination import Coordination
-    from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.exactly_once.idempotent_writer import By
     from js_sync.exactly_once.outbox_relay import OutboxRelay
     from js_sync.exactly_once.outbox_store import OutboxStore
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher
     from js_sync.read.range_reader import RangeReader
+    from js_sync.subject_writes.subject_writes import SubjectWrites
     from js_sync.workers.dead_letters import DeadLetters
     from js_sync.workers.settings import KeyOf
     from js_sync.workers.worker import Worker
@@ -81,8 +80,9 @@ class JetStream:
     The `timeout` of a call is in seconds. The default is the timeout of this object. It is also the
     default for calls of the streams, consumers and messages that this object returns.
 
-    Packages with further features are built on this object: `js_sync.backup`, `js_sync.counters`,
-    `js_sync.fast_ingest`, `js_sync.health` and `js_sync.schedules`.
+    Packages with further features are built on this object: `js_sync.backup`,
+    `js_sync.coordination`, `js_sync.counters`, `js_sync.fast_ingest`, `js_sync.health` and
+    `js_sync.schedules`.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class JetStream:
 
     @property
     def _writes(self) -> SubjectWrites:
-        from js_sync.exactly_once.conditional_writes import SubjectWrites
+        from js_sync.subject_writes.subject_writes import SubjectWrites
 
         # Not a `cached_property`, for the reason given in `publish.inflight.InFlight`. Two threads
         # may each create an object, which is harmless: the objects only cache lookups.
@@ -973,30 +973,6 @@ class JetStream:
         from js_sync.groups.store import group_names
 
         return group_names(self._api, "elastic", stream, self._api.deadline(timeout).remaining())
-
-    # ---- coordination
-
-    def coordination(
-        self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
-    ) -> Coordination:
-        """Return an object that creates locks, semaphores, rate limits and leaders in a stream.
-
-        Args:
-            stream: Name of the stream.
-            create: Create the stream if it does not exist.
-            replicas: Number of replicas of a new stream.
-            owner: Name of this client in records. The default is the host name and process id.
-
-        Raises:
-            UnsuitableSettings: Settings of the stream break a guarantee; the error names them.
-            StreamNotFound: The stream does not exist.
-            SubjectOverlap: Another stream has the subjects.
-            Unsupported: The server is older than 2.11.
-            JetStreamError: The server refused a request.
-        """
-        from js_sync.coordination.coordination import open_coordination
-
-        return open_coordination(self._api, stream, create, replicas, owner)
 
 
 def _name(config: StreamConfig) -> str:

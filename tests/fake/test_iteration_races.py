@@ -16,9 +16,9 @@ from js_sync.consume import buffer as buffer_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
-from js_sync.exactly_once.stream_guarantees import StreamGuarantees
 from js_sync.fast_ingest import FastIngest
 from js_sync.runtime.concurrency import Signal
+from js_sync.subject_writes.stream_guarantees import StreamGuarantees
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async.client.owned import Owned
 from js_async.coordination.slot import Slot
+from js_async.extension import Owned
 from js_async.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
 from twinstream.core.deadline import Deadline, Seconds, unsleeping
@@ -102,7 +102,7 @@ class Lease(Owned, BlockHint):
         if not self.is_held:
             raise self.lost or LeaseLost(f"{self.name}: it was released")
 
-    async def wait_lost(self, timeout: Seconds | None = None) -> LeaseLost | None:
+    async def wait_lost(self, *, timeout: Seconds | None = None) -> LeaseLost | None:
         """Wait until the lease has ended; return the reason if it was lost, else None.
 
         Args:
@@ -118,7 +118,7 @@ class Lease(Owned, BlockHint):
 
     # ---- releasing
 
-    async def release(self, timeout: Seconds = 5.0) -> bool:
+    async def release(self, *, timeout: Seconds = 5.0) -> bool:
         """Release the lease. Return whether the server confirmed the release in time.
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
@@ -136,21 +136,16 @@ class Lease(Owned, BlockHint):
         await self._over.sleep(Deadline.after(timeout))
         return self._engine.phase is Phase.LEFT
 
-    async def close(self) -> None:
-        """Release the lease. Raises `LeaseLost` if the lease was lost before."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         if self._is_parents:
             return
         lost = self.lost
         await self.release()
         if lost is not None:
             raise lost
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self._is_parents:
-            await self.close()
 
     # ---- renewing
 

@@ -12,10 +12,10 @@ from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consume.messages import buffer_of
 from js_async.consumer import Consumer
-from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import By
 from js_async.exactly_once.result_store import ResultStore
 from js_async.runtime.concurrency import Handler, Lock, call, check_handler
+from js_async.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds

@@ -6,10 +6,10 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.consume.message import Message
-from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
 from js_async.exactly_once.stored_results import KnownResults
 from js_async.runtime.concurrency import Lock
+from js_async.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import InputStream
 from twinstream.errors import OutcomeUnknown

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_sync.client.owned import Owned
 from js_sync.coordination.slot import Slot
+from js_sync.extension import Owned
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
 from twinstream.core.deadline import Deadline, Seconds, unsleeping
@@ -103,7 +103,7 @@ class Lease(Owned, BlockHint):
         if not self.is_held:
             raise self.lost or LeaseLost(f"{self.name}: it was released")
 
-    def wait_lost(self, timeout: Seconds | None = None) -> LeaseLost | None:
+    def wait_lost(self, *, timeout: Seconds | None = None) -> LeaseLost | None:
         """Wait until the lease has ended; return the reason if it was lost, else None.
 
         Args:
@@ -119,7 +119,7 @@ class Lease(Owned, BlockHint):
 
     # ---- releasing
 
-    def release(self, timeout: Seconds = 5.0) -> bool:
+    def release(self, *, timeout: Seconds = 5.0) -> bool:
         """Release the lease. Return whether the server confirmed the release in time.
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
@@ -137,21 +137,16 @@ class Lease(Owned, BlockHint):
         self._over.sleep(Deadline.after(timeout))
         return self._engine.phase is Phase.LEFT
 
-    def close(self) -> None:
-        """Release the lease. Raises `LeaseLost` if the lease was lost before."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._is_parents:
             return
         lost = self.lost
         self.release()
         if lost is not None:
             raise lost
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.close()
 
     # ---- renewing
 

@@ -34,8 +34,8 @@ from twinstream.records.header_names import MSG_ID
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.stream import Stream
+    from js_sync.subject_writes.subject_writes import SubjectWrites
 
 __all__ = ["By", "ByIdentity", "BySubject", "IdempotentWriter", "Written", "once_writer"]
 

@@ -13,10 +13,10 @@ from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
 from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
-from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By
 from js_sync.exactly_once.result_store import ResultStore
 from js_sync.runtime.concurrency import Handler, Lock, call, check_handler
+from js_sync.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
