@@ -633,14 +633,15 @@ def blocks(twin: str) -> set[type]:
 def fork_blocks(twin: str, server: NatsServer) -> None:
     """In a forked child, the end of a `with` block closes nothing."""
     found = blocks(twin)
-    # The seam's own, which are not of a connection. `Lock` leaves the block of its lease, `_Chunks`
-    # leaves the block of its publisher,
-    # and the thread of an `_Interrupter` does not run in a child.
+    # The seam's own, which are not of a connection. A lease asks itself whether it is inherited,
+    # `Lock` leaves the block of its lease, `_Chunks` leaves the block of its publisher, and the
+    # thread of an `_Interrupter` does not run in a child.
     own = {
         "Gate",
         "Interrupts",
         "KeepingSocket",
         "InstrumentedCall",
+        "Lease",
         "Lock",
         "Opening",
         "_Chunks",

@@ -9,24 +9,21 @@ at most 12 names; a name is added here only if a package needs what no public na
   (`subjects`), checks the version of the server (`require`), and starts the deadline of a call
   (`deadline`). Its `transport` is the connection below: mailboxes, and messages without a response.
 - `Answer` is the response to one of several requests in flight (`api.transport.replies`).
-- `Owned` is the base class of objects that only the process that created them may close.
 - `BackgroundWork` is the life cycle of an object that works in the background.
 - `SubjectWrites` makes writes that depend on the last message of their subject. It confirms with
-  the leader what a reply says, and keeps the infos of streams with their settings checked.
+  the leader what a reply says, keeps the infos of streams with their settings checked, and
+  explains why no stream stored a message.
 - `Outcomes` is the iterator over the outcomes of many messages.
 - `AckInbox` receives the acknowledgements of one publisher.
-- `Diagnosis` explains why no stream stored a message.
 """
 
 from __future__ import annotations
 
 from js_async.api.api import Api
 from js_async.background.work import BackgroundWork
-from js_async.client.owned import Owned
 from js_async.client.requests import Answer
 from js_async.jetstream import api_of
 from js_async.publish.ack_inbox import AckInbox
-from js_async.publish.diagnose import Diagnosis
 from js_async.publish.outcomes import Outcomes
 from js_async.subject_writes.subject_writes import SubjectWrites
 
@@ -35,9 +32,7 @@ __all__ = [
     "Answer",
     "Api",
     "BackgroundWork",
-    "Diagnosis",
     "Outcomes",
-    "Owned",
     "SubjectWrites",
     "api_of",
 ]

@@ -11,6 +11,7 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.api.leader_info import has_message
 from js_async.api.write_attempt import write
+from js_async.publish.diagnose import reason
 from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream, known_info
@@ -36,6 +37,7 @@ from twinstream.core.server_faults.final_reply import is_doubtful
 from twinstream.errors import (
     BadArgument,
     MessageNotFound,
+    NoResponders,
     OutcomeUnknown,
     TwinstreamError,
 )
@@ -166,6 +168,10 @@ class SubjectWrites:
     async def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
         """Return whether the leader of a stream has a message of a subject."""
         return await has_message(self._api, stream, subject, deadline)
+
+    async def explain(self, subject: str, deadline: Deadline) -> NoResponders:
+        """Return an error that explains why no stream stored a message with this subject."""
+        return await reason(self._api, subject, deadline)
 
     async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline

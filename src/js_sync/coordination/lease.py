@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from js_sync.coordination.slot import Slot
-from js_sync.extension import Owned
 from js_sync.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
 from twinstream.core.deadline import Deadline, Seconds, unsleeping
@@ -21,7 +20,7 @@ OnLost = Callable[["Lease"], None]
 """A callback that receives a lost lease. It must be quick: set an event, or end the process."""
 
 
-class Lease(Owned, BlockHint):
+class Lease(BlockHint):
     """A held lock, a held slot of a semaphore, a leader's term, or a run of `Once`.
 
     The lease is renewed in the background. The end of its `with` block releases the lease, and
@@ -30,7 +29,6 @@ class Lease(Owned, BlockHint):
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
-        super().__init__()
         self._slot: Final = slot
         self._engine: Final = slot.engine
         self._on_lost: Final[GuardedReporter[Lease]] = GuardedReporter(
@@ -53,6 +51,11 @@ class Lease(Owned, BlockHint):
         self._start()
 
     # ---- state
+
+    @property
+    def _is_parents(self) -> bool:
+        """Whether this process was forked after the lease was acquired, and must not release it."""
+        return self._forks != Forks.count
 
     @property
     def name(self) -> str:
@@ -86,7 +89,7 @@ class Lease(Owned, BlockHint):
     @property
     def remaining(self) -> float:
         """The number of seconds for which the lease is held even if it cannot be renewed."""
-        if self._leaving or self._forks != Forks.count:
+        if self._leaving or self._is_parents:
             return 0.0
         now = unsleeping()
         return self._engine.until - now if self._engine.believes(now) else 0.0
@@ -187,7 +190,7 @@ class Lease(Owned, BlockHint):
             self._on_lost.pass_on(self)
 
     def _why(self) -> LeaseLost:
-        if self._forks != Forks.count:
+        if self._is_parents:
             return LeaseLost(f"{self.name}: it belongs to the process that forked this one")
         reason = self._engine.reason or "its time ran out"
         return LeaseLost(f"{self.name} (token {self.token}): {reason}")

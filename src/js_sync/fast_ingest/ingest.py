@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from js_sync import PublishFailure, PublishRequest
-from js_sync.extension import AckInbox, Api, Diagnosis
+from js_sync.extension import AckInbox, Api, SubjectWrites
 from js_sync.runtime.concurrency import Lock, Signal, Task, sleep, spawn
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.fast_ingest import (
@@ -335,7 +335,7 @@ class Ingest:
             error = refusal or RequestTimeout("the server lost it each time; it is not stored")
             if isinstance(error, NoResponders):
                 deadline = Deadline.after(self._limits.timeout)
-                error = Diagnosis(self._api).of(entry.request.subject, deadline)
+                error = SubjectWrites(self._api).explain(entry.request.subject, deadline)
             messages.conclude(entry, entry.failure(error))
         # These failures do not count as progress, so `_barren` is not reset. The next batch gets
         # only one attempt. If it succeeds, the remaining messages are sent as usual.

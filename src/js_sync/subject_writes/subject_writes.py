@@ -12,6 +12,7 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.api.leader_info import has_message
 from js_sync.api.write_attempt import write
+from js_sync.publish.diagnose import reason
 from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream, known_info
@@ -37,6 +38,7 @@ from twinstream.core.server_faults.final_reply import is_doubtful
 from twinstream.errors import (
     BadArgument,
     MessageNotFound,
+    NoResponders,
     OutcomeUnknown,
     TwinstreamError,
 )
@@ -165,6 +167,10 @@ class SubjectWrites:
     def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
         """Return whether the leader of a stream has a message of a subject."""
         return has_message(self._api, stream, subject, deadline)
+
+    def explain(self, subject: str, deadline: Deadline) -> NoResponders:
+        """Return an error that explains why no stream stored a message with this subject."""
+        return reason(self._api, subject, deadline)
 
     def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
