@@ -21,7 +21,16 @@ from typing import get_args
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 #: The packages above the client, in the order of the page.
-PACKAGES = ("backup", "counters", "health", "schedules")
+PACKAGES = (
+    "backup",
+    "coordination",
+    "counters",
+    "fast_ingest",
+    "groups",
+    "health",
+    "schedules",
+    "workers",
+)
 #: Modules whose classes are listed without their members.
 RECORDS = ("twinstream.models", "twinstream.records")
 

@@ -15,7 +15,16 @@ __all__ = ["PACKAGES", "USERS", "text_of", "tree_of"]
 USERS = ("tests/test_layering.py", "tests/test_project.py", "tests/test_twins.py")
 """The test files that read most of the sources."""
 
-PACKAGES = ("backup", "counters", "groups", "health", "schedules", "workers")
+PACKAGES = (
+    "backup",
+    "coordination",
+    "counters",
+    "fast_ingest",
+    "groups",
+    "health",
+    "schedules",
+    "workers",
+)
 """The packages above the client, in both twins."""
 
 

@@ -68,11 +68,12 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "happened": ("happened = nc.events()\nif happened:", "next"),
     "lease": (
-        "coordination = await nc.jetstream().coordination('L')\n"
+        "from js_async.coordination import Coordination\n"
+        "coordination = Coordination(nc.jetstream(), 'L')\n"
         "async with coordination.lock('a').acquire() as lease:",
-        "check close is_held lost name number release remaining seq token wait_lost",
+        "check is_held lost name number release remaining seq token wait_lost",
     ),
-    "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close under_way"),
+    "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close in_flight"),
     "store": (
         "store = await nc.jetstream().get_object_store('S')\nif store:",
         "add_bucket_link add_link bucket cached_status change delete get get_bytes get_file info"
@@ -88,7 +89,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "publisher": (
         "async with nc.jetstream().publisher() as publisher:",
-        "close flush send under_way",
+        "close flush in_flight send",
     ),
     "relay": (
         "async with nc.jetstream().outbox(None, 'S') as relay:",

@@ -10,6 +10,7 @@ import pytest
 
 import js_async.workers
 import js_sync
+from js_sync.coordination import Coordination, Lease
 from js_sync.workers import Worker
 from tests._sync.flow import eventually
 from tests.hooked import hooked
@@ -45,7 +46,7 @@ def test_a_handler_that_exits_ends_the_program(server: NatsServer, way: str) -> 
                 with consuming:
                     consuming.wait(timeout=30)
             else:
-                place = jet.coordination(f"{name}-P", create=True)
+                place = Coordination(jet, f"{name}-P", create=True)
                 with place.leader("x", on_elected=leave) as leader:
                     leader.wait(timeout=30)
 
@@ -118,9 +119,9 @@ def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(server: Nats
             done.wait(0.3)
 
     with hooked("task: started", ahead), js_sync.connect(server.url) as nc:
-        coordination = nc.jetstream().coordination("STOPS", create=True)
+        coordination = Coordination(nc.jetstream(), "STOPS", create=True)
 
-        def elected(_: js_sync.Lease) -> None:
+        def elected(_: Lease) -> None:
             leader.stop(timeout=10)
             done.set()
 

@@ -37,7 +37,7 @@ ENTRY = Entry[bytes](
 
 # What the classes take that do not take a text.
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
-    "NotPromised": (("S", "order", (GuaranteeGap("max_age", "1 h", "it goes", "0"),)), {}),
+    "UnsuitableSettings": (("S", "order", (GuaranteeGap("max_age", "1 h", "it goes", "0"),)), {}),
     "PublishFailures": (([FAILURE], 3), {}),
     "JetStreamError": (("no",), {"code": 404, "err_code": 10059, "subject": "$JS.API.X"}),
     "KeyNotFound": (("B", "k"), {}),

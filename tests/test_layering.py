@@ -69,11 +69,12 @@ FLOORS: dict[str, list[set[str]]] = {
         {"client"},
         {"background"},
         {"api"},
-        {"read", "consume", "coordination"},
+        {"read", "consume"},
         {"publish"},
         {"consumer"},
         {"_stream_consumers"},
         {"stream"},
+        {"subject_writes"},
         {"exactly_once", "workers"},
         {"kv"},
         {"object_store"},
@@ -394,7 +395,6 @@ def test_a_program_starts_without_what_it_does_not_use() -> None:
     heavy = {"ssl", "sqlite3", "tempfile", "zoneinfo", "twinstream.models.generated.config.stream"}
     assert not found & heavy
     features = {
-        "js_sync.coordination.coordination",
         "js_sync.workers.dead_letters",
         "js_sync.workers.worker",
         "twinstream.core.health.health",

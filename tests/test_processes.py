@@ -15,6 +15,7 @@ from twinstream.testing import FakePeer, FakeServer, NatsServer
 PRELUDE = """
 import os, signal, sys
 import js_sync as js
+from js_sync.fast_ingest import FastIngest
 from twinstream.models import ConsumerConfig, StreamConfig
 
 # Programs in the background of a shell may be told to ignore it.
@@ -114,8 +115,8 @@ DROPPED = {
     "publish_many, unread": "given = jet.publish_many([('proc.x', b'')])",
     "put_many": "given = iter(bucket.put_many([('a', b'')] * 3)); next(given)",
     "put_many, unread": "given = bucket.put_many([('a', b'')])",
-    "fast_ingest": "given = iter(jet.fast_ingest('FAST', [('fast', b'')] * 3)); next(given)",
-    "fast_ingest, unread": "given = jet.fast_ingest('FAST', [('fast', b'')])",
+    "fast_ingest": "given = iter(FastIngest(jet, 'FAST', [('fast', b'')] * 3)); next(given)",
+    "fast_ingest, unread": "given = FastIngest(jet, 'FAST', [('fast', b'')])",
 }
 
 

@@ -10,7 +10,9 @@ import pytest
 import js_sync
 from js_sync import JetStream
 from js_sync.backup import backup_stream, restore_stream
+from js_sync.coordination import Coordination
 from js_sync.counters import Counters
+from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
 from js_sync.workers import Worker
 from twinstream.testing import NatsServer
@@ -21,10 +23,10 @@ WRONG: dict[str, tuple[str, Any]] = {
     "relay a path": ("an outbox", lambda jet: jet.outbox("app.db", stream="S", by="id")),
     "letters by name": ("dead_letters", lambda jet: Worker(jet, "S", "c", print, dead_letters="x")),
     "publish a number": ("several requests", lambda jet: jet.publish_many(5)),
-    "ingest nothing": ("several requests", lambda jet: jet.fast_ingest("S", None)),
+    "ingest nothing": ("several requests", lambda jet: FastIngest(jet, "S", None)),
     "a batch by number": ("a batch id", lambda jet: jet.atomic_batch(id=5)),
     "an order in a list": ("order", lambda jet: Worker(jet, "S", "c", print, order=[])),
-    "an owner by number": ("owner", lambda jet: jet.coordination("OWN", create=True, owner=5)),
+    "an owner by number": ("owner", lambda jet: Coordination(jet, "OWN", create=True, owner=5)),
     "read numbers": ("subjects", lambda jet: jet.bind_stream("S").read(subjects=5)),
     "a snapshot of a number": ("subjects", lambda jet: jet.bind_stream("S").snapshot(5)),
     "a group by name": ("priority", lambda jet: jet.bind_consumer("S", "c").messages(priority="x")),

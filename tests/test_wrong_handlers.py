@@ -10,10 +10,12 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+import js_async.coordination
 import js_async.groups
 import js_async.workers
 import js_sync
 from js_sync.backup import backup_stream, restore_stream
+from js_sync.coordination import Coordination
 from js_sync.groups import StaticGroup
 from js_sync.workers import DeadLetters, Worker
 from twinstream.core.arguments.check_callbacks import check_takes_one
@@ -37,7 +39,7 @@ class Callable:
 def test_blocking_twin_refuses_coroutine_functions(server: NatsServer, handler: Any) -> None:
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
-        place = jet.coordination("PLACE", create=True)
+        place = Coordination(jet, "PLACE", create=True)
         makes = [
             lambda: Worker(jet, "S", "c", handler),
             lambda: jet.bind_consumer("S", "c").consume(handler),
@@ -85,7 +87,7 @@ def test_generator_functions_are_refused_before_a_message_is_acknowledged(
 ) -> None:
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
-        place = jet.coordination("PLACE", create=True)
+        place = Coordination(jet, "PLACE", create=True)
         makes = [
             lambda: Worker(jet, "S", "c", handler),
             lambda: jet.bind_consumer("S", "c").consume(handler),
@@ -179,7 +181,7 @@ def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
     async def main() -> None:
         async with js_async.connect(server.url) as nc:
             jet = nc.jetstream()
-            place = await jet.coordination("PLACE", create=True)
+            place = js_async.coordination.Coordination(jet, "PLACE", create=True)
             makes: list[Any] = [
                 lambda: js_async.workers.Worker(jet, "S", "c", handler),
                 lambda: jet.bind_consumer("S", "c").consume(handler),
@@ -243,7 +245,7 @@ def test_a_handler_that_cannot_take_one_message_is_refused(
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         consumer = jet.bind_consumer("S", "c")
-        place = jet.coordination("PLACE", create=True)
+        place = Coordination(jet, "PLACE", create=True)
         makes: list[Any] = [
             lambda: Worker(jet, "S", "c", handler),
             lambda: consumer.consume(handler),

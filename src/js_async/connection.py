@@ -93,7 +93,7 @@ def connect(
             each published message that has an outcome. It must return quickly and must not use the
             connection. It runs before the call returns. For messages of `publish_many` and
             `publisher`, it runs when their outcome is known. It gets no report of pulls, acks,
-            requests with many responses, and messages of `fast_ingest`. Of an atomic batch, only
+            requests with many responses, and messages of `FastIngest`. Of an atomic batch, only
             the first message and the commit are reported.
 
     Raises:

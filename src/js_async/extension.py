@@ -15,6 +15,11 @@ at most 12 names; a name is added here only if a package needs what no public na
 - `frame_of` returns the undecoded parts of a message.
 - `is_returned` returns whether `nak` of a message was called.
 - `with_subject` returns a message as an object of a subclass, with another subject.
+- `SubjectWrites` makes writes that depend on the last message of their subject. It confirms with
+  the leader what a reply says, keeps the infos of streams with their settings checked, and
+  explains why no stream stored a message.
+- `Outcomes` is the iterator over the outcomes of many messages.
+- `AckInbox` receives the acknowledgements of one publisher.
 """
 
 from __future__ import annotations
@@ -26,12 +31,18 @@ from js_async.consume.buffer import MessageBuffer
 from js_async.consume.message import frame_of, is_returned, with_subject
 from js_async.consume.messages import buffer_of
 from js_async.jetstream import api_of
+from js_async.publish.ack_inbox import AckInbox
+from js_async.publish.outcomes import Outcomes
+from js_async.subject_writes.subject_writes import SubjectWrites
 
 __all__ = [
+    "AckInbox",
     "Answer",
     "Api",
     "BackgroundWork",
     "MessageBuffer",
+    "Outcomes",
+    "SubjectWrites",
     "api_of",
     "buffer_of",
     "frame_of",

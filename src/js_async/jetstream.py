@@ -11,7 +11,6 @@ from js_async.api.create_update import create_or_update_stream, create_stream, u
 from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer, existing_consumer, made_consumer
-from js_async.publish.limits import limits_of
 from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import Handler
 from js_async.runtime.opening import Opening, opening
@@ -19,10 +18,10 @@ from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import Seconds, response_seconds
-from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
+from twinstream.core.publish.limits import BATCH_MESSAGES, WINDOW, WINDOW_BYTES, limits_of
 from twinstream.core.publish.retry_pauses import retry_policy
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
-from twinstream.core.wire.subjects import ApiSubjects, check_name
+from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.errors import BadArgument
 from twinstream.models import PubAck
 from twinstream.records.headers import HeaderValues
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from js_async.consume.advisories import Events
     from js_async.consume.consume import Order
     from js_async.consume.message import Message
-    from js_async.coordination.coordination import Coordination
-    from js_async.exactly_once.conditional_writes import SubjectWrites
     from js_async.exactly_once.idempotent_writer import By
     from js_async.exactly_once.outbox_relay import OutboxRelay
     from js_async.exactly_once.outbox_store import OutboxStore
@@ -43,10 +40,10 @@ if TYPE_CHECKING:
     from js_async.kv.bucket import KeyValue
     from js_async.object_store.store import ObjectStore
     from js_async.publish.atomic_batch import AtomicBatch
-    from js_async.publish.fast_ingest import FastIngest
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
+    from js_async.subject_writes.subject_writes import SubjectWrites
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.consume.pull_request import Priority
@@ -56,7 +53,6 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.processing import ProcessReport
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
-    from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
     from twinstream.models import (
         AccountInfo,
@@ -77,8 +73,9 @@ class JetStream:
     The `timeout` of a call is in seconds. The default is the timeout of this object. It is also the
     default for calls of the streams, consumers and messages that this object returns.
 
-    Packages with further features are built on this object: `js_async.backup`, `js_async.counters`,
-    `js_async.groups`, `js_async.health`, `js_async.schedules` and `js_async.workers`.
+    Packages with further features are built on this object: `js_async.backup`,
+    `js_async.coordination`, `js_async.counters`, `js_async.fast_ingest`, `js_async.groups`,
+    `js_async.health`, `js_async.schedules` and `js_async.workers`.
     """
 
     def __init__(
@@ -96,7 +93,7 @@ class JetStream:
 
     @property
     def _writes(self) -> SubjectWrites:
-        from js_async.exactly_once.conditional_writes import SubjectWrites
+        from js_async.subject_writes.subject_writes import SubjectWrites
 
         # Not a `cached_property`, for the reason given in `publish.inflight.InFlight`. Two threads
         # may each create an object, which is harmless: the objects only cache lookups.
@@ -394,7 +391,7 @@ class JetStream:
         from js_async.publish.pipeline import Pipeline
         from js_async.publish.publish_many import PublishMany
 
-        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
         return PublishMany(Pipeline(self._api, limits), requests, raise_failures)
 
     def publisher(
@@ -414,59 +411,8 @@ class JetStream:
         """
         from js_async.publish.publisher import Publisher
 
-        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
+        limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
         return Publisher(self._api, limits, raise_failures)
-
-    def fast_ingest(
-        self,
-        stream: str,
-        requests: Iterable[Publishable] | AsyncIterable[Publishable],
-        *,
-        gaps: Gaps = "fail",
-        window: int = INGEST_WINDOW,
-        window_bytes: int = WINDOW_BYTES,
-        timeout: Seconds | None = None,
-        retries: int | None = None,
-        retry_wait: Seconds = 0.25,
-        raise_failures: bool = True,
-    ) -> FastIngest:
-        """Return an iterator that publishes messages to a stream with `allow_batched`.
-
-        The server acknowledges several messages with one response (server 2.14). The iterator
-        yields the outcome of each message, in order. An outcome is `Ingested`, which has no
-        sequence because the server reports none, or a `PublishFailure`.
-
-        With `gaps="fail"`, the messages after a failed message are sent again, in order. After
-        `timeout` seconds without a response, or a lost connection, messages with a `msg_id` and
-        without an expectation are sent again. All other unacknowledged messages fail with
-        `OutcomeUnknown`. The connection's `on_call` gets no report of messages of `fast_ingest`.
-
-        Args:
-            stream: Name of the stream.
-            requests: Messages, as in `publish_many`.
-            gaps: "fail" or "ok". With "ok", the server continues after a failed or lost message,
-                and `Ingested` does not mean that the message is stored.
-            window: Maximum number of messages in flight.
-            window_bytes: Maximum number of bytes in flight.
-            timeout: Seconds without a response.
-            retries: As in `publish`.
-            retry_wait: As in `publish`.
-            raise_failures: As in `publish_many`.
-
-        Raises:
-            Unsupported: The server is older than 2.14. The iteration raises this and the following
-                errors.
-            BadArgument: The stream does not have `allow_batched`.
-            StreamNotFound: The stream does not exist.
-        """
-        from js_async.publish.fast_ingest import FastIngest
-        from js_async.publish.fast_ingest_window import Ingest
-        from twinstream.core.publish.fast_ingest import check_gaps
-
-        limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
-        name = check_name(stream, "stream")
-        ingest = Ingest(self._api, name, check_gaps(gaps), limits)
-        return FastIngest(ingest, requests, raise_failures)
 
     def atomic_batch(
         self,
@@ -523,7 +469,7 @@ class JetStream:
             timeout: Seconds; the default is that of this object.
 
         Raises:
-            NotPromised: The stream's settings may remove the subject's message too early.
+            UnsuitableSettings: The stream's settings may remove the subject's message too early.
             OutcomeUnknown: The timeout passed after a lost response.
             TwinstreamError: Any error of `publish`.
         """
@@ -550,7 +496,7 @@ class JetStream:
         Raises:
             WrongLastSequence: The last message of the subject has another sequence.
             OutcomeUnknown: A response was lost, and the outcome could not be determined.
-            NotPromised: The stream's settings refuse a second message of a subject.
+            UnsuitableSettings: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
         """
         request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
@@ -574,7 +520,8 @@ class JetStream:
         that another client stored in between. The arguments are those of `insert`.
 
         Raises:
-            NotPromised: The stream's settings keep older messages of a subject or refuse new ones.
+            UnsuitableSettings: The stream's settings keep older messages of a subject, or
+                refuse new ones.
             OutcomeUnknown: It could not be determined whether the message is stored.
             TwinstreamError: Any error of `publish`.
         """
@@ -593,7 +540,7 @@ class JetStream:
     ) -> OutboxRelay:
         """Return a relay that stores each event of an outbox in a stream once.
 
-        The relay raises `NotPromised` if the stream's settings may allow duplicates.
+        The relay raises `UnsuitableSettings` if the stream's settings may allow duplicates.
 
         Args:
             store: The outbox, for example a `SqliteOutbox`.
@@ -638,7 +585,8 @@ class JetStream:
         """Return a processing, which calls a handler for each message and stores its results once.
 
         When all results of a message are stored, the message is acknowledged with confirmation. The
-        start of the processing raises `NotPromised` if the settings allow duplicates or losses.
+        start of the processing raises `UnsuitableSettings` if the settings allow duplicates or
+        losses.
 
         Args:
             consumer: The consumer whose messages are processed.
@@ -904,30 +852,6 @@ class JetStream:
 
         subjects = event_subjects(stream_name, consumer_name, kinds)
         return opening(listen(self._api.transport, subjects, max_buffered, on_drop))
-
-    # ---- coordination
-
-    async def coordination(
-        self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
-    ) -> Coordination:
-        """Return an object that creates locks, semaphores, rate limits and leaders in a stream.
-
-        Args:
-            stream: Name of the stream.
-            create: Create the stream if it does not exist.
-            replicas: Number of replicas of a new stream.
-            owner: Name of this client in records. The default is the host name and process id.
-
-        Raises:
-            NotPromised: Settings of the stream break a guarantee; the error names them.
-            StreamNotFound: The stream does not exist.
-            SubjectOverlap: Another stream has the subjects.
-            Unsupported: The server is older than 2.11.
-            JetStreamError: The server refused a request.
-        """
-        from js_async.coordination.coordination import open_coordination
-
-        return await open_coordination(self._api, stream, create, replicas, owner)
 
 
 def _name(config: StreamConfig) -> str:

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from js_sync.consume.ordered import OrderedMessages
     from js_sync.consume.push import PushMessages
     from js_sync.consumer import Consumer
-    from js_sync.coordination.coordination import Coordination, Taken
-    from js_sync.coordination.leader import Leader
-    from js_sync.coordination.lease import Lease
-    from js_sync.coordination.lock import Lock, Semaphore
-    from js_sync.coordination.once import Once, OnceResult
-    from js_sync.coordination.rate_limiter import Permit, RateLimiter
     from js_sync.exactly_once.outbox_relay import OutboxRelay
     from js_sync.exactly_once.outbox_store import OutboxStore
     from js_sync.exactly_once.processing import Processing
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
     from js_sync.object_store.store import ObjectStore
     from js_sync.object_store.watch import ObjectWatch
     from js_sync.publish.atomic_batch import AtomicBatch
-    from js_sync.publish.fast_ingest import FastIngest
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher, PublishHandle
     from js_sync.read.stream_read import StreamRead
@@ -72,15 +65,12 @@ if TYPE_CHECKING:
         Unpinned,
         WorkEnded,
     )
-    from twinstream.core.coordination.coordination import coordination_config
-    from twinstream.core.coordination.lease_record import SlotRecord
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
-    from twinstream.core.publish.fast_ingest import Ingested
     from twinstream.core.read.read_report import ReadReport
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
@@ -107,13 +97,11 @@ if TYPE_CHECKING:
         KeyDeleted,
         KeyExists,
         KeyNotFound,
-        LeaseLost,
         MessageExists,
         MessageNotFound,
         NoLeader,
         NoResponders,
         NoStream,
-        NotPromised,
         ObjectChanged,
         ObjectExists,
         ObjectNotFound,
@@ -186,7 +174,6 @@ __all__ = [
     "ConsumerNotFound",
     "ConsumerRecreated",
     "Consuming",
-    "Coordination",
     "CoreMessage",
     "Credentials",
     "Difference",
@@ -195,10 +182,8 @@ __all__ = [
     "Entry",
     "Event",
     "Events",
-    "FastIngest",
     "GuaranteeGap",
     "Headers",
-    "Ingested",
     "InvalidKey",
     "IterationEnded",
     "JetStream",
@@ -215,10 +200,6 @@ __all__ = [
     "KeyValueStatus",
     "KeyValueWatch",
     "LameDuck",
-    "Leader",
-    "Lease",
-    "LeaseLost",
-    "Lock",
     "Message",
     "MessageExists",
     "MessageNotFound",
@@ -227,7 +208,6 @@ __all__ = [
     "NoLeader",
     "NoResponders",
     "NoStream",
-    "NotPromised",
     "ObjectChanged",
     "ObjectExists",
     "ObjectInfo",
@@ -238,8 +218,6 @@ __all__ = [
     "ObjectStoreConfig",
     "ObjectStoreStatus",
     "ObjectWatch",
-    "Once",
-    "OnceResult",
     "OrderedMessages",
     "OutboxEvent",
     "OutboxRelay",
@@ -247,7 +225,6 @@ __all__ = [
     "OutboxStore",
     "OutcomeUnknown",
     "PermissionDenied",
-    "Permit",
     "Pinned",
     "Placement",
     "Priority",
@@ -263,17 +240,14 @@ __all__ = [
     "PullReport",
     "PullWarning",
     "PushMessages",
-    "RateLimiter",
     "ReadReport",
     "ReconnectPolicy",
     "Reject",
     "Republish",
     "RequestTimeout",
     "RevisionMismatch",
-    "Semaphore",
     "ServerReported",
     "ServersDiscovered",
-    "SlotRecord",
     "Snapshot",
     "SqliteOutbox",
     "StoreFailed",
@@ -289,7 +263,6 @@ __all__ = [
     "SubjectTaken",
     "SubjectTransform",
     "Subscription",
-    "Taken",
     "TlsOptions",
     "TwinstreamError",
     "Unpinned",
@@ -299,7 +272,6 @@ __all__ = [
     "WrongLastSequence",
     "WrongStream",
     "connect",
-    "coordination_config",
     "evolve",
 ]
 

@@ -14,7 +14,9 @@ from attrs import frozen
 
 import js_async as js
 from js_async.backup import backup_stream, restore_stream
+from js_async.coordination import Coordination
 from js_async.counters import Counters
+from js_async.fast_ingest import FastIngest
 from js_async.health import check_health
 from js_async.schedules import Schedule, Schedules
 from js_async.workers import DeadLetters
@@ -284,7 +286,7 @@ async def atomic_batch(jet, stage):
 
 async def fast_ingest(jet, stage):
     many = [js.PublishRequest(subject=stage.subject)] * 3
-    outcomes = [each async for each in jet.fast_ingest(stage.stream, many)]
+    outcomes = [each async for each in FastIngest(jet, stage.stream, many)]
     failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
     assert failures == []
     assert [each.stream for each in outcomes] == [stage.stream] * 3
@@ -402,21 +404,21 @@ def tells_what_is_stuck(stage, found):
 
 async def coordination(jet, stage):
     """Use all coordination primitives, whose permissions are one entry of the table."""
-    made = await jet.coordination(stage.stream)
+    made = Coordination(jet, stage.stream)
 
     async def work(_):
         return b"done"
 
     assert await made.lock("a").holder() is None
     assert (await made.once("o").run(work)).ran_here
-    assert (await made.once("o").wait(PATIENCE)).data == b"done"
+    assert (await made.once("o").wait(timeout=PATIENCE)).data == b"done"
     async with made.semaphore("s", 2).acquire(timeout=PATIENCE):
         assert len(await made.semaphore("s", 2).holders()) == 1
     await made.rate_limiter("r", 1, per=3600).acquire(timeout=PATIENCE)
-    (taken,) = [each async for each in made.taken("rate")]
-    assert await made.evict(taken)
+    (slot,) = [each async for each in made.held("rate")]
+    assert await made.evict(slot)
     async with made.leader("l") as candidate:
-        await eventually(candidate.leader)
+        await eventually(candidate.holder)
     await is_handed_on(made.lock("a", ttl=3600), stage)
 
 
@@ -437,7 +439,8 @@ async def is_handed_on(lock, stage):
 
 
 async def coordination_create(jet, stage):
-    assert (await jet.coordination(stage.stream, create=True)).stream == stage.stream
+    made = Coordination(jet, stage.stream, create=True)
+    assert await made.lock("a").holder() is None
 
 
 async def get_message_direct(jet, stage):

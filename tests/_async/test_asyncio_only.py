@@ -30,6 +30,7 @@ import pytest
 import js_async as js
 import js_async.publish.publisher
 from js_async.backup import Backup, backup_stream, read_backup, restore_stream
+from js_async.fast_ingest import FastIngest
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.fast import FastWaits
 from js_async.runtime.socket_link import Link, _Receiver
@@ -552,7 +553,7 @@ async def test_room_is_given_back_when_sending_is_cancelled():
                 with pytest.raises(TimeoutError):
                     async with asyncio.timeout(0.05):
                         await publisher.send("orders")
-            assert publisher.under_way == 0
+            assert publisher.in_flight == 0
             await publisher.close()
 
 
@@ -1096,7 +1097,7 @@ class WithReplies:
 
 
 @pytest.mark.parametrize(
-    "call", ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
+    "call", ["publish_many", pytest.param("FastIngest", marks=pytest.mark.since("2.14"))]
 )
 async def test_cancelled_caller_is_not_warned(server, call):
     waiting = asyncio.Event()
@@ -1111,10 +1112,10 @@ async def test_cancelled_caller_is_not_warned(server, call):
         jet = js.JetStream(WithReplies(session_of(connection), replies), timeout=10)
         await jet.create_stream(
             StreamConfig(
-                name="QUIET", subjects=["quiet.>"], allow_batched=call == "fast_ingest" or None
+                name="QUIET", subjects=["quiet.>"], allow_batched=call == "FastIngest" or None
             )
         )
-        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, "QUIET")
+        many = jet.publish_many if call == "publish_many" else partial(FastIngest, jet, "QUIET")
 
         async def send():
             async for _ in many(source()):

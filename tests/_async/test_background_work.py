@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
+from js_async.coordination import Coordination
 from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually, together
 from tests._async.members import elastic
@@ -43,7 +44,7 @@ async def a_member(jet, name, handler):
 
 
 async def a_campaign(jet, name, handler):
-    made = await jet.coordination(name, create=True)
+    made = Coordination(jet, name, create=True)
     return made.leader("boss", on_elected=handler), f"Leader boss of {name}"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import js_async as js
 from js_async.backup import backup_stream
+from js_async.coordination import Coordination
 from tests._async import test_dropped_subscriptions as uses
 from tests._async.flow import eventually
 from tests._async.test_asyncio_only import WAYS, cancelled_at
@@ -34,7 +35,7 @@ async def backup(place: Any) -> None:
 
 async def lock(place: Any) -> None:
     """Wait for a lock that another client has."""
-    coordination = await place.jet.coordination("LOCKS", create=True)
+    coordination = Coordination(place.jet, "LOCKS", create=True)
     async with await coordination.lock("a", ttl=5).acquire(timeout=20):
         try:
             await coordination.lock("a", ttl=5).acquire(timeout=0.05)
@@ -44,9 +45,9 @@ async def lock(place: Any) -> None:
 
 async def once(place: Any) -> None:
     """Wait for work that no client does."""
-    coordination = await place.jet.coordination("LOCKS", create=True)
+    coordination = Coordination(place.jet, "LOCKS", create=True)
     try:
-        await coordination.once("never").wait(0.05)
+        await coordination.once("never").wait(timeout=0.05)
     except js.RequestTimeout:
         return
 

@@ -9,13 +9,15 @@ import pytest
 from attrs import evolve
 
 import js_async as js
+from js_async.coordination import Coordination, LeaseLost
 from tests._async.flow import eventually, pause, together
+from twinstream.errors import UnsuitableSettings
 
 
 async def test_lock_has_one_holder_and_is_passed_on(opened, name):
     async with opened() as jet:
-        locks = await jet.coordination(name, create=True, owner="one")
-        others = await jet.coordination(name, owner="two")
+        locks = Coordination(jet, name, create=True, owner="one")
+        others = Coordination(jet, name, owner="two")
         async with locks.lock("invoices", note="nightly").acquire(timeout=10) as lease:
             assert lease.is_held
             assert lease.remaining > 0
@@ -27,7 +29,7 @@ async def test_lock_has_one_holder_and_is_passed_on(opened, name):
                 await others.lock("invoices").acquire(timeout=0.3)
         assert not lease.is_held
         assert lease.lost is None
-        with pytest.raises(js.LeaseLost, match="released"):
+        with pytest.raises(LeaseLost, match="released"):
             lease.check()
         assert await locks.lock("invoices").holder() is None
         second = await others.lock("invoices").try_acquire()
@@ -39,7 +41,7 @@ async def test_lock_has_one_holder_and_is_passed_on(opened, name):
 async def test_waiter_gets_the_lock_when_its_release_is_announced(opened, name):
     async with opened() as jet:
         # So long that no asking again would be in time.
-        lock = (await jet.coordination(name, create=True)).lock("a.b", ttl=3600)
+        lock = Coordination(jet, name, create=True).lock("a.b", ttl=3600)
         order = []
 
         async def hold():
@@ -58,7 +60,7 @@ async def test_waiter_gets_the_lock_when_its_release_is_announced(opened, name):
 
 async def test_a_lease_outlives_its_ttl_by_renewal(opened, name):
     async with opened() as jet:
-        locks = await jet.coordination(name, create=True)
+        locks = Coordination(jet, name, create=True)
         async with locks.lock("a", ttl=2).acquire() as lease:
             first = lease.seq
 
@@ -75,7 +77,7 @@ async def test_a_lease_outlives_its_ttl_by_renewal(opened, name):
 
 async def test_many_want_one_lock(opened, name):
     async with opened() as jet:
-        lock = (await jet.coordination(name, create=True)).lock("a")
+        lock = Coordination(jet, name, create=True).lock("a")
         inside, tokens = [], []
 
         async def work():
@@ -94,7 +96,7 @@ async def test_many_want_one_lock(opened, name):
 
 async def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
     async with opened() as jet:
-        lock = (await jet.coordination(name, create=True)).lock("a")
+        lock = Coordination(jet, name, create=True).lock("a")
         with pytest.raises(ZeroDivisionError):
             async with lock.acquire():
                 _ = 1 / 0
@@ -103,13 +105,13 @@ async def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
 
 async def test_evicted_user_is_notified(opened, name):
     async with opened() as jet:
-        locks = await jet.coordination(name, create=True)
+        locks = Coordination(jet, name, create=True)
         told = []
         lease = await locks.lock("a", ttl=2, on_lost=told.append).acquire()
-        (taken,) = [each async for each in locks.taken("lock")]
+        (taken,) = [each async for each in locks.held("lock")]
         assert (taken.kind, taken.name, taken.number) == ("lock", "a", None)
         if not await locks.evict(taken):  # renewed in between
-            (taken,) = [each async for each in locks.taken()]
+            (taken,) = [each async for each in locks.held()]
             assert await locks.evict(taken)
         lost = await lease.wait_lost(timeout=30)
         assert "its record was removed" in str(lost)
@@ -118,13 +120,14 @@ async def test_evicted_user_is_notified(opened, name):
             return told == [lease]
 
         await eventually(is_told)
-        with pytest.raises(js.LeaseLost, match="its record was removed"):
-            await lease.close()
+        with pytest.raises(LeaseLost, match="its record was removed"):
+            async with lease:
+                pass
 
 
 async def test_a_semaphore_has_so_many_places(opened, name):
     async with opened() as jet:
-        places = (await jet.coordination(name, create=True)).semaphore("gpu", 3)
+        places = Coordination(jet, name, create=True).semaphore("gpu", 3)
         leases = [await places.try_acquire() for _ in range(3)]
         assert sorted(each.number for each in leases) == [1, 2, 3]
         assert await places.try_acquire() is None
@@ -142,7 +145,7 @@ async def test_a_semaphore_has_so_many_places(opened, name):
 
 async def test_no_more_than_so_many_are_inside(opened, name):
     async with opened() as jet:
-        places = (await jet.coordination(name, create=True)).semaphore("a", 2)
+        places = Coordination(jet, name, create=True).semaphore("a", 2)
         inside, most = [], []
 
         async def work():
@@ -159,7 +162,7 @@ async def test_no_more_than_so_many_are_inside(opened, name):
 
 async def test_rate_limit_applies_to_any_window(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         limiter = coordination.rate_limiter("mail", 4, per=1)
         times = []
 
@@ -180,7 +183,7 @@ async def test_rate_limit_applies_to_any_window(opened, name):
 
 async def test_a_rate_limit_refuses_what_is_too_much(opened, name):
     async with opened() as jet:
-        limiter = (await jet.coordination(name, create=True)).rate_limiter("a", 2, per=3600)
+        limiter = Coordination(jet, name, create=True).rate_limiter("a", 2, per=3600)
         first, second = await limiter.try_acquire(), await limiter.try_acquire()
         assert {first.number, second.number} == {1, 2}
         assert second.token > first.token
@@ -191,7 +194,7 @@ async def test_a_rate_limit_refuses_what_is_too_much(opened, name):
 
 async def test_work_runs_once_and_its_result_is_known(opened, name):
     async with opened() as jet:
-        once = (await jet.coordination(name, create=True, owner="me")).once("invoice-7")
+        once = Coordination(jet, name, create=True, owner="me").once("invoice-7")
         assert await once.result() is None
         ran = []
 
@@ -219,7 +222,7 @@ async def test_work_runs_once_and_its_result_is_known(opened, name):
 
 async def test_waiter_gets_the_result(opened, name):
     async with opened() as jet:
-        once = (await jet.coordination(name, create=True)).once("a")
+        once = Coordination(jet, name, create=True).once("a")
 
         async def run():
             async def work(_):
@@ -234,15 +237,17 @@ async def test_waiter_gets_the_result(opened, name):
         ran, waited = await together(run, wait)
         assert (ran.ran_here, waited.ran_here, waited.data) == (True, False, b"x")
         with pytest.raises(js.RequestTimeout, match="not ended"):
-            await (await jet.coordination(name)).once("b").wait(timeout=0.1)
+            await Coordination(jet, name).once("b").wait(timeout=0.1)
 
 
 async def test_a_result_is_waited_for_through_an_outage(server_factory, name):
     server = server_factory()
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=0.2)
-        coordination = await jet.coordination(name, create=True)
-        patient = await connection.jetstream(timeout=60).coordination(name)
+        coordination = Coordination(jet, name, create=True)
+        assert await coordination.once("a").result() is None
+        patient = Coordination(connection.jetstream(timeout=60), name)
+        assert await patient.once("a").result() is None
 
         async def work(_):
             return b"x"
@@ -264,7 +269,7 @@ async def test_a_result_is_waited_for_through_an_outage(server_factory, name):
 
 async def test_work_that_fails_has_run(opened, name):
     async with opened() as jet:
-        once = (await jet.coordination(name, create=True)).once("a", keep=60)
+        once = Coordination(jet, name, create=True).once("a", keep=60)
 
         async def broken(_):
             raise ValueError("no paper")
@@ -277,12 +282,12 @@ async def test_work_that_fails_has_run(opened, name):
         result = await once.run(broken)
         assert (result.state, result.error, result.ran_here) == ("failed", "no paper", False)
         with pytest.raises(js.BadArgument, match="bytes"):
-            await (await jet.coordination(name)).once("b").run(wrong)
+            await Coordination(jet, name).once("b").run(wrong)
 
 
 async def test_a_result_too_large_is_a_failure(opened, name):
     async with opened() as jet:
-        once = (await jet.coordination(name, create=True)).once("a")
+        once = Coordination(jet, name, create=True).once("a")
 
         async def large(_):
             return b"x" * 900_000
@@ -292,7 +297,7 @@ async def test_a_result_too_large_is_a_failure(opened, name):
         result = await once.result()
         assert (result.state, result.data) == ("failed", b"")
         assert "900000 bytes" in result.error
-        fits = (await jet.coordination(name)).once("b")
+        fits = Coordination(jet, name).once("b")
 
         async def small(_):
             return b"x" * 785_000
@@ -302,9 +307,9 @@ async def test_a_result_too_large_is_a_failure(opened, name):
 
 async def test_a_result_too_large_for_the_stream_is_a_failure(opened, name):
     async with opened() as jet:
-        config = evolve(js.coordination_config(name), max_msg_size=20_000)
+        config = evolve(Coordination.stream_config(name), max_msg_size=20_000)
         await jet.create_stream(config)
-        once = (await jet.coordination(name)).once("a")
+        once = Coordination(jet, name).once("a")
 
         async def large(_):
             return b"x" * 20_000
@@ -316,7 +321,7 @@ async def test_a_result_too_large_for_the_stream_is_a_failure(opened, name):
 
 async def test_the_text_of_a_failure_may_hold_anything(opened, name):
     async with opened() as jet:
-        once = (await jet.coordination(name, create=True)).once("a")
+        once = Coordination(jet, name, create=True).once("a")
 
         async def broken(_):
             raise ValueError("cannot open caf\udce9 \0")
@@ -330,24 +335,26 @@ async def test_the_text_of_a_failure_may_hold_anything(opened, name):
 async def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name):
     async with opened() as jet:
         with pytest.raises(js.StreamNotFound) as missing:
-            await jet.coordination(name)
+            await Coordination(jet, name).lock("a").holder()
         assert "create=True" in missing.value.__notes__[0]
-        good = js.coordination_config(name)
+        good = Coordination.stream_config(name)
         stream = await jet.create_stream(
             evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")
         )
-        with pytest.raises(js.NotPromised, match="does not guarantee coordination") as caught:
-            await jet.coordination(name, create=True)
-        found = [hole.setting for hole in caught.value.holes]
+        with pytest.raises(UnsuitableSettings, match="does not guarantee coordination") as caught:
+            await Coordination(jet, name, create=True).lock("a").holder()
+        found = [gap.setting for gap in caught.value.gaps]
         assert found == ["allow_msg_ttl", "max_age", "storage"]
         await jet.delete_stream(stream.name)
         await jet.create_stream(evolve(good, description="mine", metadata={"team": "a"}))
-        assert (await jet.coordination(name)).stream == name
+        coordination = Coordination(jet, name)
+        assert await coordination.lock("a").holder() is None
+        assert coordination.stream_name == name
 
 
 async def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         bad = [
             ("ttl", lambda: coordination.lock("a", ttl=1)),
             ("ttl", lambda: coordination.lock("a", ttl=2.5)),
@@ -365,12 +372,12 @@ async def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
             with pytest.raises(js.BadArgument, match=said):
                 make()
         with pytest.raises(js.BadArgument, match="kind must be one of"):
-            [each async for each in coordination.taken("locks")]
+            [each async for each in coordination.held("locks")]
 
 
 async def test_lock_refuses_an_invalid_on_lost(opened, name):
     async with opened() as jet:
-        place = await jet.coordination(name, create=True)
+        place = Coordination(jet, name, create=True)
         for make in (place.lock, partial(place.semaphore, count=1)):
             with pytest.raises(js.BadArgument, match="on_lost must be a plain function"):
                 make("a", on_lost=5)
@@ -378,19 +385,83 @@ async def test_lock_refuses_an_invalid_on_lost(opened, name):
 
 async def test_slots_in_use_are_listed(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         await coordination.lock("a.1").acquire()
         await coordination.semaphore("s.x", 2).acquire()
         await coordination.rate_limiter("r", 1, per=60).acquire()
-        found = [(each.kind, each.name) async for each in coordination.taken()]
+        found = [(each.kind, each.name) async for each in coordination.held()]
         assert found == [("lock", "a.1"), ("semaphore", "s.x"), ("rate", "r")]
-        assert [each.name async for each in coordination.taken("rate")] == ["r"]
+        assert [each.name async for each in coordination.held("rate")] == ["r"]
 
 
 async def test_a_foreign_message_in_a_slot_is_somebody_else(opened, name):
     async with opened() as jet:
-        locks = await jet.coordination(name, create=True)
+        locks = Coordination(jet, name, create=True)
+        assert await locks.lock("a").holder() is None
         await jet.publish(f"{name}.held.lock.a", b"not json")
         assert await locks.lock("a").try_acquire() is None
         with pytest.raises(js.RequestTimeout, match="a foreign message"):
             await locks.lock("a").acquire(timeout=0.1)
+
+
+async def test_a_lock_is_its_own_block(opened, name):
+    async with opened() as jet:
+        lock = Coordination(jet, name, create=True).lock("a")
+        visits = []
+
+        async def visit():
+            async with lock as lease:
+                assert lease.is_held
+                visits.append(("in", lease.token))
+                await pause(0.1)
+                visits.append(("out", lease.token))
+
+        await together(visit, visit, visit)
+        tokens = [token for _, token in visits]
+        assert [where for where, _ in visits] == ["in", "out"] * 3
+        assert tokens[::2] == tokens[1::2] == sorted(set(tokens))
+        assert await lock.holder() is None
+
+
+async def test_each_block_of_a_lock_leaves_its_own_lease(opened, name):
+    async with opened() as jet:
+        shared = Coordination(jet, name, create=True)
+        lock = shared.lock("a")
+        steps = []
+
+        async def lose():
+            with pytest.raises(LeaseLost):
+                await hold_what_is_evicted()
+
+        async def hold_what_is_evicted():
+            async with lock as lease:
+                [slot] = [each async for each in shared.held()]
+                assert await shared.evict(slot)
+                assert await lease.wait_lost(timeout=30)
+                steps.append("lost")
+                await eventually(has_left)
+
+        async def has_lost():
+            return "lost" in steps
+
+        async def has_left():
+            return "left" in steps
+
+        async def follow():
+            await eventually(has_lost)
+            async with lock as lease:
+                assert lease.is_held
+            steps.append("left")
+
+        await together(lose, follow)
+        assert await lock.holder() is None
+
+
+async def test_a_constructor_sends_nothing(opened, name):
+    async with opened() as jet:
+        shared = Coordination(jet, name, create=True)
+        shared.lock("a"), shared.semaphore("b", 1), shared.once("c"), shared.leader("d")
+        with pytest.raises(js.StreamNotFound):
+            await jet.get_stream(name)
+        assert [each async for each in shared.held()] == []
+        assert (await jet.get_stream(name)).cached_info.config.max_msgs_per_subject == 1

@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_async.exactly_once.conditional_writes import SubjectWrites
+from js_async.coordination import Coordination
 from js_async.exactly_once.idempotent_writer import once_writer
+from js_async.subject_writes.subject_writes import SubjectWrites
 from tests._async.flow import eventually
 from tests.conftest import VERSION
 from tests.inside import api_of
@@ -79,14 +80,14 @@ async def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
     async with js.connect(leaf.url) as connection:
         near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
         await reachable(far)
-        here = await near.coordination(name, create=True)
+        here = Coordination(near, name, create=True)
         # Sequences differ from here on.
         async with here.lock("earlier").acquire(timeout=20):
             pass
-        there = await far.coordination(name, create=True)
+        there = Coordination(far, name, create=True)
         for number in range(ROUNDS):
             async with there.lock(f"door{number}").acquire(timeout=20) as lease:
-                [taken] = [each async for each in there.taken("lock")]
+                [taken] = [each async for each in there.held("lock")]
                 assert (taken.name, taken.record.seq) == (f"door{number}", lease.token)
 
 

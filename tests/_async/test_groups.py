@@ -38,6 +38,7 @@ from tests._async.members import (
 )
 from tests.hooked import hooked
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import (
     ConsumerConfig,
     ElasticGroupConfig,
@@ -269,7 +270,9 @@ async def test_a_group_with_the_only_copies_of_messages_is_not_deleted(opened, n
         await eventually(copies, jet, name)
         await publish(jet, name, 0, 10)
         await eventually(copied, jet, name, 10)
-        with pytest.raises(js.NotPromised, match=f"keeps 10 messages .* retention is {retention}"):
+        with pytest.raises(
+            UnsuitableSettings, match=f"keeps 10 messages .* retention is {retention}"
+        ):
             await group.delete()
         assert await copied(jet, name, 10)
         assert (await group.info()).members == ["m1"]
@@ -308,7 +311,7 @@ async def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
         await jet.delete_stream(name)
         with pytest.raises(js.StreamNotFound, match=f"stream {name}]"):
             await group.create(config)
-        with pytest.raises(js.NotPromised, match=r"keeps 3 messages .* its state is deleted"):
+        with pytest.raises(UnsuitableSettings, match=r"keeps 3 messages .* its state is deleted"):
             await group.delete()
         await eventually(fails, jet, name)
         assert await fails(jet, name) == ["source_failing"]

@@ -13,6 +13,7 @@ from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 from tests.inside import api_of, session_of
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import StreamSource, evolve
 
 
@@ -415,7 +416,7 @@ async def test_current_settings_decide_over_a_ttl(opened, name):
         await other.change(
             lambda config: evolve(config, ttl=timedelta(hours=1), limit_marker_ttl=timedelta())
         )
-        with pytest.raises(js.NotPromised, match="limit_marker_ttl"):
+        with pytest.raises(UnsuitableSettings, match="limit_marker_ttl"):
             await made.cached()
 
 

@@ -14,6 +14,7 @@ import js_async as js
 from tests._async.buckets import bucket, listed, state, summary
 from tests._async.flow import eventually, together
 from twinstream.codecs import Base64Keys, KeyCodecs, PathKeys
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import KeyValueConfig, StreamConfig
 
 
@@ -390,7 +391,7 @@ async def test_writers_of_one_cache_do_not_disturb_each_other(opened, name):
 async def test_a_cache_needs_to_hear_of_what_expires(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, ttl=timedelta(hours=1))
-        with pytest.raises(js.NotPromised, match="set limit_marker_ttl"):
+        with pytest.raises(UnsuitableSettings, match="set limit_marker_ttl"):
             await made.cached()
 
 

@@ -6,11 +6,13 @@ import attrs
 import pytest
 
 import js_async as js
+from js_async.coordination import Coordination
 from js_async.runtime.concurrency import Signal
 from tests._async.flow import eventually
 from tests.dropping import let_go
 from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import UnsuitableSettings
 
 
 class Candidate:
@@ -40,11 +42,11 @@ class Candidate:
 
 async def test_one_leads_and_the_other_follows(opened, name):
     async with opened() as jet:
-        one = Candidate(await jet.coordination(name, create=True, owner="one"))
-        two = Candidate(await jet.coordination(name, owner="two"))
+        one = Candidate(Coordination(jet, name, create=True, owner="one"))
+        two = Candidate(Coordination(jet, name, owner="two"))
         async with one.leader:
             await eventually(one.leads)
-            assert (await two.leader.leader()).owner == "one"
+            assert (await two.leader.holder()).owner == "one"
             async with two.leader:
                 assert not two.leader.is_leader
                 await one.leader.stop()
@@ -53,7 +55,7 @@ async def test_one_leads_and_the_other_follows(opened, name):
                 assert one.leader.lease is None
                 assert two.leader.lease.is_held
                 assert await eventually(two.has_led) == one.leader.terms == 1
-        assert await two.leader.leader() is None
+        assert await two.leader.holder() is None
         (_, first), (_, second) = one.told[0], two.told[0]
         assert one.told == [("elected", first), ("lost", first)]
         assert two.told == [("elected", second), ("lost", second)]
@@ -62,8 +64,8 @@ async def test_one_leads_and_the_other_follows(opened, name):
 
 async def test_stepping_down_gives_others_a_turn(opened, name):
     async with opened() as jet:
-        one = Candidate(await jet.coordination(name, create=True))
-        two = Candidate(await jet.coordination(name))
+        one = Candidate(Coordination(jet, name, create=True))
+        two = Candidate(Coordination(jet, name))
         async with one.leader:
             await eventually(one.leads)
             async with two.leader:
@@ -81,7 +83,7 @@ async def test_stepping_down_gives_others_a_turn(opened, name):
 
 async def test_an_error_of_a_handler_ends_the_campaign(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
 
         async def broken(_):
             raise ValueError("cannot lead")
@@ -90,14 +92,14 @@ async def test_an_error_of_a_handler_ends_the_campaign(opened, name):
         await leader.start()
         with pytest.raises(ValueError, match="cannot lead"):
             await leader.wait(timeout=30)
-        assert await leader.leader() is None
+        assert await leader.holder() is None
         with pytest.raises(js.BadArgument, match="started already"):
             await leader.start()
 
 
 async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlogged):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         at_work = Signal()
         returned = []
 
@@ -132,7 +134,7 @@ async def stepped_down(leader):
 
 async def test_leader_may_stop_in_its_own_handlers(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         told = []
 
         async def elected(lease):
@@ -148,30 +150,32 @@ async def test_leader_may_stop_in_its_own_handlers(opened, name):
         await leader.wait(timeout=20)
         assert len(told) == 2
         assert ("elected", False) in told
-        assert await leader.leader() is None
+        assert await leader.holder() is None
 
 
 async def test_campaign_waits_for_a_deleted_stream(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         candidate = Candidate(coordination)
-        await jet.delete_stream(name)
         async with candidate.leader:
+            await eventually(candidate.leads)
+            await jet.delete_stream(name)
             with pytest.raises(js.RequestTimeout):
                 await candidate.leader.wait(timeout=0.3)
-            await jet.coordination(name, create=True)
+            await jet.create_stream(Coordination.stream_config(name))
             await eventually(candidate.leads)
 
 
 async def test_campaign_ends_if_its_stream_is_recreated_with_other_settings(opened, name):
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         leader = coordination.leader("a")
+        assert await leader.holder() is None
         await jet.delete_stream(name)
         await leader.start()
         with pytest.raises(js.RequestTimeout):
             await leader.wait(timeout=0.3)
-        config = js.coordination_config(name)
+        config = Coordination.stream_config(name)
         await jet.create_stream(attrs.evolve(config, max_msgs_per_subject=5))
-        with pytest.raises(js.NotPromised, match="max_msgs_per_subject"):
+        with pytest.raises(UnsuitableSettings, match="max_msgs_per_subject"):
             await leader.wait(timeout=30)

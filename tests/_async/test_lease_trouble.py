@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 import js_async as js
+from js_async.coordination import Coordination, LeaseLost
 from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
@@ -38,8 +39,9 @@ async def test_disconnected_holder_stops_believing_before_the_next_one_starts(se
     with Proxy(server.url) as proxy:
         lonely = await js.connect(proxy.url, reconnect=PATIENT)
         async with js.connect(server.url) as connection:
-            locks = await connection.jetstream().coordination(name, create=True)
-            behind = await lonely.jetstream().coordination(name)
+            locks = Coordination(connection.jetstream(), name, create=True)
+            assert await locks.lock("a").holder() is None
+            behind = Coordination(lonely.jetstream(), name)
             told = []
             lease = await behind.lock("a", ttl=2, on_lost=told.append).acquire()
             register = Register()
@@ -59,10 +61,11 @@ async def test_disconnected_holder_stops_believing_before_the_next_one_starts(se
                 # What a holder sends that does not know yet, or never looks.
                 with pytest.raises(ValueError, match="stale"):
                     register.write("too late", lease.token)
-            with pytest.raises(js.LeaseLost, match="not renewed in time"):
+            with pytest.raises(LeaseLost, match="not renewed in time"):
                 lease.check()
-            with pytest.raises(js.LeaseLost):
-                await lease.close()
+            with pytest.raises(LeaseLost):
+                async with lease:
+                    pass
             assert register.values == ["first", "second"]
             proxy.black_hole = False
         await lonely.close()
@@ -71,7 +74,7 @@ async def test_disconnected_holder_stops_believing_before_the_next_one_starts(se
 async def test_a_short_cut_costs_nothing(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url, reconnect=PATIENT) as connection:
-            locks = await connection.jetstream().coordination(name, create=True)
+            locks = Coordination(connection.jetstream(), name, create=True)
             async with locks.lock("a", ttl=4).acquire() as lease:
                 for _ in range(3):
                     before = lease.seq
@@ -88,7 +91,7 @@ async def test_a_short_cut_costs_nothing(server, name):
 async def test_a_lock_survives_its_server(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = await connection.jetstream(timeout=20).coordination(name, create=True)
+            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
             async with locks.lock("a", ttl=20).acquire() as lease:
                 server.kill()
                 server.restart()
@@ -105,7 +108,7 @@ async def test_a_lock_survives_its_server(server_factory, name):
 async def test_waiter_continues_through_an_outage(server_factory, name, kind):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            place = await connection.jetstream(timeout=20).coordination(name, create=True)
+            place = Coordination(connection.jetstream(timeout=20), name, create=True)
             wish = {
                 "lock": lambda: place.lock("a", ttl=2),
                 "semaphore": lambda: place.semaphore("a", 1, ttl=2),
@@ -132,7 +135,7 @@ async def test_waiter_continues_through_an_outage(server_factory, name, kind):
 async def test_timeout_reports_the_last_trouble(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
-            place = await connection.jetstream(timeout=0.2).coordination(name, create=True)
+            place = Coordination(connection.jetstream(timeout=0.2), name, create=True)
             lease = await place.semaphore("a", 1, ttl=60).acquire()
             proxy.black_hole = True
             with pytest.raises(js.RequestTimeout, match=r"semaphore a: not free in time \("):
@@ -145,7 +148,7 @@ async def test_timeout_reports_the_last_trouble(server, name):
 async def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = await near.jetstream(timeout=20).coordination(name, create=True)
+            place = Coordination(near.jetstream(timeout=20), name, create=True)
             lease = await place.lock("a", ttl=60).acquire()
 
             async def silence():
@@ -153,7 +156,8 @@ async def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, nam
 
             # The server's time is requested after an attempt that the holder blocked.
             disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            locks = await disturbed.jetstream(timeout=20).coordination(name)
+            locks = Coordination(disturbed.jetstream(timeout=20), name)
+            await locks.lock("a").holder()
             disturbed.expect(r"STREAM\.INFO", after=silence)
             with pytest.raises(js.RequestTimeout, match="lock a: not free in time: held by"):
                 await locks.lock("a").acquire(timeout=2)
@@ -164,14 +168,15 @@ async def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, nam
 async def test_a_request_without_time_does_not_hide_that_work_is_running(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = await near.jetstream(timeout=20).coordination(name, create=True)
+            place = Coordination(near.jetstream(timeout=20), name, create=True)
             lease = await place.lock("a", ttl=60).acquire()
 
             async def silence():
                 proxy.black_hole = True
 
             disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            far = await disturbed.jetstream(timeout=20).coordination(name)
+            far = Coordination(disturbed.jetstream(timeout=20), name)
+            await far.once("a").result()
             disturbed.expect(r"\.GET\.", after=silence)
             with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
                 await far.once("a").wait(timeout=2)
@@ -182,7 +187,7 @@ async def test_a_request_without_time_does_not_hide_that_work_is_running(server,
 async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = await connection.jetstream(timeout=20).coordination(name, create=True)
+            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
             lease = await locks.lock("a", ttl=2).acquire()
             server.pause()
             lost = await lease.wait_lost(timeout=30)
@@ -195,7 +200,7 @@ async def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory,
 
 async def test_a_closed_connection_ends_the_lease(server, name):
     async with js.connect(server.url) as connection:
-        locks = await connection.jetstream().coordination(name, create=True)
+        locks = Coordination(connection.jetstream(), name, create=True)
         lease = await locks.lock("a", ttl=2).acquire()
         leader = locks.leader("b", ttl=2)
         await leader.start()
@@ -212,7 +217,7 @@ async def test_a_closed_connection_ends_the_lease(server, name):
 async def test_unanswered_release_is_reported(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url, reconnect=PATIENT) as connection:
-            locks = await connection.jetstream().coordination(name, create=True)
+            locks = Coordination(connection.jetstream(), name, create=True)
             lease = await locks.lock("a", ttl=300).acquire()
             proxy.black_hole = True
             assert not await lease.release(timeout=0.3)
@@ -234,7 +239,7 @@ async def test_unanswered_release_is_reported(server, name):
 async def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url, reconnect=PATIENT) as connection:
-            coordination = await connection.jetstream().coordination(name, create=True)
+            coordination = Coordination(connection.jetstream(), name, create=True)
 
             async def work(_):
                 proxy.black_hole = True
@@ -257,7 +262,7 @@ async def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
                 proxy.black_hole = True
                 await lease.wait_lost(timeout=30)
 
-            with pytest.raises(js.LeaseLost, match="the work ran, its end is not stored"):
+            with pytest.raises(LeaseLost, match="the work ran, its end is not stored"):
                 await coordination.once("b", ttl=2).run(outlived)
             proxy.cut()
             proxy.black_hole = False
@@ -318,7 +323,7 @@ async def test_a_confirmation_that_got_lost_is_found(server, name):
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url, request_timeout=0.3) as connection:
-            locks = await connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             async with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
                 assert lease.token == 7
                 assert lease.is_held
@@ -344,7 +349,7 @@ async def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, 
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url, request_timeout=0.3) as connection:
-            leader = (await connection.jetstream().coordination("L")).leader("a", ttl=3600)
+            leader = Coordination(connection.jetstream(), "L").leader("a", ttl=3600)
             await leader.start()
             await eventually(asked)
             await leader.stop()
@@ -369,7 +374,7 @@ async def test_wait_for_a_lock_ends_at_its_timeout():
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url, request_timeout=600) as connection:
-            locks = await connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             with pytest.raises(js.RequestTimeout, match="held by other"):
                 await locks.lock("a", ttl=60).acquire(timeout=0.5)
 
@@ -432,7 +437,7 @@ async def test_a_former_leader_does_not_end_a_lease(kept):
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            locks = await connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             # The lease is renewed after a second, and valid for three.
             lease = await locks.lock("a", ttl=4).acquire(timeout=5)
             if kept:
@@ -457,7 +462,7 @@ async def test_a_former_leader_does_not_confirm_a_release():
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            locks = await connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             lease = await locks.lock("a", ttl=3600).acquire(timeout=5)
             assert await lease.release(timeout=30)
         assert len(fake.operations(r"MSG\.DELETE")) == 2
@@ -487,7 +492,7 @@ async def test_a_former_leader_does_not_refuse_a_lock(case):
 
     with FakeServer(script) as fake:
         async with js.connect(fake.url) as connection:
-            locks = await connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             lease = await locks.lock("a", ttl=3600).try_acquire()
             if case == "held":
                 assert lease is None
@@ -547,8 +552,8 @@ async def test_soak_one_at_a_time_on_failing_networks(server, name):
         links = [
             await js.connect(proxy.url, reconnect=PATIENT, request_timeout=2) for proxy in proxies
         ]
-        first = await links[0].jetstream().coordination(name, create=True)
-        locks = [first, *[await link.jetstream().coordination(name) for link in links[1:]]]
+        locks = [Coordination(link.jetstream(), name, create=True) for link in links]
+        assert [await each.lock("a").holder() for each in locks] == [None] * 3
 
         async def chaos():
             while len(watch.visits) < wanted:
@@ -579,9 +584,9 @@ async def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     watch = KeyValueWatch()
     async with js.connect(cluster.url, reconnect=PATIENT) as other:
         jet = other.jetstream(timeout=20)
-        await jet.coordination(name, create=True, replicas=3)
+        await jet.create_stream(Coordination.stream_config(name, replicas=3))
         links = [await js.connect(each.url, reconnect=PATIENT) for each in cluster.servers]
-        locks = [await link.jetstream(timeout=20).coordination(name) for link in links]
+        locks = [Coordination(link.jetstream(timeout=20), name) for link in links]
 
         async def chaos():
             while len(watch.visits) < wanted:

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 import js_async as js
+from js_async.coordination import Coordination
 from js_async.workers import DeadLetters, HandlerFailed, Retry, Worker
 from tests._async.flow import eventually
 from tests._async.streams import filled
@@ -294,7 +295,7 @@ async def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, nam
 
     caplog.set_level(logging.INFO, "twinstream")
     async with opened() as jet:
-        coordination = await jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         lock = coordination.lock("job", ttl=2, on_lost=on_lost)
         lease = await lock.acquire(timeout=10)
         await jet.delete_stream(name)

@@ -21,6 +21,7 @@ from tests.hooked import hooked, starts
 from tests.inside import api_of
 from tests.odd_messages import OddMessage, publish_raw
 from twinstream.core.deadline import Deadline
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import StreamConfig, evolve
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -410,9 +411,9 @@ async def test_the_settings_are_checked_first(opened, name, path, by, settings, 
         stream = await made(jet, name, **settings)
         outbox = added(path, [f"{name}.1"])
         relay = jet.outbox(outbox, stream=name, by=by)
-        with pytest.raises(js.NotPromised, match=words):
+        with pytest.raises(UnsuitableSettings, match=words):
             await relay.drain(60)
-        with pytest.raises(js.NotPromised, match=words):
+        with pytest.raises(UnsuitableSettings, match=words):
             await relay.start()
         assert (await stream.info()).state.messages == 0
         assert outbox.waiting() == 1

@@ -12,6 +12,7 @@ from tests._async.flow import eventually, pause
 from tests._async.lossy import Lossy
 from tests._async.streams import filled, settled
 from tests.inside import api_of, writer_of
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -166,10 +167,10 @@ async def test_the_settings_are_checked_first(opened, name):
         few = await stream.create_consumer(
             ConsumerConfig(durable_name="few", ack_policy="explicit", max_deliver=3)
         )
-        with pytest.raises(js.NotPromised, match=f"{name}/few does not .* raise Reject"):
+        with pytest.raises(UnsuitableSettings, match=f"{name}/few does not .* raise Reject"):
             await jet.process(few, doubled, into=f"{name}-OUT", by="id").start()
         consumer = await stream.create_consumer(WORKER)
-        with pytest.raises(js.NotPromised, match="max_age"):
+        with pytest.raises(UnsuitableSettings, match="max_age"):
             await jet.process(consumer, doubled, into=f"{name}-OUT", by="subject").start()
         with pytest.raises(js.StreamNotFound):
             await jet.process(consumer, doubled, into=f"{name}-NO", by="subject").start()

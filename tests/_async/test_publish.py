@@ -11,6 +11,7 @@ from itertools import chain
 import pytest
 
 import js_async as js
+from js_async.fast_ingest import FastIngest
 from tests._async.flow import ended, eventually, together
 from twinstream.models import PubAck, StreamConfig
 
@@ -325,7 +326,7 @@ async def test_unread_outcomes_are_reported(opened, name):
             await ended(outcomes)
 
 
-MANY = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
+MANY = ["publish_many", pytest.param("FastIngest", marks=pytest.mark.since("2.14"))]
 
 
 @pytest.mark.parametrize("call", MANY)
@@ -333,10 +334,10 @@ async def test_an_odd_subject_or_header_is_the_failure_of_its_message(opened, na
     async with opened() as jet:
         await jet.create_stream(
             StreamConfig(
-                name=name, subjects=[f"{name}.*"], allow_batched=call == "fast_ingest" or None
+                name=name, subjects=[f"{name}.*"], allow_batched=call == "FastIngest" or None
             )
         )
-        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        many = jet.publish_many if call == "publish_many" else partial(FastIngest, jet, name)
         odd = [([name], b"1"), ({}, b"1"), js.PublishRequest([name], b"1", msg_id="1")]
         odd += [
             js.PublishRequest(f"{name}.x", b"1", headers=headers, msg_id=msg_id)
@@ -361,10 +362,10 @@ async def test_a_message_may_be_given_as_a_pair(opened, name, call):
                 name=name,
                 subjects=[f"{name}.>"],
                 max_msg_size=100,
-                allow_batched=call == "fast_ingest" or None,
+                allow_batched=call == "FastIngest" or None,
             )
         )
-        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        many = jet.publish_many if call == "publish_many" else partial(FastIngest, jet, name)
         given = [
             (f"{name}.1", b"one"),
             js.PublishRequest(f"{name}.2", b"two"),
@@ -388,11 +389,11 @@ async def test_a_message_may_be_given_as_a_pair(opened, name, call):
 @pytest.mark.parametrize("wrong", ["orders", ("orders",), ["orders", b""], None, {"data": b""}])
 async def test_what_is_no_message_is_refused(opened, name, call, wrong):
     async with opened() as jet:
-        batched = call == "fast_ingest" or None
+        batched = call == "FastIngest" or None
         await jet.create_stream(
             StreamConfig(name=name, subjects=[f"{name}.>"], allow_batched=batched)
         )
-        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        many = jet.publish_many if call == "publish_many" else partial(FastIngest, jet, name)
         with pytest.raises(js.BadArgument, match="a PublishRequest or a pair of subject and data"):
             async for _ in many([wrong]):
                 pass
@@ -404,10 +405,10 @@ def dropped(many, request):
     gc.collect()
 
 
-@pytest.mark.parametrize("call", ["publish_many", "fast_ingest"])
+@pytest.mark.parametrize("call", ["publish_many", "FastIngest"])
 async def test_unread_iterator_warns_that_nothing_was_sent(opened, name, call):
     async with opened() as jet:
-        many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+        many = jet.publish_many if call == "publish_many" else partial(FastIngest, jet, name)
         with pytest.warns(RuntimeWarning, match=f"{call} sent nothing"):
             async with many([js.PublishRequest(f"{name}.1")]):
                 pass
@@ -426,7 +427,7 @@ async def test_read_outcomes_are_not_reported_again(opened, name):
             errors = [type(each.error) for each in taken if not isinstance(each, PubAck)]
         assert len(taken) == 22
         assert errors == [js.BadArgument, js.NoStream]
-        assert outcomes.under_way == 0
+        assert outcomes.in_flight == 0
 
 
 async def test_left_iteration_can_be_continued(opened, name):
@@ -471,7 +472,7 @@ async def test_a_publisher_hands_out_results(opened, name):
             assert (await handles[0].result()).seq == 1
             await publisher.flush()
             assert all(handle.is_done for handle in handles)
-            assert publisher.under_way == 0
+            assert publisher.in_flight == 0
             assert [(await handle.result()).seq for handle in handles] == list(range(1, 51))
             again = await publisher.send(f"{name}.0", msg_id="0")
             assert (await again.result()).duplicate
@@ -521,7 +522,7 @@ async def test_publishers_are_shared(opened, name):
             async def work():
                 for _ in range(40):
                     handle = await publisher.send(name)
-                    assert publisher.under_way <= 5
+                    assert publisher.in_flight <= 5
                     await handle.result()
 
             await together(*[work] * 6)

@@ -13,6 +13,7 @@ from tests._async.flow import eventually, together
 from tests._async.streams import filled, has_consumers
 from twinstream.core.read.arrow import arrow_schema
 from twinstream.core.read.read_report import ReadEnd
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import Proxy
 
@@ -410,12 +411,12 @@ async def test_what_a_file_store_hides_is_no_complete_read(opened, name, via, re
         read = stream.read(via=via)
         pages = [await read.next_page() for _ in range(min(readable, 1))]
         assert [seq for page in pages for seq in page.seqs] == list(range(first, 2**62))
-        with pytest.raises(js.NotPromised, match="2\\*\\*62"):
+        with pytest.raises(UnsuitableSettings, match="2\\*\\*62"):
             await read.next_page()
         assert read.report is None
         found = [message.seq async for message in stream.read(end=2**62, via=via)]
         assert found == list(range(first, 2**62))
-        with pytest.raises(js.NotPromised):
+        with pytest.raises(UnsuitableSettings):
             await stream.snapshot()
         assert await stream.purge() == 5
         assert [message async for message in stream.read(via=via)] == []

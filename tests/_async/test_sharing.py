@@ -179,6 +179,6 @@ async def test_a_publisher_that_is_shared_counts_every_message(opened, name):
                 return [(await handle.result()).seq for handle in handles]
 
             taken = await together(*[send] * TAKERS)
-            assert publisher.under_way == 0
+            assert publisher.in_flight == 0
         assert sorted(chain.from_iterable(taken)) == list(range(1, 300 * TAKERS + 1))
         assert (await stream.info()).state.messages == 300 * TAKERS

@@ -12,6 +12,7 @@ from tests._async.flow import pause, together
 from tests._async.lossy import Lossy
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import KeyValueConfig, StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
@@ -91,14 +92,14 @@ async def test_a_removed_message_is_not_there(opened, name):
 async def test_settings_that_forget_are_named(opened, name, settings, words):
     async with opened() as jet:
         stream = await made(jet, name, **settings)
-        with pytest.raises(js.NotPromised, match=words) as caught:
+        with pytest.raises(UnsuitableSettings, match=words) as caught:
             await jet.insert(f"{name}.1")
         assert caught.value.stream == name
         assert await held(stream) == 0
         assert isinstance(await jet.insert(f"{name}.1", check=False), js.Stored)
         if "max_age" in settings:
             assert (await jet.insert(f"{name}.2", lasting=3600)).seq == 2
-            with pytest.raises(js.NotPromised, match="3601 s or more"):
+            with pytest.raises(UnsuitableSettings, match="3601 s or more"):
                 await jet.insert(f"{name}.3", lasting=timedelta(seconds=3601))
 
 
@@ -106,7 +107,7 @@ async def test_corrected_settings_are_noticed_at_once(opened, name):
     async with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_age=timedelta(hours=1))
         await jet.create_stream(config)
-        with pytest.raises(js.NotPromised):
+        with pytest.raises(UnsuitableSettings):
             await jet.insert(f"{name}.1")
         await jet.update_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         assert isinstance(await jet.insert(f"{name}.1"), js.Stored)
@@ -136,7 +137,7 @@ async def test_an_insert_with_a_life(opened, name):
     async with opened() as jet:
         await made(jet, name, allow_msg_ttl=True, max_age=timedelta(hours=1))
         assert isinstance(await jet.insert(f"{name}.1", ttl=3600), js.Stored)
-        with pytest.raises(js.NotPromised, match="max_age"):
+        with pytest.raises(UnsuitableSettings, match="max_age"):
             await jet.insert(f"{name}.2", ttl=7200)
 
 
@@ -178,7 +179,9 @@ async def test_an_upsert_leaves_the_newest_only(opened, name):
         assert await jet.upsert(f"{name}.1", b"two") == js.Stored(stream=name, seq=2)
         assert await held(stream) == 1
         history = await made(jet, f"{name}-H", max_msgs_per_subject=3)
-        with pytest.raises(js.NotPromised, match="max_msgs_per_subject is 3, so older messages"):
+        with pytest.raises(
+            UnsuitableSettings, match="max_msgs_per_subject is 3, so older messages"
+        ):
             await jet.upsert(f"{name}-H.1")
         assert await held(history) == 0
 
@@ -201,7 +204,7 @@ async def test_error_for_a_full_subject_explains_how_to_replace_it(opened, name)
             lambda: jet.upsert(f"{name}.1"),
             lambda: jet.update(f"{name}.1", b"two", first.seq),
         ):
-            with pytest.raises(js.NotPromised, match=r"allow_rollup_hdrs=True on server 2\.14"):
+            with pytest.raises(UnsuitableSettings, match=r"allow_rollup_hdrs=True on server 2\.14"):
                 await call()
 
 

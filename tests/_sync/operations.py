@@ -15,7 +15,9 @@ from attrs import frozen
 
 import js_sync as js
 from js_sync.backup import backup_stream, restore_stream
+from js_sync.coordination import Coordination
 from js_sync.counters import Counters
+from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
 from js_sync.schedules import Schedule, Schedules
 from js_sync.workers import DeadLetters
@@ -285,7 +287,7 @@ def atomic_batch(jet, stage):
 
 def fast_ingest(jet, stage):
     many = [js.PublishRequest(subject=stage.subject)] * 3
-    outcomes = [each for each in jet.fast_ingest(stage.stream, many)]
+    outcomes = [each for each in FastIngest(jet, stage.stream, many)]
     failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
     assert failures == []
     assert [each.stream for each in outcomes] == [stage.stream] * 3
@@ -401,21 +403,21 @@ def tells_what_is_stuck(stage, found):
 
 def coordination(jet, stage):
     """Use all coordination primitives, whose permissions are one entry of the table."""
-    made = jet.coordination(stage.stream)
+    made = Coordination(jet, stage.stream)
 
     def work(_):
         return b"done"
 
     assert made.lock("a").holder() is None
     assert (made.once("o").run(work)).ran_here
-    assert (made.once("o").wait(PATIENCE)).data == b"done"
+    assert (made.once("o").wait(timeout=PATIENCE)).data == b"done"
     with made.semaphore("s", 2).acquire(timeout=PATIENCE):
         assert len(made.semaphore("s", 2).holders()) == 1
     made.rate_limiter("r", 1, per=3600).acquire(timeout=PATIENCE)
-    (taken,) = [each for each in made.taken("rate")]
-    assert made.evict(taken)
+    (slot,) = [each for each in made.held("rate")]
+    assert made.evict(slot)
     with made.leader("l") as candidate:
-        eventually(candidate.leader)
+        eventually(candidate.holder)
     is_handed_on(made.lock("a", ttl=3600), stage)
 
 
@@ -436,7 +438,8 @@ def is_handed_on(lock, stage):
 
 
 def coordination_create(jet, stage):
-    assert (jet.coordination(stage.stream, create=True)).stream == stage.stream
+    made = Coordination(jet, stage.stream, create=True)
+    assert made.lock("a").holder() is None
 
 
 def get_message_direct(jet, stage):

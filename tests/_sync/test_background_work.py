@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from js_sync.coordination import Coordination
 from js_sync.workers import DeadLetters, Worker
 from tests._sync.flow import eventually, together
 from tests._sync.members import elastic
@@ -44,7 +45,7 @@ def a_member(jet, name, handler):
 
 
 def a_campaign(jet, name, handler):
-    made = jet.coordination(name, create=True)
+    made = Coordination(jet, name, create=True)
     return made.leader("boss", on_elected=handler), f"Leader boss of {name}"
 
 

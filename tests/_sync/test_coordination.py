@@ -10,13 +10,15 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
+from js_sync.coordination import Coordination, LeaseLost
 from tests._sync.flow import eventually, pause, together
+from twinstream.errors import UnsuitableSettings
 
 
 def test_lock_has_one_holder_and_is_passed_on(opened, name):
     with opened() as jet:
-        locks = jet.coordination(name, create=True, owner="one")
-        others = jet.coordination(name, owner="two")
+        locks = Coordination(jet, name, create=True, owner="one")
+        others = Coordination(jet, name, owner="two")
         with locks.lock("invoices", note="nightly").acquire(timeout=10) as lease:
             assert lease.is_held
             assert lease.remaining > 0
@@ -28,7 +30,7 @@ def test_lock_has_one_holder_and_is_passed_on(opened, name):
                 others.lock("invoices").acquire(timeout=0.3)
         assert not lease.is_held
         assert lease.lost is None
-        with pytest.raises(js.LeaseLost, match="released"):
+        with pytest.raises(LeaseLost, match="released"):
             lease.check()
         assert locks.lock("invoices").holder() is None
         second = others.lock("invoices").try_acquire()
@@ -40,7 +42,7 @@ def test_lock_has_one_holder_and_is_passed_on(opened, name):
 def test_waiter_gets_the_lock_when_its_release_is_announced(opened, name):
     with opened() as jet:
         # So long that no asking again would be in time.
-        lock = (jet.coordination(name, create=True)).lock("a.b", ttl=3600)
+        lock = Coordination(jet, name, create=True).lock("a.b", ttl=3600)
         order = []
 
         def hold():
@@ -59,7 +61,7 @@ def test_waiter_gets_the_lock_when_its_release_is_announced(opened, name):
 
 def test_a_lease_outlives_its_ttl_by_renewal(opened, name):
     with opened() as jet:
-        locks = jet.coordination(name, create=True)
+        locks = Coordination(jet, name, create=True)
         with locks.lock("a", ttl=2).acquire() as lease:
             first = lease.seq
 
@@ -76,7 +78,7 @@ def test_a_lease_outlives_its_ttl_by_renewal(opened, name):
 
 def test_many_want_one_lock(opened, name):
     with opened() as jet:
-        lock = (jet.coordination(name, create=True)).lock("a")
+        lock = Coordination(jet, name, create=True).lock("a")
         inside, tokens = [], []
 
         def work():
@@ -95,7 +97,7 @@ def test_many_want_one_lock(opened, name):
 
 def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
     with opened() as jet:
-        lock = (jet.coordination(name, create=True)).lock("a")
+        lock = Coordination(jet, name, create=True).lock("a")
         with pytest.raises(ZeroDivisionError):
             with lock.acquire():
                 _ = 1 / 0
@@ -104,13 +106,13 @@ def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
 
 def test_evicted_user_is_notified(opened, name):
     with opened() as jet:
-        locks = jet.coordination(name, create=True)
+        locks = Coordination(jet, name, create=True)
         told = []
         lease = locks.lock("a", ttl=2, on_lost=told.append).acquire()
-        (taken,) = [each for each in locks.taken("lock")]
+        (taken,) = [each for each in locks.held("lock")]
         assert (taken.kind, taken.name, taken.number) == ("lock", "a", None)
         if not locks.evict(taken):  # renewed in between
-            (taken,) = [each for each in locks.taken()]
+            (taken,) = [each for each in locks.held()]
             assert locks.evict(taken)
         lost = lease.wait_lost(timeout=30)
         assert "its record was removed" in str(lost)
@@ -119,13 +121,14 @@ def test_evicted_user_is_notified(opened, name):
             return told == [lease]
 
         eventually(is_told)
-        with pytest.raises(js.LeaseLost, match="its record was removed"):
-            lease.close()
+        with pytest.raises(LeaseLost, match="its record was removed"):
+            with lease:
+                pass
 
 
 def test_a_semaphore_has_so_many_places(opened, name):
     with opened() as jet:
-        places = (jet.coordination(name, create=True)).semaphore("gpu", 3)
+        places = Coordination(jet, name, create=True).semaphore("gpu", 3)
         leases = [places.try_acquire() for _ in range(3)]
         assert sorted(each.number for each in leases) == [1, 2, 3]
         assert places.try_acquire() is None
@@ -143,7 +146,7 @@ def test_a_semaphore_has_so_many_places(opened, name):
 
 def test_no_more_than_so_many_are_inside(opened, name):
     with opened() as jet:
-        places = (jet.coordination(name, create=True)).semaphore("a", 2)
+        places = Coordination(jet, name, create=True).semaphore("a", 2)
         inside, most = [], []
 
         def work():
@@ -160,7 +163,7 @@ def test_no_more_than_so_many_are_inside(opened, name):
 
 def test_rate_limit_applies_to_any_window(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         limiter = coordination.rate_limiter("mail", 4, per=1)
         times = []
 
@@ -181,7 +184,7 @@ def test_rate_limit_applies_to_any_window(opened, name):
 
 def test_a_rate_limit_refuses_what_is_too_much(opened, name):
     with opened() as jet:
-        limiter = (jet.coordination(name, create=True)).rate_limiter("a", 2, per=3600)
+        limiter = Coordination(jet, name, create=True).rate_limiter("a", 2, per=3600)
         first, second = limiter.try_acquire(), limiter.try_acquire()
         assert {first.number, second.number} == {1, 2}
         assert second.token > first.token
@@ -192,7 +195,7 @@ def test_a_rate_limit_refuses_what_is_too_much(opened, name):
 
 def test_work_runs_once_and_its_result_is_known(opened, name):
     with opened() as jet:
-        once = (jet.coordination(name, create=True, owner="me")).once("invoice-7")
+        once = Coordination(jet, name, create=True, owner="me").once("invoice-7")
         assert once.result() is None
         ran = []
 
@@ -220,7 +223,7 @@ def test_work_runs_once_and_its_result_is_known(opened, name):
 
 def test_waiter_gets_the_result(opened, name):
     with opened() as jet:
-        once = (jet.coordination(name, create=True)).once("a")
+        once = Coordination(jet, name, create=True).once("a")
 
         def run():
             def work(_):
@@ -235,15 +238,17 @@ def test_waiter_gets_the_result(opened, name):
         ran, waited = together(run, wait)
         assert (ran.ran_here, waited.ran_here, waited.data) == (True, False, b"x")
         with pytest.raises(js.RequestTimeout, match="not ended"):
-            (jet.coordination(name)).once("b").wait(timeout=0.1)
+            Coordination(jet, name).once("b").wait(timeout=0.1)
 
 
 def test_a_result_is_waited_for_through_an_outage(server_factory, name):
     server = server_factory()
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=0.2)
-        coordination = jet.coordination(name, create=True)
-        patient = connection.jetstream(timeout=60).coordination(name)
+        coordination = Coordination(jet, name, create=True)
+        assert coordination.once("a").result() is None
+        patient = Coordination(connection.jetstream(timeout=60), name)
+        assert patient.once("a").result() is None
 
         def work(_):
             return b"x"
@@ -265,7 +270,7 @@ def test_a_result_is_waited_for_through_an_outage(server_factory, name):
 
 def test_work_that_fails_has_run(opened, name):
     with opened() as jet:
-        once = (jet.coordination(name, create=True)).once("a", keep=60)
+        once = Coordination(jet, name, create=True).once("a", keep=60)
 
         def broken(_):
             raise ValueError("no paper")
@@ -278,12 +283,12 @@ def test_work_that_fails_has_run(opened, name):
         result = once.run(broken)
         assert (result.state, result.error, result.ran_here) == ("failed", "no paper", False)
         with pytest.raises(js.BadArgument, match="bytes"):
-            (jet.coordination(name)).once("b").run(wrong)
+            Coordination(jet, name).once("b").run(wrong)
 
 
 def test_a_result_too_large_is_a_failure(opened, name):
     with opened() as jet:
-        once = (jet.coordination(name, create=True)).once("a")
+        once = Coordination(jet, name, create=True).once("a")
 
         def large(_):
             return b"x" * 900_000
@@ -293,7 +298,7 @@ def test_a_result_too_large_is_a_failure(opened, name):
         result = once.result()
         assert (result.state, result.data) == ("failed", b"")
         assert "900000 bytes" in result.error
-        fits = (jet.coordination(name)).once("b")
+        fits = Coordination(jet, name).once("b")
 
         def small(_):
             return b"x" * 785_000
@@ -303,9 +308,9 @@ def test_a_result_too_large_is_a_failure(opened, name):
 
 def test_a_result_too_large_for_the_stream_is_a_failure(opened, name):
     with opened() as jet:
-        config = evolve(js.coordination_config(name), max_msg_size=20_000)
+        config = evolve(Coordination.stream_config(name), max_msg_size=20_000)
         jet.create_stream(config)
-        once = (jet.coordination(name)).once("a")
+        once = Coordination(jet, name).once("a")
 
         def large(_):
             return b"x" * 20_000
@@ -317,7 +322,7 @@ def test_a_result_too_large_for_the_stream_is_a_failure(opened, name):
 
 def test_the_text_of_a_failure_may_hold_anything(opened, name):
     with opened() as jet:
-        once = (jet.coordination(name, create=True)).once("a")
+        once = Coordination(jet, name, create=True).once("a")
 
         def broken(_):
             raise ValueError("cannot open caf\udce9 \0")
@@ -331,24 +336,26 @@ def test_the_text_of_a_failure_may_hold_anything(opened, name):
 def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened, name):
     with opened() as jet:
         with pytest.raises(js.StreamNotFound) as missing:
-            jet.coordination(name)
+            Coordination(jet, name).lock("a").holder()
         assert "create=True" in missing.value.__notes__[0]
-        good = js.coordination_config(name)
+        good = Coordination.stream_config(name)
         stream = jet.create_stream(
             evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")
         )
-        with pytest.raises(js.NotPromised, match="does not guarantee coordination") as caught:
-            jet.coordination(name, create=True)
-        found = [hole.setting for hole in caught.value.holes]
+        with pytest.raises(UnsuitableSettings, match="does not guarantee coordination") as caught:
+            Coordination(jet, name, create=True).lock("a").holder()
+        found = [gap.setting for gap in caught.value.gaps]
         assert found == ["allow_msg_ttl", "max_age", "storage"]
         jet.delete_stream(stream.name)
         jet.create_stream(evolve(good, description="mine", metadata={"team": "a"}))
-        assert (jet.coordination(name)).stream == name
+        coordination = Coordination(jet, name)
+        assert coordination.lock("a").holder() is None
+        assert coordination.stream_name == name
 
 
 def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         bad = [
             ("ttl", lambda: coordination.lock("a", ttl=1)),
             ("ttl", lambda: coordination.lock("a", ttl=2.5)),
@@ -366,12 +373,12 @@ def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
             with pytest.raises(js.BadArgument, match=said):
                 make()
         with pytest.raises(js.BadArgument, match="kind must be one of"):
-            [each for each in coordination.taken("locks")]
+            [each for each in coordination.held("locks")]
 
 
 def test_lock_refuses_an_invalid_on_lost(opened, name):
     with opened() as jet:
-        place = jet.coordination(name, create=True)
+        place = Coordination(jet, name, create=True)
         for make in (place.lock, partial(place.semaphore, count=1)):
             with pytest.raises(js.BadArgument, match="on_lost must be a plain function"):
                 make("a", on_lost=5)
@@ -379,19 +386,83 @@ def test_lock_refuses_an_invalid_on_lost(opened, name):
 
 def test_slots_in_use_are_listed(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         coordination.lock("a.1").acquire()
         coordination.semaphore("s.x", 2).acquire()
         coordination.rate_limiter("r", 1, per=60).acquire()
-        found = [(each.kind, each.name) for each in coordination.taken()]
+        found = [(each.kind, each.name) for each in coordination.held()]
         assert found == [("lock", "a.1"), ("semaphore", "s.x"), ("rate", "r")]
-        assert [each.name for each in coordination.taken("rate")] == ["r"]
+        assert [each.name for each in coordination.held("rate")] == ["r"]
 
 
 def test_a_foreign_message_in_a_slot_is_somebody_else(opened, name):
     with opened() as jet:
-        locks = jet.coordination(name, create=True)
+        locks = Coordination(jet, name, create=True)
+        assert locks.lock("a").holder() is None
         jet.publish(f"{name}.held.lock.a", b"not json")
         assert locks.lock("a").try_acquire() is None
         with pytest.raises(js.RequestTimeout, match="a foreign message"):
             locks.lock("a").acquire(timeout=0.1)
+
+
+def test_a_lock_is_its_own_block(opened, name):
+    with opened() as jet:
+        lock = Coordination(jet, name, create=True).lock("a")
+        visits = []
+
+        def visit():
+            with lock as lease:
+                assert lease.is_held
+                visits.append(("in", lease.token))
+                pause(0.1)
+                visits.append(("out", lease.token))
+
+        together(visit, visit, visit)
+        tokens = [token for _, token in visits]
+        assert [where for where, _ in visits] == ["in", "out"] * 3
+        assert tokens[::2] == tokens[1::2] == sorted(set(tokens))
+        assert lock.holder() is None
+
+
+def test_each_block_of_a_lock_leaves_its_own_lease(opened, name):
+    with opened() as jet:
+        shared = Coordination(jet, name, create=True)
+        lock = shared.lock("a")
+        steps = []
+
+        def lose():
+            with pytest.raises(LeaseLost):
+                hold_what_is_evicted()
+
+        def hold_what_is_evicted():
+            with lock as lease:
+                [slot] = [each for each in shared.held()]
+                assert shared.evict(slot)
+                assert lease.wait_lost(timeout=30)
+                steps.append("lost")
+                eventually(has_left)
+
+        def has_lost():
+            return "lost" in steps
+
+        def has_left():
+            return "left" in steps
+
+        def follow():
+            eventually(has_lost)
+            with lock as lease:
+                assert lease.is_held
+            steps.append("left")
+
+        together(lose, follow)
+        assert lock.holder() is None
+
+
+def test_a_constructor_sends_nothing(opened, name):
+    with opened() as jet:
+        shared = Coordination(jet, name, create=True)
+        shared.lock("a"), shared.semaphore("b", 1), shared.once("c"), shared.leader("d")
+        with pytest.raises(js.StreamNotFound):
+            jet.get_stream(name)
+        assert [each for each in shared.held()] == []
+        assert (jet.get_stream(name)).cached_info.config.max_msgs_per_subject == 1

@@ -10,8 +10,9 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_sync.exactly_once.conditional_writes import SubjectWrites
+from js_sync.coordination import Coordination
 from js_sync.exactly_once.idempotent_writer import once_writer
+from js_sync.subject_writes.subject_writes import SubjectWrites
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
 from tests.inside import api_of
@@ -80,14 +81,14 @@ def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
     with js.connect(leaf.url) as connection:
         near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
         reachable(far)
-        here = near.coordination(name, create=True)
+        here = Coordination(near, name, create=True)
         # Sequences differ from here on.
         with here.lock("earlier").acquire(timeout=20):
             pass
-        there = far.coordination(name, create=True)
+        there = Coordination(far, name, create=True)
         for number in range(ROUNDS):
             with there.lock(f"door{number}").acquire(timeout=20) as lease:
-                [taken] = [each for each in there.taken("lock")]
+                [taken] = [each for each in there.held("lock")]
                 assert (taken.name, taken.record.seq) == (f"door{number}", lease.token)
 
 

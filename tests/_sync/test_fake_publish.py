@@ -853,7 +853,7 @@ def test_unacknowledged_bytes_are_limited_by_the_window():
             publisher = jet.publisher(window=50, timeout=0.3)
             for _ in range(120):
                 publisher.send("orders", bytes(1000))
-                assert publisher.under_way <= 50
+                assert publisher.in_flight <= 50
             with pytest.raises(js.PublishFailures) as caught:
                 publisher.close()
             assert caught.value.count == 120

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
+from js_sync.fast_ingest import FastIngest, Ingested
 from tests._sync.flow import ended, eventually
 from twinstream.errors import InvalidResponse
 from twinstream.models import StreamConfig
@@ -58,7 +59,7 @@ def failures(outcomes):
 def test_every_message_is_stored_in_order(opened, name, gaps, count):
     with opened() as jet:
         open_stream(jet, name)
-        ingest = jet.fast_ingest(name, messages(f"{name}.a", count), gaps=gaps)
+        ingest = FastIngest(jet, name, messages(f"{name}.a", count), gaps=gaps)
         with ingest:
             outcomes = [each for each in ingest]
         assert [each.number for each in outcomes] == list(range(1, count + 1))
@@ -73,14 +74,14 @@ def test_every_message_is_stored_in_order(opened, name, gaps, count):
 
 @pytest.mark.since("2.14")
 @pytest.mark.parametrize("window", [1, 2, 7])
-def test_no_more_is_under_way_than_the_window(opened, name, window):
+def test_no_more_is_in_flight_than_the_window(opened, name, window):
     with opened() as jet:
         open_stream(jet, name)
-        ingest = jet.fast_ingest(name, messages(f"{name}.a", 40), window=window)
+        ingest = FastIngest(jet, name, messages(f"{name}.a", 40), window=window)
         for outcome in ingest:
-            assert isinstance(outcome, js.Ingested)
+            assert isinstance(outcome, Ingested)
             # The one that was taken from the program last comes on top.
-            assert ingest.under_way <= max(2, window) + 1
+            assert ingest.in_flight <= max(2, window) + 1
         assert len(contents(jet, name)) == 40
 
 
@@ -89,7 +90,7 @@ def test_full_of_bytes_ends_the_batch(opened, name):
     with opened() as jet:
         open_stream(jet, name)
         requests = [js.PublishRequest(subject=f"{name}.a", data=b"x" * 1000)] * 30
-        outcomes = [each for each in jet.fast_ingest(name, requests, window_bytes=5000)]
+        outcomes = [each for each in FastIngest(jet, name, requests, window_bytes=5000)]
         assert failures(outcomes) == {}
         assert len({each.batch for each in outcomes}) > 3
         assert len(contents(jet, name)) == 30
@@ -113,7 +114,7 @@ def test_a_refused_message_fails_alone(opened, name):
         for place, request in wrong.items():
             requests[place] = request
         outcomes = [
-            each for each in jet.fast_ingest(name, requests, retry_wait=0.01, raise_failures=False)
+            each for each in FastIngest(jet, name, requests, retry_wait=0.01, raise_failures=False)
         ]
         found = failures(outcomes)
         assert list(found) == list(wrong)
@@ -138,13 +139,13 @@ def test_batch_with_gaps_continues(opened, name):
         requests[50] = js.PublishRequest(subject=f"{name}.a", expected_last_seq=1)
         requests[60] = js.PublishRequest(subject=f"nobody.{name}")
         outcomes = [
-            each for each in jet.fast_ingest(name, requests, gaps="ok", raise_failures=False)
+            each for each in FastIngest(jet, name, requests, gaps="ok", raise_failures=False)
         ]
         found = failures(outcomes)
         assert list(found) == [50, 60]
         assert found[50] is js.WrongLastSequence
         assert issubclass(found[60], js.NoResponders)
-        assert len({each.batch for each in outcomes if isinstance(each, js.Ingested)}) == 1
+        assert len({each.batch for each in outcomes if isinstance(each, Ingested)}) == 1
         assert len(contents(jet, name)) == 98
 
 
@@ -156,7 +157,7 @@ def test_ids_that_are_known_are_not_stored_again(opened, name):
             js.PublishRequest(subject=f"{name}.a", data=b"%d" % n, msg_id=str(n % 5))
             for n in range(20)
         ]
-        outcomes = [each for each in jet.fast_ingest(name, requests, raise_failures=False)]
+        outcomes = [each for each in FastIngest(jet, name, requests, raise_failures=False)]
         assert failures(outcomes) == {}
         assert contents(jet, name) == [b"0", b"1", b"2", b"3", b"4"]
 
@@ -178,7 +179,7 @@ def test_a_source_that_pauses_has_its_outcomes(opened, name):
             ended_by_itself.append(eventually(is_told, patience=30))
             yield js.PublishRequest(subject=f"{name}.a", data=b"3")
 
-        ingest = jet.fast_ingest(name, slow())
+        ingest = FastIngest(jet, name, slow())
         outcomes = [each for each in ingest]
         assert ended_by_itself == [3]
         assert [each.number for each in outcomes] == [1, 2, 3, 1]
@@ -191,7 +192,7 @@ def test_leaving_early_waits_and_reports_failures(opened, name):
         open_stream(jet, name)
 
         def leave(requests, **options):
-            with jet.fast_ingest(name, requests, **options) as outcomes:
+            with FastIngest(jet, name, requests, **options) as outcomes:
                 for _ in outcomes:
                     break
 
@@ -206,14 +207,14 @@ def test_leaving_early_waits_and_reports_failures(opened, name):
             leave(requests)
 
         def stumble():
-            with jet.fast_ingest(name, requests) as outcomes:
+            with FastIngest(jet, name, requests) as outcomes:
                 for _ in outcomes:
                     raise ZeroDivisionError("mine")
 
         with pytest.raises(ZeroDivisionError) as raised:
             stumble()
         assert "wrong last sequence" in raised.value.__notes__[0]
-        outcomes = jet.fast_ingest(name, messages(f"{name}.a", 900))
+        outcomes = FastIngest(jet, name, messages(f"{name}.a", 900))
         for _ in outcomes:
             with pytest.warns(ResourceWarning, match="in flight"):
                 ended(outcomes)
@@ -225,13 +226,13 @@ def test_what_cannot_be_used_is_refused_before_anything_is_sent(opened, name):
     with opened() as jet:
         plain = open_stream(jet, name, allow_batched=False)
         with pytest.raises(js.BadArgument, match=r"allow_batched.*publish_many"):
-            taken(jet.fast_ingest(name, messages(f"{name}.a", 3)))
+            taken(FastIngest(jet, name, messages(f"{name}.a", 3)))
         with pytest.raises(js.StreamNotFound):
-            taken(jet.fast_ingest(f"{name}-none", messages(f"{name}.a", 3)))
+            taken(FastIngest(jet, f"{name}-none", messages(f"{name}.a", 3)))
         with pytest.raises(js.BadArgument, match="gaps"):
-            jet.fast_ingest(name, [], gaps="maybe")
+            FastIngest(jet, name, [], gaps="maybe")
         with pytest.raises(js.BadArgument, match="window"):
-            jet.fast_ingest(name, [], window=0)
+            FastIngest(jet, name, [], window=0)
         assert (plain.info()).state.messages == 0
 
 
@@ -243,7 +244,7 @@ def test_a_server_that_is_too_old(name):
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             with pytest.raises(js.Unsupported, match=r"2\.14\.0.*2\.12\.8"):
-                taken(jet.fast_ingest("S", messages("orders", 3)))
+                taken(FastIngest(jet, "S", messages("orders", 3)))
 
 
 @pytest.mark.since("2.14")
@@ -252,7 +253,7 @@ def test_messages_too_large_fail_alone(opened, name):
         open_stream(jet, name)
         requests = messages(f"{name}.a", 5)
         requests[2] = js.PublishRequest(subject=f"{name}.a", data=b"x" * (2 << 20))
-        outcomes = [each for each in jet.fast_ingest(name, requests, raise_failures=False)]
+        outcomes = [each for each in FastIngest(jet, name, requests, raise_failures=False)]
         assert failures(outcomes) == {2: js.BadArgument}
         assert len(contents(jet, name)) == 4
 
@@ -271,7 +272,7 @@ def test_a_server_killed_in_the_middle(server_factory, name, ids):
             for n in range(count)
         ]
         outcomes = []
-        ingest = jet.fast_ingest(name, requests, timeout=40, raise_failures=False)
+        ingest = FastIngest(jet, name, requests, timeout=40, raise_failures=False)
         with ingest:
             for outcome in ingest:
                 outcomes.append(outcome)
@@ -279,7 +280,7 @@ def test_a_server_killed_in_the_middle(server_factory, name, ids):
                     server.kill()
                     server.restart()
         stored = contents(jet, name)
-        certain = {b"%d" % n for n, each in enumerate(outcomes) if isinstance(each, js.Ingested)}
+        certain = {b"%d" % n for n, each in enumerate(outcomes) if isinstance(each, Ingested)}
         assert len(outcomes) == count
         assert len(stored) == len(set(stored))
         assert certain <= set(stored)
@@ -305,14 +306,14 @@ def test_a_broken_link_leaves_what_was_not_acknowledged_unknown(server, name):
                     yield request
 
             outcomes = [
-                each for each in jet.fast_ingest(name, source(), window=20, raise_failures=False)
+                each for each in FastIngest(jet, name, source(), window=20, raise_failures=False)
             ]
             found = failures(outcomes)
             stored = contents(jet, name)
             assert set(found.values()) <= {js.OutcomeUnknown, js.ConnectionLost}
             assert 0 < len(found) <= 21
             for place, outcome in enumerate(outcomes):
-                if isinstance(outcome, js.Ingested):
+                if isinstance(outcome, Ingested):
                     assert b"%d" % place in stored
             assert len(stored) == len(set(stored))
 
@@ -355,7 +356,7 @@ def run(script, count, **options):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             options.setdefault("raise_failures", False)
-            ingest = connection.jetstream().fast_ingest("S", messages(SUBJECT, count), **options)
+            ingest = FastIngest(connection.jetstream(), "S", messages(SUBJECT, count), **options)
             return [each for each in ingest]
 
 
@@ -570,6 +571,6 @@ def test_a_subject_that_the_user_may_not_use(place):
     requests.insert(place, js.PublishRequest(subject="secret"))
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
-            ingest = connection.jetstream().fast_ingest("S", requests, raise_failures=False)
+            ingest = FastIngest(connection.jetstream(), "S", requests, raise_failures=False)
             outcomes = [each for each in ingest]
     assert failures(outcomes) == {place: js.PermissionDenied}

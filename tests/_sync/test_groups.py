@@ -39,6 +39,7 @@ from tests._sync.members import (
 )
 from tests.hooked import hooked
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import (
     ConsumerConfig,
     ElasticGroupConfig,
@@ -270,7 +271,9 @@ def test_a_group_with_the_only_copies_of_messages_is_not_deleted(opened, name, r
         eventually(copies, jet, name)
         publish(jet, name, 0, 10)
         eventually(copied, jet, name, 10)
-        with pytest.raises(js.NotPromised, match=f"keeps 10 messages .* retention is {retention}"):
+        with pytest.raises(
+            UnsuitableSettings, match=f"keeps 10 messages .* retention is {retention}"
+        ):
             group.delete()
         assert copied(jet, name, 10)
         assert (group.info()).members == ["m1"]
@@ -309,7 +312,7 @@ def test_a_group_says_that_its_original_stream_was_deleted(opened, name):
         jet.delete_stream(name)
         with pytest.raises(js.StreamNotFound, match=f"stream {name}]"):
             group.create(config)
-        with pytest.raises(js.NotPromised, match=r"keeps 3 messages .* its state is deleted"):
+        with pytest.raises(UnsuitableSettings, match=r"keeps 3 messages .* its state is deleted"):
             group.delete()
         eventually(fails, jet, name)
         assert fails(jet, name) == ["source_failing"]

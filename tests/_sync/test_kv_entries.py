@@ -14,6 +14,7 @@ from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
 from tests.inside import api_of, session_of
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import StreamSource, evolve
 
 
@@ -416,7 +417,7 @@ def test_current_settings_decide_over_a_ttl(opened, name):
         other.change(
             lambda config: evolve(config, ttl=timedelta(hours=1), limit_marker_ttl=timedelta())
         )
-        with pytest.raises(js.NotPromised, match="limit_marker_ttl"):
+        with pytest.raises(UnsuitableSettings, match="limit_marker_ttl"):
             made.cached()
 
 

@@ -15,6 +15,7 @@ import js_sync as js
 from tests._sync.buckets import bucket, listed, state, summary
 from tests._sync.flow import eventually, together
 from twinstream.codecs import Base64Keys, KeyCodecs, PathKeys
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import KeyValueConfig, StreamConfig
 
 
@@ -389,7 +390,7 @@ def test_writers_of_one_cache_do_not_disturb_each_other(opened, name):
 def test_a_cache_needs_to_hear_of_what_expires(opened, name):
     with opened() as jet:
         made = bucket(jet, name, ttl=timedelta(hours=1))
-        with pytest.raises(js.NotPromised, match="set limit_marker_ttl"):
+        with pytest.raises(UnsuitableSettings, match="set limit_marker_ttl"):
             made.cached()
 
 

@@ -7,11 +7,13 @@ import attrs
 import pytest
 
 import js_sync as js
+from js_sync.coordination import Coordination
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.dropping import let_go
 from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import UnsuitableSettings
 
 
 class Candidate:
@@ -41,11 +43,11 @@ class Candidate:
 
 def test_one_leads_and_the_other_follows(opened, name):
     with opened() as jet:
-        one = Candidate(jet.coordination(name, create=True, owner="one"))
-        two = Candidate(jet.coordination(name, owner="two"))
+        one = Candidate(Coordination(jet, name, create=True, owner="one"))
+        two = Candidate(Coordination(jet, name, owner="two"))
         with one.leader:
             eventually(one.leads)
-            assert (two.leader.leader()).owner == "one"
+            assert (two.leader.holder()).owner == "one"
             with two.leader:
                 assert not two.leader.is_leader
                 one.leader.stop()
@@ -54,7 +56,7 @@ def test_one_leads_and_the_other_follows(opened, name):
                 assert one.leader.lease is None
                 assert two.leader.lease.is_held
                 assert eventually(two.has_led) == one.leader.terms == 1
-        assert two.leader.leader() is None
+        assert two.leader.holder() is None
         (_, first), (_, second) = one.told[0], two.told[0]
         assert one.told == [("elected", first), ("lost", first)]
         assert two.told == [("elected", second), ("lost", second)]
@@ -63,8 +65,8 @@ def test_one_leads_and_the_other_follows(opened, name):
 
 def test_stepping_down_gives_others_a_turn(opened, name):
     with opened() as jet:
-        one = Candidate(jet.coordination(name, create=True))
-        two = Candidate(jet.coordination(name))
+        one = Candidate(Coordination(jet, name, create=True))
+        two = Candidate(Coordination(jet, name))
         with one.leader:
             eventually(one.leads)
             with two.leader:
@@ -82,7 +84,7 @@ def test_stepping_down_gives_others_a_turn(opened, name):
 
 def test_an_error_of_a_handler_ends_the_campaign(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
 
         def broken(_):
             raise ValueError("cannot lead")
@@ -91,14 +93,14 @@ def test_an_error_of_a_handler_ends_the_campaign(opened, name):
         leader.start()
         with pytest.raises(ValueError, match="cannot lead"):
             leader.wait(timeout=30)
-        assert leader.leader() is None
+        assert leader.holder() is None
         with pytest.raises(js.BadArgument, match="started already"):
             leader.start()
 
 
 def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlogged):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         at_work = Signal()
         returned = []
 
@@ -133,7 +135,7 @@ def stepped_down(leader):
 
 def test_leader_may_stop_in_its_own_handlers(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         told = []
 
         def elected(lease):
@@ -149,30 +151,32 @@ def test_leader_may_stop_in_its_own_handlers(opened, name):
         leader.wait(timeout=20)
         assert len(told) == 2
         assert ("elected", False) in told
-        assert leader.leader() is None
+        assert leader.holder() is None
 
 
 def test_campaign_waits_for_a_deleted_stream(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         candidate = Candidate(coordination)
-        jet.delete_stream(name)
         with candidate.leader:
+            eventually(candidate.leads)
+            jet.delete_stream(name)
             with pytest.raises(js.RequestTimeout):
                 candidate.leader.wait(timeout=0.3)
-            jet.coordination(name, create=True)
+            jet.create_stream(Coordination.stream_config(name))
             eventually(candidate.leads)
 
 
 def test_campaign_ends_if_its_stream_is_recreated_with_other_settings(opened, name):
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         leader = coordination.leader("a")
+        assert leader.holder() is None
         jet.delete_stream(name)
         leader.start()
         with pytest.raises(js.RequestTimeout):
             leader.wait(timeout=0.3)
-        config = js.coordination_config(name)
+        config = Coordination.stream_config(name)
         jet.create_stream(attrs.evolve(config, max_msgs_per_subject=5))
-        with pytest.raises(js.NotPromised, match="max_msgs_per_subject"):
+        with pytest.raises(UnsuitableSettings, match="max_msgs_per_subject"):
             leader.wait(timeout=30)

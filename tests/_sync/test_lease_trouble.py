@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 import js_sync as js
+from js_sync.coordination import Coordination, LeaseLost
 from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, pause, together
 from tests._sync.leaders import step_down
@@ -39,8 +40,9 @@ def test_disconnected_holder_stops_believing_before_the_next_one_starts(server, 
     with Proxy(server.url) as proxy:
         lonely = js.connect(proxy.url, reconnect=PATIENT)
         with js.connect(server.url) as connection:
-            locks = connection.jetstream().coordination(name, create=True)
-            behind = lonely.jetstream().coordination(name)
+            locks = Coordination(connection.jetstream(), name, create=True)
+            assert locks.lock("a").holder() is None
+            behind = Coordination(lonely.jetstream(), name)
             told = []
             lease = behind.lock("a", ttl=2, on_lost=told.append).acquire()
             register = Register()
@@ -60,10 +62,11 @@ def test_disconnected_holder_stops_believing_before_the_next_one_starts(server, 
                 # What a holder sends that does not know yet, or never looks.
                 with pytest.raises(ValueError, match="stale"):
                     register.write("too late", lease.token)
-            with pytest.raises(js.LeaseLost, match="not renewed in time"):
+            with pytest.raises(LeaseLost, match="not renewed in time"):
                 lease.check()
-            with pytest.raises(js.LeaseLost):
-                lease.close()
+            with pytest.raises(LeaseLost):
+                with lease:
+                    pass
             assert register.values == ["first", "second"]
             proxy.black_hole = False
         lonely.close()
@@ -72,7 +75,7 @@ def test_disconnected_holder_stops_believing_before_the_next_one_starts(server, 
 def test_a_short_cut_costs_nothing(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT) as connection:
-            locks = connection.jetstream().coordination(name, create=True)
+            locks = Coordination(connection.jetstream(), name, create=True)
             with locks.lock("a", ttl=4).acquire() as lease:
                 for _ in range(3):
                     before = lease.seq
@@ -89,7 +92,7 @@ def test_a_short_cut_costs_nothing(server, name):
 def test_a_lock_survives_its_server(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = connection.jetstream(timeout=20).coordination(name, create=True)
+            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
             with locks.lock("a", ttl=20).acquire() as lease:
                 server.kill()
                 server.restart()
@@ -106,7 +109,7 @@ def test_a_lock_survives_its_server(server_factory, name):
 def test_waiter_continues_through_an_outage(server_factory, name, kind):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
-            place = connection.jetstream(timeout=20).coordination(name, create=True)
+            place = Coordination(connection.jetstream(timeout=20), name, create=True)
             wish = {
                 "lock": lambda: place.lock("a", ttl=2),
                 "semaphore": lambda: place.semaphore("a", 1, ttl=2),
@@ -133,7 +136,7 @@ def test_waiter_continues_through_an_outage(server_factory, name, kind):
 def test_timeout_reports_the_last_trouble(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
-            place = connection.jetstream(timeout=0.2).coordination(name, create=True)
+            place = Coordination(connection.jetstream(timeout=0.2), name, create=True)
             lease = place.semaphore("a", 1, ttl=60).acquire()
             proxy.black_hole = True
             with pytest.raises(js.RequestTimeout, match=r"semaphore a: not free in time \("):
@@ -146,7 +149,7 @@ def test_timeout_reports_the_last_trouble(server, name):
 def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = near.jetstream(timeout=20).coordination(name, create=True)
+            place = Coordination(near.jetstream(timeout=20), name, create=True)
             lease = place.lock("a", ttl=60).acquire()
 
             def silence():
@@ -154,7 +157,8 @@ def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
 
             # The server's time is requested after an attempt that the holder blocked.
             disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            locks = disturbed.jetstream(timeout=20).coordination(name)
+            locks = Coordination(disturbed.jetstream(timeout=20), name)
+            locks.lock("a").holder()
             disturbed.expect(r"STREAM\.INFO", after=silence)
             with pytest.raises(js.RequestTimeout, match="lock a: not free in time: held by"):
                 locks.lock("a").acquire(timeout=2)
@@ -165,14 +169,15 @@ def test_a_request_without_time_does_not_hide_who_holds_a_lock(server, name):
 def test_a_request_without_time_does_not_hide_that_work_is_running(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(server.url) as near, js.connect(proxy.url) as connection:
-            place = near.jetstream(timeout=20).coordination(name, create=True)
+            place = Coordination(near.jetstream(timeout=20), name, create=True)
             lease = place.lock("a", ttl=60).acquire()
 
             def silence():
                 proxy.black_hole = True
 
             disturbed = Disturbed(api_of(connection.jetstream()).transport)
-            far = disturbed.jetstream(timeout=20).coordination(name)
+            far = Coordination(disturbed.jetstream(timeout=20), name)
+            far.once("a").result()
             disturbed.expect(r"\.GET\.", after=silence)
             with pytest.raises(js.RequestTimeout, match=r"has not ended in time$"):
                 far.once("a").wait(timeout=2)
@@ -183,7 +188,7 @@ def test_a_request_without_time_does_not_hide_that_work_is_running(server, name)
 def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
-            locks = connection.jetstream(timeout=20).coordination(name, create=True)
+            locks = Coordination(connection.jetstream(timeout=20), name, create=True)
             lease = locks.lock("a", ttl=2).acquire()
             server.pause()
             lost = lease.wait_lost(timeout=30)
@@ -196,7 +201,7 @@ def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name)
 
 def test_a_closed_connection_ends_the_lease(server, name):
     with js.connect(server.url) as connection:
-        locks = connection.jetstream().coordination(name, create=True)
+        locks = Coordination(connection.jetstream(), name, create=True)
         lease = locks.lock("a", ttl=2).acquire()
         leader = locks.leader("b", ttl=2)
         leader.start()
@@ -213,7 +218,7 @@ def test_a_closed_connection_ends_the_lease(server, name):
 def test_unanswered_release_is_reported(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT) as connection:
-            locks = connection.jetstream().coordination(name, create=True)
+            locks = Coordination(connection.jetstream(), name, create=True)
             lease = locks.lock("a", ttl=300).acquire()
             proxy.black_hole = True
             assert not lease.release(timeout=0.3)
@@ -235,7 +240,7 @@ def test_unanswered_release_is_reported(server, name):
 def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT) as connection:
-            coordination = connection.jetstream().coordination(name, create=True)
+            coordination = Coordination(connection.jetstream(), name, create=True)
 
             def work(_):
                 proxy.black_hole = True
@@ -258,7 +263,7 @@ def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
                 proxy.black_hole = True
                 lease.wait_lost(timeout=30)
 
-            with pytest.raises(js.LeaseLost, match="the work ran, its end is not stored"):
+            with pytest.raises(LeaseLost, match="the work ran, its end is not stored"):
                 coordination.once("b", ttl=2).run(outlived)
             proxy.cut()
             proxy.black_hole = False
@@ -319,7 +324,7 @@ def test_a_confirmation_that_got_lost_is_found(server, name):
 
     with FakeServer(script) as fake:
         with js.connect(fake.url, request_timeout=0.3) as connection:
-            locks = connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             with locks.lock("a", ttl=3600).acquire(timeout=5) as lease:
                 assert lease.token == 7
                 assert lease.is_held
@@ -345,7 +350,7 @@ def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
 
     with FakeServer(script) as fake:
         with js.connect(fake.url, request_timeout=0.3) as connection:
-            leader = (connection.jetstream().coordination("L")).leader("a", ttl=3600)
+            leader = Coordination(connection.jetstream(), "L").leader("a", ttl=3600)
             leader.start()
             eventually(asked)
             leader.stop()
@@ -370,7 +375,7 @@ def test_wait_for_a_lock_ends_at_its_timeout():
 
     with FakeServer(script) as fake:
         with js.connect(fake.url, request_timeout=600) as connection:
-            locks = connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             with pytest.raises(js.RequestTimeout, match="held by other"):
                 locks.lock("a", ttl=60).acquire(timeout=0.5)
 
@@ -433,7 +438,7 @@ def test_a_former_leader_does_not_end_a_lease(kept):
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            locks = connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             # The lease is renewed after a second, and valid for three.
             lease = locks.lock("a", ttl=4).acquire(timeout=5)
             if kept:
@@ -458,7 +463,7 @@ def test_a_former_leader_does_not_confirm_a_release():
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            locks = connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             lease = locks.lock("a", ttl=3600).acquire(timeout=5)
             assert lease.release(timeout=30)
         assert len(fake.operations(r"MSG\.DELETE")) == 2
@@ -488,7 +493,7 @@ def test_a_former_leader_does_not_refuse_a_lock(case):
 
     with FakeServer(script) as fake:
         with js.connect(fake.url) as connection:
-            locks = connection.jetstream().coordination("L")
+            locks = Coordination(connection.jetstream(), "L")
             lease = locks.lock("a", ttl=3600).try_acquire()
             if case == "held":
                 assert lease is None
@@ -546,8 +551,8 @@ def test_soak_one_at_a_time_on_failing_networks(server, name):
     with ExitStack() as stack:
         proxies = [stack.enter_context(Proxy(server.url)) for _ in range(3)]
         links = [js.connect(proxy.url, reconnect=PATIENT, request_timeout=2) for proxy in proxies]
-        first = links[0].jetstream().coordination(name, create=True)
-        locks = [first, *[link.jetstream().coordination(name) for link in links[1:]]]
+        locks = [Coordination(link.jetstream(), name, create=True) for link in links]
+        assert [each.lock("a").holder() for each in locks] == [None] * 3
 
         def chaos():
             while len(watch.visits) < wanted:
@@ -578,9 +583,9 @@ def test_soak_one_at_a_time_while_leaders_change(cluster, name):
     watch = KeyValueWatch()
     with js.connect(cluster.url, reconnect=PATIENT) as other:
         jet = other.jetstream(timeout=20)
-        jet.coordination(name, create=True, replicas=3)
+        jet.create_stream(Coordination.stream_config(name, replicas=3))
         links = [js.connect(each.url, reconnect=PATIENT) for each in cluster.servers]
-        locks = [link.jetstream(timeout=20).coordination(name) for link in links]
+        locks = [Coordination(link.jetstream(timeout=20), name) for link in links]
 
         def chaos():
             while len(watch.visits) < wanted:

@@ -8,6 +8,7 @@ import logging
 import pytest
 
 import js_sync as js
+from js_sync.coordination import Coordination
 from js_sync.workers import DeadLetters, HandlerFailed, Retry, Worker
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
@@ -293,7 +294,7 @@ def test_a_lost_lock_is_logged_and_so_is_a_callback_that_fails(opened, name, cap
 
     caplog.set_level(logging.INFO, "twinstream")
     with opened() as jet:
-        coordination = jet.coordination(name, create=True)
+        coordination = Coordination(jet, name, create=True)
         lock = coordination.lock("job", ttl=2, on_lost=on_lost)
         lease = lock.acquire(timeout=10)
         jet.delete_stream(name)

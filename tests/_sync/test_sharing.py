@@ -180,6 +180,6 @@ def test_a_publisher_that_is_shared_counts_every_message(opened, name):
                 return [(handle.result()).seq for handle in handles]
 
             taken = together(*[send] * TAKERS)
-            assert publisher.under_way == 0
+            assert publisher.in_flight == 0
         assert sorted(chain.from_iterable(taken)) == list(range(1, 300 * TAKERS + 1))
         assert (stream.info()).state.messages == 300 * TAKERS

@@ -13,6 +13,7 @@ from tests._sync.flow import pause, together
 from tests._sync.lossy import Lossy
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import KeyValueConfig, StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
@@ -90,14 +91,14 @@ def test_a_removed_message_is_not_there(opened, name):
 def test_settings_that_forget_are_named(opened, name, settings, words):
     with opened() as jet:
         stream = made(jet, name, **settings)
-        with pytest.raises(js.NotPromised, match=words) as caught:
+        with pytest.raises(UnsuitableSettings, match=words) as caught:
             jet.insert(f"{name}.1")
         assert caught.value.stream == name
         assert held(stream) == 0
         assert isinstance(jet.insert(f"{name}.1", check=False), js.Stored)
         if "max_age" in settings:
             assert (jet.insert(f"{name}.2", lasting=3600)).seq == 2
-            with pytest.raises(js.NotPromised, match="3601 s or more"):
+            with pytest.raises(UnsuitableSettings, match="3601 s or more"):
                 jet.insert(f"{name}.3", lasting=timedelta(seconds=3601))
 
 
@@ -105,7 +106,7 @@ def test_corrected_settings_are_noticed_at_once(opened, name):
     with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_age=timedelta(hours=1))
         jet.create_stream(config)
-        with pytest.raises(js.NotPromised):
+        with pytest.raises(UnsuitableSettings):
             jet.insert(f"{name}.1")
         jet.update_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         assert isinstance(jet.insert(f"{name}.1"), js.Stored)
@@ -135,7 +136,7 @@ def test_an_insert_with_a_life(opened, name):
     with opened() as jet:
         made(jet, name, allow_msg_ttl=True, max_age=timedelta(hours=1))
         assert isinstance(jet.insert(f"{name}.1", ttl=3600), js.Stored)
-        with pytest.raises(js.NotPromised, match="max_age"):
+        with pytest.raises(UnsuitableSettings, match="max_age"):
             jet.insert(f"{name}.2", ttl=7200)
 
 
@@ -177,7 +178,9 @@ def test_an_upsert_leaves_the_newest_only(opened, name):
         assert jet.upsert(f"{name}.1", b"two") == js.Stored(stream=name, seq=2)
         assert held(stream) == 1
         history = made(jet, f"{name}-H", max_msgs_per_subject=3)
-        with pytest.raises(js.NotPromised, match="max_msgs_per_subject is 3, so older messages"):
+        with pytest.raises(
+            UnsuitableSettings, match="max_msgs_per_subject is 3, so older messages"
+        ):
             jet.upsert(f"{name}-H.1")
         assert held(history) == 0
 
@@ -200,7 +203,7 @@ def test_error_for_a_full_subject_explains_how_to_replace_it(opened, name):
             lambda: jet.upsert(f"{name}.1"),
             lambda: jet.update(f"{name}.1", b"two", first.seq),
         ):
-            with pytest.raises(js.NotPromised, match=r"allow_rollup_hdrs=True on server 2\.14"):
+            with pytest.raises(UnsuitableSettings, match=r"allow_rollup_hdrs=True on server 2\.14"):
                 call()
 
 

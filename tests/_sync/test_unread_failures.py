@@ -10,11 +10,12 @@ from functools import partial
 import pytest
 
 import js_sync as js
+from js_sync.fast_ingest import FastIngest
 from tests._sync.flow import ended, eventually
 from tests.inside import api_of
 from twinstream.models import StreamConfig
 
-WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
+WRITERS = ["publish_many", pytest.param("FastIngest", marks=pytest.mark.since("2.14"))]
 UNREAD = "2 messages were not acknowledged: .*wrong last sequence"
 
 
@@ -35,10 +36,10 @@ def through(outcomes, taken, error=None):
 
 def writer(jet, name, call):
     """Return a writer of three messages, of which the stream refuses the last two."""
-    batched = call == "fast_ingest" or None
+    batched = call == "FastIngest" or None
     jet.create_stream(StreamConfig(name=name, subjects=[name], allow_batched=batched))
     refused = js.PublishRequest(name, expected_last_seq=10**6)
-    many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
+    many = jet.publish_many if call == "publish_many" else partial(FastIngest, jet, name)
     return partial(many, [js.PublishRequest(name), refused, refused], retries=0)
 
 

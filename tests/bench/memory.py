@@ -26,7 +26,7 @@ TITLES: Final = {
 }
 COLUMNS: Final = {
     "done": "done",
-    "under_way": "most in flight",
+    "in_flight": "most in flight",
     "peak_mib": "growth at its peak, MiB",
     "growth_mib": "growth at the end, MiB",
     "threads": "threads",

@@ -92,9 +92,9 @@ def pending_sync(url: str, count: int) -> str:
                 before = Before()
                 for _ in range(count - 1):
                     publisher.send(subject, PAYLOAD)
-                    most = max(most, publisher.under_way)
+                    most = max(most, publisher.in_flight)
         except js_sync.PublishFailures as failures:
-            return before.result(done=failures.count, under_way=most)
+            return before.result(done=failures.count, in_flight=most)
         raise AssertionError("somebody acknowledged")
 
 
@@ -113,9 +113,9 @@ def pending_async(url: str, count: int) -> str:
                     before = Before()
                     for _ in range(count - 1):
                         await publisher.send(subject, PAYLOAD)
-                        most = max(most, publisher.under_way)
+                        most = max(most, publisher.in_flight)
             except js_async.PublishFailures as failures:
-                return before.result(done=failures.count, under_way=most)
+                return before.result(done=failures.count, in_flight=most)
             raise AssertionError("somebody acknowledged")
 
     return asyncio.run(work())

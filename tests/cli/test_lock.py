@@ -14,15 +14,18 @@ from pathlib import Path
 import pytest
 
 import js_sync
+from js_sync.coordination import Coordination
 from tests.cli.output import Run, json_lines
 from twinstream.core.deadline import Deadline
 from twinstream.testing import NatsServer
 
 
 @pytest.fixture
-def locks(server: NatsServer, stream: str) -> Iterator[js_sync.Coordination]:
+def locks(server: NatsServer, stream: str) -> Iterator[Coordination]:
     with js_sync.connect(server.url) as nc:
-        yield nc.jetstream().coordination(f"L{stream}", create=True, owner="test")
+        found = Coordination(nc.jetstream(), f"L{stream}", create=True, owner="test")
+        assert list(found.held()) == []
+        yield found
 
 
 def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,41 +42,39 @@ def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_a_command_runs_under_the_lock(server: NatsServer, locks: js_sync.Coordination) -> None:
+def test_a_command_runs_under_the_lock(server: NatsServer, locks: Coordination) -> None:
     script = "echo token $TWINSTREAM_LOCK_TOKEN; exit 7"
-    done = lock(server, "a", "--stream", locks.stream, "--", "sh", "-c", script)
+    done = lock(server, "a", "--stream", locks.stream_name, "--", "sh", "-c", script)
     assert (done.returncode, done.stdout) == (7, "token 1\n"), done.stderr
     assert locks.lock("a").holder() is None
 
 
-def test_a_lock_that_is_held_is_not_waited_for(
-    server: NatsServer, locks: js_sync.Coordination
-) -> None:
+def test_a_lock_that_is_held_is_not_waited_for(server: NatsServer, locks: Coordination) -> None:
     with locks.lock("a").acquire():
-        done = lock(server, "a", "--stream", locks.stream, "--wait", "0", "--", "echo", "no")
+        done = lock(server, "a", "--stream", locks.stream_name, "--wait", "0", "--", "echo", "no")
         assert (done.returncode, done.stdout) == (1, "")
         assert "the lock a is held" in done.stderr
-        done = lock(server, "a", "--stream", locks.stream, "--wait", "0.2", "--", "echo", "no")
+        done = lock(server, "a", "--stream", locks.stream_name, "--wait", "0.2", "--", "echo", "no")
         assert (done.returncode, done.stdout) == (1, "")
         assert "held by test" in done.stderr
 
 
-def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordination) -> None:
+def test_a_lost_lock_ends_the_command(server: NatsServer, locks: Coordination) -> None:
     # The command deletes its own lock, as another client could that considers it dead.
-    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream}"
+    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
     # A release that meets a renewal is refused: the holder lives.
     script = f"until {release}; do sleep 0.1; done; sleep 50"
-    done = lock(server, "a", "--ttl", "2", "--stream", locks.stream, "--", "sh", "-c", script)
+    done = lock(server, "a", "--ttl", "2", "--stream", locks.stream_name, "--", "sh", "-c", script)
     assert done.returncode == 1, done.stderr
     assert "the lock was lost" in done.stderr
 
 
 @contextmanager
 def ending(
-    server: NatsServer, locks: js_sync.Coordination, script: str
+    server: NatsServer, locks: Coordination, script: str
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Return a command that runs under the lock and ignores Ctrl-C, and the process of `lock`."""
-    arguments = ["a", "--stream", locks.stream, "--ttl", "2", "--", "sh", "-c"]
+    arguments = ["a", "--stream", locks.stream_name, "--ttl", "2", "--", "sh", "-c"]
     with subprocess.Popen(
         [
             sys.executable,
@@ -102,7 +103,7 @@ def ending(
 
 
 def test_a_second_interrupt_kills_the_command_before_the_lock_is_free(
-    server: NatsServer, locks: js_sync.Coordination
+    server: NatsServer, locks: Coordination
 ) -> None:
     with ending(server, locks, "echo $$; sleep 100") as (program, command):
         program.send_signal(signal.SIGINT)
@@ -113,9 +114,9 @@ def test_a_second_interrupt_kills_the_command_before_the_lock_is_free(
 
 
 def test_a_lock_that_is_lost_while_the_command_ends_ends_it_at_once(
-    server: NatsServer, locks: js_sync.Coordination, tmp_path: Path
+    server: NatsServer, locks: Coordination, tmp_path: Path
 ) -> None:
-    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream}"
+    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
     go = tmp_path / "go"
     wait = f"echo $$; until [ -e {go} ] && {release} >&2; do sleep 0.1; done; sleep 100"
     with ending(server, locks, wait) as (program, command):
@@ -149,10 +150,10 @@ def eventually_over(number: int) -> bool:
 
 @contextmanager
 def with_a_child(
-    server: NatsServer, locks: js_sync.Coordination, script: str, ttl: int = 60
+    server: NatsServer, locks: Coordination, script: str, ttl: int = 60
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Return `lock`, which runs a script, and the number of the child that it has started."""
-    where = ("a", "--stream", locks.stream, "--ttl", str(ttl), "--")
+    where = ("a", "--stream", locks.stream_name, "--ttl", str(ttl), "--")
     command = [sys.executable, "-m", "twinstream", "lock", *where, "sh", "-c", STUBBORN + script]
     with subprocess.Popen(
         command,
@@ -174,7 +175,7 @@ def with_a_child(
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGALRM"])
 def test_a_child_that_ignores_signals_ends_before_the_lock_is_free(
-    server: NatsServer, locks: js_sync.Coordination, number: str
+    server: NatsServer, locks: Coordination, number: str
 ) -> None:
     with with_a_child(server, locks, "wait; wait") as (program, child):
         program.send_signal(getattr(signal, number))
@@ -184,7 +185,7 @@ def test_a_child_that_ignores_signals_ends_before_the_lock_is_free(
 
 
 def test_a_child_ends_with_a_command_that_a_signal_ended(
-    server: NatsServer, locks: js_sync.Coordination
+    server: NatsServer, locks: Coordination
 ) -> None:
     with with_a_child(server, locks, "wait") as (program, child):
         os.kill(os.getpgid(child), signal.SIGTERM)
@@ -193,9 +194,9 @@ def test_a_child_ends_with_a_command_that_a_signal_ended(
 
 
 def test_a_child_that_ignores_signals_ends_with_the_lock(
-    server: NatsServer, locks: js_sync.Coordination
+    server: NatsServer, locks: Coordination
 ) -> None:
-    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream}"
+    release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream_name}"
     script = f"until {release} >&2; do sleep 0.1; done; wait"
     with with_a_child(server, locks, script, ttl=2) as (program, child):
         assert program.wait(60) == 1
@@ -203,7 +204,7 @@ def test_a_child_that_ignores_signals_ends_with_the_lock(
 
 
 def test_the_command_ends_with_a_lock_that_is_killed(
-    server: NatsServer, locks: js_sync.Coordination
+    server: NatsServer, locks: Coordination
 ) -> None:
     with with_a_child(server, locks, "wait") as (program, child):
         program.kill()
@@ -211,45 +212,45 @@ def test_the_command_ends_with_a_lock_that_is_killed(
 
 
 def test_what_a_command_leaves_in_the_background_may_go_on(
-    server: NatsServer, locks: js_sync.Coordination
+    server: NatsServer, locks: Coordination
 ) -> None:
     with with_a_child(server, locks, "exit 3") as (program, child):
         assert program.wait(60) == 3
         assert not is_over(child)
 
 
-def test_what_is_held_is_listed_and_freed(run: Run, locks: js_sync.Coordination) -> None:
-    assert run("lock", "ls", "--stream", locks.stream).stdout == "nothing is held\n"
+def test_what_is_held_is_listed_and_freed(run: Run, locks: Coordination) -> None:
+    assert run("lock", "ls", "--stream", locks.stream_name).stdout == "nothing is held\n"
     locks.lock("a", ttl=3600, note="why").acquire()
-    (line,) = json_lines(run("lock", "ls", "--stream", locks.stream, "--json"))
+    (line,) = json_lines(run("lock", "ls", "--stream", locks.stream_name, "--json"))
     assert (line["kind"], line["name"], line["holder"], line["note"]) == (
         "lock",
         "a",
         "test",
         "why",
     )
-    assert "test" in run("lock", "ls", "--stream", locks.stream).stdout
-    refused = run("lock", "release", "a", "--stream", locks.stream, input="n\n")
+    assert "test" in run("lock", "ls", "--stream", locks.stream_name).stdout
+    refused = run("lock", "release", "a", "--stream", locks.stream_name, input="n\n")
     assert refused.exit_code == 1
-    assert run("lock", "release", "a", "--stream", locks.stream, "--yes").stdout == "a is free\n"
-    gone = run("lock", "release", "a", "--stream", locks.stream, "--yes")
+    assert (
+        run("lock", "release", "a", "--stream", locks.stream_name, "--yes").stdout == "a is free\n"
+    )
+    gone = run("lock", "release", "a", "--stream", locks.stream_name, "--yes")
     assert (gone.exit_code, "is not held" in gone.stderr) == (1, True)
 
 
-def test_a_command_that_is_not_there_is_named(
-    server: NatsServer, locks: js_sync.Coordination
-) -> None:
-    done = lock(server, "run", "a", "--stream", locks.stream, "--", "/no/such/thing")
+def test_a_command_that_is_not_there_is_named(server: NatsServer, locks: Coordination) -> None:
+    done = lock(server, "run", "a", "--stream", locks.stream_name, "--", "/no/such/thing")
     assert done.returncode == 127
     assert "/no/such/thing cannot be started" in done.stderr
-    done = lock(server, "a", "--stream", locks.stream, "--", "/")
+    done = lock(server, "a", "--stream", locks.stream_name, "--", "/")
     assert done.returncode == 126
     assert "/ cannot be started" in done.stderr
     assert locks.lock("a").holder() is None
 
 
-def test_locks_use_the_given_prefix(run: Run, locks: js_sync.Coordination) -> None:
-    where = ("--stream", locks.stream, "--timeout", "1")
+def test_locks_use_the_given_prefix(run: Run, locks: Coordination) -> None:
+    where = ("--stream", locks.stream_name, "--timeout", "1")
     assert run("lock", "ls", *where).exit_code == 0
     for command in (("lock", "ls", *where), ("lock", "run", "a", *where, "--", "true")):
         at = command.index("--timeout")

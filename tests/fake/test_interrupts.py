@@ -159,7 +159,7 @@ def test_a_connection_is_closed_by_an_interrupt_at_any_point_of_its_closing(
     assert threading.active_count() == threads
 
 
-def test_messages_under_way_are_left_after_an_interrupt_at_any_point(server: NatsServer) -> None:
+def test_messages_in_flight_are_left_after_an_interrupt_at_any_point(server: NatsServer) -> None:
     with js.connect(server.url, reconnect=QUICK) as connection:
         jet = connection.jetstream(timeout=20)
         jet.create_stream(StreamConfig(name="INTERRUPTED", subjects=["interrupted"]))
@@ -192,7 +192,7 @@ def test_publisher_continues_after_an_interrupt_at_any_point(server: NatsServer)
                 again = interrupted_at(publish, point, PUBLISHER)
                 flushing = spawn(publisher.flush, "flushing")
                 assert flushing.join(Deadline.after(20))
-                assert publisher.under_way == 0
+                assert publisher.in_flight == 0
         assert point > 15
 
 

@@ -16,8 +16,9 @@ from js_sync.consume import buffer as buffer_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
-from js_sync.exactly_once.stream_guarantees import StreamGuarantees
+from js_sync.fast_ingest import FastIngest
 from js_sync.runtime.concurrency import Signal
+from js_sync.subject_writes.stream_guarantees import StreamGuarantees
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
@@ -401,8 +402,8 @@ def test_refusal_before_the_write_returns_belongs_to_the_message():
     with FakeServer(script) as server, js.connect(server.url, on_event=note) as connection:
         session = session_of(connection)
         request = js.PublishRequest(subject="a", data=b"x")
-        [outcome] = js.JetStream(Slow()).fast_ingest(
-            "S", [request], timeout=10, raise_failures=False
+        [outcome] = FastIngest(
+            js.JetStream(Slow()), "S", [request], timeout=10, raise_failures=False
         )
         assert isinstance(outcome.error, js.PermissionDenied)
 

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from js_sync.client.requests import Answer
+from js_sync.fast_ingest import FastIngest
 from js_sync.publish.inflight import InFlight
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
@@ -194,7 +195,7 @@ def test_refusal_of_a_shared_inbox_reaches_all_requests(way):
                     publisher.close()
                 errors = [failure.error for failure in caught.value.failures]
             else:
-                errors = [outcome.error for outcome in jet.fast_ingest("S", requests, timeout=10)]
+                errors = [outcome.error for outcome in FastIngest(jet, "S", requests, timeout=10)]
         assert len(errors) == 2
         # Fast ingest says that it may be stored, and why that is not known.
         assert all(isinstance(error.__cause__ or error, js.PermissionDenied) for error in errors)
@@ -231,7 +232,7 @@ def test_oldest_message_is_found_while_another_thread_takes_responses():
         handle = publisher.send("orders")
         eventually(lambda: server.reached("sent"))
         pipeline = pipeline_of(publisher)
-        [entry] = pipeline.under_way()
+        [entry] = pipeline.in_flight()
         pipeline._waiting = waiting = Changing(pipeline._waiting)
         assert pipeline.oldest is entry
         assert waiting.looks == 2

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Final
 from zlib import crc32
 
-from js_async.client.transport import Box
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, Slot, Slots, may_pass
+from js_async.runtime.concurrency import Signal
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Backoff, Deadline, is_cut_short, monotonic, unsleeping
@@ -46,7 +46,7 @@ class Asking(ABC):
         self._note: Final = note
         self._clock: Final = ServerClock(place)
         self._pauses = 0
-        self._box: Box | None = None
+        self._freed: Signal | None = None
         self._given_up = False
         self._trouble: TwinstreamError | None = None
 
@@ -91,7 +91,8 @@ class Asking(ABC):
             return given
         transport = self.place.api.transport
         subject = self.place.subjects.freed(self.kind, self.name)
-        self._box = box = await transport.open_mailbox(subject.encode())
+        box = await transport.open_mailbox(subject.encode())
+        self._freed = box.signal
         try:
             while not self._given_up and not deadline.expired():
                 # The subscription exists before this attempt, so a later release is not missed.
@@ -103,7 +104,7 @@ class Asking(ABC):
                 if not self._given_up:
                     await transport.wait(box.signal, deadline.earlier(pause.at))
         finally:
-            self._box = None
+            self._freed = None
             await transport.close_mailbox(box)
         what = "the acquisition was cancelled" if self._given_up else "not free in time"
         raise RequestTimeout(
@@ -124,16 +125,12 @@ class Asking(ABC):
         self._trouble = None
         return given
 
-    def patience(self, deadline: Deadline) -> Deadline:
-        """Return the deadline of one request: the default of a call, or `deadline` if sooner."""
-        return self.place.api.deadline().earlier(deadline.at)
-
     def give_up(self) -> None:
         """Cancel `wait`. Another task or thread calls this."""
         self._given_up = True
-        box = self._box
-        if box is not None:
-            box.signal.set()
+        freed = self._freed
+        if freed is not None:
+            freed.set()
 
     async def _wait_for(self, deadline: Deadline) -> float:
         """Return how many seconds to wait for the message of a release before the next attempt."""
@@ -143,7 +140,7 @@ class Asking(ABC):
         if holder is None or holder.ttl is None:
             return pause
         try:
-            since = await self._clock.seconds_since(holder.time, self.patience(deadline))
+            since = await self._clock.seconds_since(holder.time, self.place.patience(deadline))
         except TwinstreamError as error:
             if not may_pass(error):
                 raise
@@ -219,12 +216,12 @@ class NumberedAcquisition(Asking):
             slot = self.new_slot(number)
             if await self.ask(slot, deadline):
                 return slot
-        self.holder = await self.slots.first(self._filter, 0, self.patience(deadline))
+        self.holder = await self.slots.first(self._filter, 0, self.place.patience(deadline))
         return None
 
     async def _free(self, deadline: Deadline) -> list[int]:
         body = {"subjects_filter": self._filter}
-        patience = self.patience(deadline)
+        patience = self.place.patience(deadline)
         info = await self.place.api.stream_info(self.place.stream, patience, body)
         taken = {self.place.subjects.parts(each)[2] for each in info.state.subjects or ()}
         numbers = ((self._start + each) % self._count + 1 for each in range(self._count))

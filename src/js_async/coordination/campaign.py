@@ -5,17 +5,14 @@ If the stream is deleted, the campaign waits until the stream is re-created.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
-from js_async.client.closing import failure_of
 from js_async.coordination.acquire import SlotAcquisition
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, may_pass
 from js_async.runtime.concurrency import Handler, Signal, Task, call, spawn
-from twinstream.core.coordination.coordination import check_coordination
 from twinstream.core.coordination.lease_engine import Terms
-from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.core.log.events import Elected, WillRetry
 from twinstream.core.log.logger import Log
 from twinstream.errors import RequestTimeout, StreamNotFound, TwinstreamError
@@ -65,7 +62,7 @@ class Campaign:
         term = self._term
         return term is not None and term.is_current()
 
-    async def step_down(self, pause: float) -> bool:
+    async def step_down(self, pause: float, timeout: Seconds) -> bool:
         """Release the lease; campaign again after `pause` seconds. Return whether it is released.
 
         Without a lease, do nothing and return False.
@@ -75,7 +72,7 @@ class Campaign:
         if lease is None:
             return False
         self._pause = pause
-        return await lease.release()
+        return await lease.release(timeout=timeout)
 
     async def stop(self) -> None:
         """End the term, and let `run` return after the handlers have ended. This does not wait."""
@@ -83,7 +80,7 @@ class Campaign:
         if self._asking is not None:
             self._asking.give_up()
         if self._lease is not None:
-            await self._lease.release(0.0)
+            await self._lease.release(timeout=0.0)
 
     async def run(self) -> None:
         """Campaign until `stop`. Raises an error of a handler, or one that waiting cannot solve."""
@@ -113,10 +110,9 @@ class Campaign:
     async def _check_stream(self) -> None:
         """Check that the stream exists again, with suitable settings.
 
-        Raises `StreamNotFound` or `NotPromised`.
+        Raises `StreamNotFound` or `UnsuitableSettings`.
         """
-        info = await self._place.api.stream_info(self._place.stream)
-        check_coordination(info.config, self._place.subjects)
+        await self._place.check()
         self._gone = False
 
     async def _waits_for_stream(self, error: TwinstreamError) -> bool:
@@ -175,8 +171,11 @@ class _Term:
         # campaign would wait for itself.
         await self._is_known.sleep(NEVER)
         if self._handler is not None:
-            # `ended` raises the error.
-            self._error = await failure_of(partial(call, self._handler, self._lease))
+            try:
+                await call(self._handler, self._lease)
+            except BaseException as error:
+                # `ended` raises the error.
+                self._error = error
         if self._error is not None:
             await self._lease.release()
 

@@ -6,7 +6,7 @@ import os
 import platform
 from typing import Final
 
-from js_async.api.api import Api
+from js_async import JetStream
 from js_async.coordination.leader import Leader
 from js_async.coordination.lease import Lease, OnLost
 from js_async.coordination.lock import Lock, Semaphore
@@ -17,26 +17,23 @@ from js_async.runtime.concurrency import Handler, Items
 from js_async.runtime.opening import looped
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.coordination.coordination import (
-    CoordinationSubjects,
-    check_coordination,
     check_count,
     coordination_config,
 )
 from twinstream.core.coordination.lease_engine import FOREVER, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
-from twinstream.errors import StreamExists, StreamNotFound
-from twinstream.models import StreamCreateResponse, StreamInfo
+from twinstream.models import StreamConfig
 from twinstream.models.codec.records import frozen
 
-__all__ = ["Coordination", "Taken", "open_coordination"]
+__all__ = ["Coordination", "HeldSlot"]
 
 _TTL: Final = 15
 
 
 @frozen
-class Taken:
-    """A slot in use, as returned by `Coordination.taken`. `record` describes its holder."""
+class HeldSlot:
+    """A slot in use, as returned by `Coordination.held`. `record` describes its holder."""
 
     kind: str
     """`lock`, `semaphore`, `rate`, `once` or `leader`."""
@@ -46,62 +43,60 @@ class Taken:
     record: SlotRecord
 
 
-async def open_coordination(
-    api: Api, stream: str, create: bool, replicas: int, owner: str | None
-) -> Coordination:
-    """Return the coordination API of a stream, after a check of the stream's settings.
-
-    With `create`, a missing stream is created with `replicas` replicas. `owner` is the name of this
-    client in records; None uses host name and process id.
-
-    Raises `StreamNotFound`, `NotPromised` for unsuitable settings, and `Unsupported` for a server
-    older than 2.11.
-    """
-    if owner is None:
-        owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
-    check_kind(owner, str, "owner", "text")
-    api.require((2, 11, 0), "coordination (a time to live for each message)")
-    subjects = CoordinationSubjects(stream)
-    info = await _info(api, stream, create, replicas)
-    check_coordination(info.config, subjects)
-    most = info.config.max_msg_size
-    most = most if most is not None and most > 0 else None
-    return Coordination(Place(api, stream, subjects, owner, most, info.domain))
-
-
-async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
-    try:
-        return await api.stream_info(stream)
-    except StreamNotFound as error:
-        if not create:
-            error.add_note(f"coordination({stream!r}, create=True) creates the stream")
-            raise
-    config = coordination_config(stream, replicas=replicas)
-    try:
-        await api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
-    except StreamExists:
-        pass  # Another client has created the stream. The caller checks its settings.
-    # Request the info again, because the response to a creation lacks the domain.
-    return await api.stream_info(stream)
-
-
 class Coordination:
     """The coordination API of a stream: locks, semaphores, rate limits, run-once work, leaders.
 
-    `JetStream.coordination` creates it. Each lock, and each unit of a semaphore or rate limit, is a
-    slot: a subject of the stream that has one message, written by the holder, or none.
+    The constructor sends no request. The first call checks the stream, and with `create` creates it
+    if it does not exist. It raises `StreamNotFound`, `UnsuitableSettings` with the settings that
+    break a guarantee, `SubjectOverlap` if another stream has the subjects, or `Unsupported` if the
+    server is older than 2.11.
+
+    Each lock, and each unit of a semaphore or rate limit, is a slot: a subject of the stream that
+    has one message, written by the holder, or none.
 
     The methods share two durations. `ttl`, in whole seconds, is the time after the last renewal at
     which the server frees the slot of a dead holder. `margin`, in seconds, is how much earlier a
     holder that cannot renew its slot considers the slot lost. The default `ttl` is 15 s, the
     default `margin` is a quarter of the TTL, at most 1 s.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream.
+        create: Create the stream if it does not exist.
+        replicas: Number of replicas of a new stream.
+        owner: Name of this client in records. The default is the host name and process id.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place: Final = place
+    def __init__(
+        self,
+        jet: JetStream,
+        stream_name: str,
+        *,
+        create: bool = False,
+        replicas: int = 1,
+        owner: str | None = None,
+    ) -> None:
+        if owner is None:
+            owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
+        check_kind(owner, str, "owner", "text")
+        self._place: Final = Place(jet, stream_name, create, replicas, owner)
+
+    @staticmethod
+    def stream_config(stream_name: str, *, replicas: int = 1) -> StreamConfig:
+        """Return the configuration of a stream for locks, semaphores, rate limits and leaders.
+
+        For programs that create the stream themselves. Change settings that do not affect the
+        guarantees, such as placement and description, with `evolve`. Raises `BadArgument` for an
+        invalid name.
+
+        Args:
+            stream_name: Name of the stream. It is also the first token of its subjects.
+            replicas: Number of replicas.
+        """
+        return coordination_config(stream_name, replicas=replicas)
 
     @property
-    def stream(self) -> str:
+    def stream_name(self) -> str:
         """The name of the stream."""
         return self._place.stream
 
@@ -213,24 +208,36 @@ class Coordination:
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
     @looped
-    async def taken(self, kind: str | None = None) -> Items[Taken]:
+    async def held(
+        self, kind: str | None = None, *, idle_timeout: Seconds | None = None
+    ) -> Items[HeldSlot]:
         """Iterate over the slots in use, the oldest record first.
 
         Args:
             kind: `lock`, `semaphore`, `rate`, `once` or `leader`; None returns all kinds.
+            idle_timeout: Seconds without progress after which the iteration fails; the default is
+                the timeout of the API.
         """
-        subjects = self._place.subjects
-        async for record in Slots(self._place).all(subjects.kind(kind)):
-            yield Taken(*subjects.parts(record.subject), record)
+        place = self._place
+        filter_ = place.subjects.kind(kind)
+        await place.ready(place.api.deadline(idle_timeout))
+        async for record in Slots(place).all(filter_, idle_timeout=idle_timeout):
+            yield HeldSlot(*place.subjects.parts(record.subject), record)
 
-    async def evict(self, taken: Taken) -> bool:
+    async def evict(self, slot: HeldSlot, *, timeout: Seconds | None = None) -> bool:
         """Free a slot by force; return whether its record still existed.
 
         The holder notices this at its next renewal, up to a third of its TTL later. Until then, the
         old holder and a new holder both consider the slot theirs. So use this only if the holder is
         dead.
+
+        Args:
+            slot: A slot that `held` returned.
+            timeout: Seconds; the default is that of the API.
         """
+        deadline = self._place.api.deadline(timeout)
+        await self._place.ready(deadline)
         slots = Slots(self._place)
-        found = await slots.drop(taken.record.seq)
-        await slots.tell_freed(taken.kind, taken.name)
+        found = await slots.drop(slot.record.seq, deadline)
+        await slots.tell_freed(slot.kind, slot.name)
         return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from js_async.background.work import BackgroundWork
 from js_async.coordination.campaign import Campaign
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, Slots
+from js_async.extension import BackgroundWork
 from js_async.runtime.concurrency import Handler, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
@@ -71,14 +71,21 @@ class Leader(BackgroundWork):
     def _label(self) -> str:
         return f"{self._name} of {self._place.stream}"
 
-    async def leader(self) -> SlotRecord | None:
-        """Return the record of the current leader, or None if there is no leader."""
-        return await Slots(self._place).look(self._place.subjects.slot("leader", self._name))
+    async def holder(self, *, timeout: Seconds | None = None) -> SlotRecord | None:
+        """Return the record of the current leader, or None if there is no leader.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
+        """
+        deadline = self._place.api.deadline(timeout)
+        await self._place.ready(deadline)
+        subject = self._place.subjects.slot("leader", self._name)
+        return await Slots(self._place).look(subject, deadline)
 
     # ---- lifecycle
 
     async def _begin(self) -> None:
-        pass
+        await self._place.ready()
 
     async def _work(self) -> None:
         await self._campaign.run()
@@ -89,15 +96,16 @@ class Leader(BackgroundWork):
     def _is_within(self) -> bool:
         return super()._is_within() or self._campaign.is_handler()
 
-    async def step_down(self, pause: Seconds = 0.0) -> bool:
+    async def step_down(self, *, pause: Seconds = 0.0, timeout: Seconds = 5.0) -> bool:
         """Give up the current term. Return whether the server confirmed the release of the lease.
 
         If this candidate does not lead, do nothing and return False.
 
         Args:
             pause: Time in seconds after which the candidate campaigns again.
+            timeout: How long to wait for the confirmation, in seconds.
         """
-        return await self._campaign.step_down(seconds(pause, "pause"))
+        return await self._campaign.step_down(seconds(pause, "pause"), timeout)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-from js_async.client.closable import Closable
 from js_async.coordination.slot import Slot
 from js_async.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
 from twinstream.core.coordination.lease_engine import Phase
@@ -20,7 +19,7 @@ OnLost = Callable[["Lease"], None]
 """A callback that receives a lost lease. It must be quick: set an event, or end the process."""
 
 
-class Lease(Closable, BlockHint):
+class Lease(BlockHint):
     """A held lock, a held slot of a semaphore, a leader's term, or a run of `Once`.
 
     The lease is renewed in the background. The end of its `with` block releases the lease, and
@@ -29,7 +28,6 @@ class Lease(Closable, BlockHint):
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
-        super().__init__()
         self._slot: Final = slot
         self._engine: Final = slot.engine
         self._on_lost: Final[GuardedReporter[Lease]] = GuardedReporter(
@@ -52,6 +50,11 @@ class Lease(Closable, BlockHint):
         self._start()
 
     # ---- state
+
+    @property
+    def _is_parents(self) -> bool:
+        """Whether this process was forked after the lease was acquired, and must not release it."""
+        return self._forks != Forks.count
 
     @property
     def name(self) -> str:
@@ -85,7 +88,7 @@ class Lease(Closable, BlockHint):
     @property
     def remaining(self) -> float:
         """The number of seconds for which the lease is held even if it cannot be renewed."""
-        if self._leaving or self._forks != Forks.count:
+        if self._leaving or self._is_parents:
             return 0.0
         now = unsleeping()
         return self._engine.until - now if self._engine.believes(now) else 0.0
@@ -102,7 +105,7 @@ class Lease(Closable, BlockHint):
         if not self.is_held:
             raise self.lost or LeaseLost(f"{self.name}: it was released")
 
-    async def wait_lost(self, timeout: Seconds | None = None) -> LeaseLost | None:
+    async def wait_lost(self, *, timeout: Seconds | None = None) -> LeaseLost | None:
         """Wait until the lease has ended; return the reason if it was lost, else None.
 
         Args:
@@ -118,7 +121,7 @@ class Lease(Closable, BlockHint):
 
     # ---- releasing
 
-    async def release(self, timeout: Seconds = 5.0) -> bool:
+    async def release(self, *, timeout: Seconds = 5.0) -> bool:
         """Release the lease. Return whether the server confirmed the release in time.
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
@@ -136,21 +139,16 @@ class Lease(Closable, BlockHint):
         await self._over.sleep(Deadline.after(timeout))
         return self._engine.phase is Phase.LEFT
 
-    async def close(self) -> None:
-        """Release the lease. Raises `LeaseLost` if the lease was lost before."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         if self._is_parents:
             return
         lost = self.lost
         await self.release()
         if lost is not None:
             raise lost
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self._is_parents:
-            await self.close()
 
     # ---- renewing
 
@@ -191,7 +189,7 @@ class Lease(Closable, BlockHint):
             self._on_lost.pass_on(self)
 
     def _why(self) -> LeaseLost:
-        if self._forks != Forks.count:
+        if self._is_parents:
             return LeaseLost(f"{self.name}: it belongs to the process that forked this one")
         reason = self._engine.reason or "its time ran out"
         return LeaseLost(f"{self.name} (token {self.token}): {reason}")

@@ -47,7 +47,7 @@ class RateLimiter:
         per = f"{self._count} per {self._terms.ttl:g} s"
         return f"<RateLimiter {self._place.stream} {self._name}: {per}>"
 
-    async def acquire(self, timeout: Seconds | None = None) -> Permit:
+    async def acquire(self, *, timeout: Seconds | None = None) -> Permit:
         """Wait for a permit and return it.
 
         Args:
@@ -58,14 +58,21 @@ class RateLimiter:
                 case, a permit may be used up.
             TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
-        return self._permit(await self._asking().wait(Deadline.after(timeout)))
+        deadline = Deadline.after(timeout)
+        await self._place.ready(self._place.patience(deadline))
+        return self._permit(await self._asking().wait(deadline))
 
-    async def try_acquire(self) -> Permit | None:
+    async def try_acquire(self, *, timeout: Seconds | None = None) -> Permit | None:
         """Return a permit if one is available now, else None.
 
         Raises `RequestTimeout` if the server does not respond in time.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
         """
-        slot = await self._asking().attempt(self._place.api.deadline())
+        deadline = self._place.api.deadline(timeout)
+        await self._place.ready(deadline)
+        slot = await self._asking().attempt(deadline)
         return None if slot is None else self._permit(slot)
 
     def _asking(self) -> NumberedAcquisition:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from js_async.api.api import Api
-from js_async.api.leader_info import has_message
-from js_async.api.write_attempt import write
+from js_async import JetStream, PublishRequest
+from js_async.extension import SubjectWrites, api_of
 from js_async.runtime.concurrency import Items, sleep
-from twinstream.core.coordination.coordination import CoordinationSubjects
+from twinstream.core.coordination.coordination import (
+    CoordinationSubjects,
+    check_coordination,
+    coordination_config,
+)
 from twinstream.core.coordination.lease_engine import Action, Drop, LeaseEngine, Look, Phase, Put
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
-from twinstream.core.deadline import Deadline, unsleeping
+from twinstream.core.deadline import Deadline, Seconds, unsleeping
 from twinstream.core.log.events import WillRetry
 from twinstream.core.log.logger import Log
 from twinstream.core.read.direct_get import from_leader
@@ -27,30 +30,89 @@ from twinstream.errors import (
     NoResponders,
     RequestTimeout,
     StoreFailed,
+    StreamExists,
+    StreamNotFound,
     TwinstreamError,
     WrongLastSequence,
 )
 from twinstream.errors.transient import is_transient
-from twinstream.models import StreamMessageDeleteResponse, StreamMessageGetResponse
-from twinstream.models.codec.records import frozen
-from twinstream.records.publish_request import PublishRequest
+from twinstream.models import (
+    StreamCreateResponse,
+    StreamInfo,
+    StreamMessageDeleteResponse,
+    StreamMessageGetResponse,
+)
 
 __all__ = ["Place", "Slot", "Slots", "may_pass"]
 
+_SINCE: Final = (2, 11, 0)
 
-@frozen
+
 class Place:
-    """A coordination stream: its name, subjects and limits, and the API to access it."""
+    """A coordination stream: its name, subjects and limits, and the API to access it.
 
-    api: Api
-    stream: str
-    subjects: CoordinationSubjects
-    owner: str
-    """The name of this client in records."""
-    max_msg_size: int | None = None
-    """The maximum size of a message with headers in bytes; None if the stream has no limit."""
-    domain: str | None = None
-    """The JetStream domain of the stream; None if its server has no domain."""
+    The first call of `ready` creates the stream if `create` is set, and checks its settings.
+    """
+
+    def __init__(
+        self, jet: JetStream, stream_name: str, create: bool, replicas: int, owner: str
+    ) -> None:
+        self.api: Final = api_of(jet)
+        self.stream: Final = stream_name
+        self.subjects: Final = CoordinationSubjects(stream_name)
+        self.writes: Final = SubjectWrites(self.api)
+        self.owner: Final = owner
+        """The name of this client in records."""
+        self.max_msg_size: int | None = None
+        """The maximum size of a message with headers in bytes; None if there is no limit."""
+        self.domain: str | None = None
+        """The JetStream domain of the stream; None if its server has no domain."""
+        self._config: Final = (
+            coordination_config(stream_name, replicas=replicas) if create else None
+        )
+        self._is_checked = False
+
+    async def ready(self, deadline: Deadline | None = None) -> None:
+        """Check the stream, unless an earlier call has.
+
+        Raises `StreamNotFound`, `UnsuitableSettings`, or `Unsupported` for a server older than
+        2.11.
+        """
+        if self._is_checked:
+            return
+        deadline = deadline or self.api.deadline()
+        await self.api.transport.ready(deadline)
+        self.api.require(_SINCE, "coordination (a time to live for each message)")
+        # Tasks that begin together may each check the stream, which is harmless.
+        await self.check(deadline)
+        self._is_checked = True
+
+    async def check(self, deadline: Deadline | None = None) -> None:
+        """Check the settings of the stream. Raises `StreamNotFound` or `UnsuitableSettings`."""
+        info = await self._info(deadline or self.api.deadline())
+        check_coordination(info.config, self.subjects)
+        most = info.config.max_msg_size
+        self.max_msg_size = most if most is not None and most > 0 else None
+        self.domain = info.domain
+
+    def patience(self, deadline: Deadline) -> Deadline:
+        """Return the deadline of one request: the default of a call, or `deadline` if sooner."""
+        return self.api.deadline().earlier(deadline.at)
+
+    async def _info(self, deadline: Deadline) -> StreamInfo:
+        try:
+            return await self.api.stream_info(self.stream, deadline)
+        except StreamNotFound as error:
+            if self._config is None or self._is_checked:
+                error.add_note(f"Coordination(jet, {self.stream!r}, create=True) creates it")
+                raise
+        subject = self.api.subjects.stream("CREATE", self.stream)
+        try:
+            await self.api.call(subject, self._config, StreamCreateResponse, deadline)
+        except StreamExists:
+            pass  # Another client has created the stream. The caller checks its settings.
+        # Request the info again, because the response to a creation lacks the domain.
+        return await self.api.stream_info(self.stream, deadline)
 
 
 class Slots:
@@ -80,11 +142,18 @@ class Slots:
             raise InvalidResponse(f"{subject}: the response contains no message")
         return read_slot(from_leader(answer.message, self.place.stream))
 
-    async def all(self, filter_: str) -> Items[SlotRecord]:
-        """Iterate over the records that match a filter, the oldest first."""
+    async def all(
+        self, filter_: str, deadline: Deadline | None = None, idle_timeout: Seconds | None = None
+    ) -> Items[SlotRecord]:
+        """Iterate over the records that match a filter, the oldest first.
+
+        `deadline` is that of all requests together, `idle_timeout` that of each.
+        """
         start = 0
         while True:
-            record = await self.first(filter_, start)
+            record = await self.first(
+                filter_, start, deadline or self.place.api.deadline(idle_timeout)
+            )
             if record is None:
                 return
             yield record
@@ -141,7 +210,7 @@ class Slot:
 
     def deadline(self, patience: float) -> Deadline:
         """Return the deadline of one request: `patience` seconds or, if sooner, the default."""
-        return self._place.api.deadline().earlier(Deadline.after(patience).at)
+        return self._place.patience(Deadline.after(patience))
 
     async def ask(self, deadline: Deadline) -> bool:
         """Request the slot until the outcome is known, or until `given_up` is set.
@@ -202,7 +271,7 @@ class Slot:
         place = self._place
         if not self.engine.needs_proof(record) or not place.api.transport.server_info.cluster:
             return record
-        has_record = await has_message(place.api, place.stream, self.subject, deadline)
+        has_record = await place.writes.has_message(place.stream, self.subject, deadline)
         if record is None and has_record:
             raise NoLeader(f"{self.subject}: a replica replied that lacks the leader's record")
         # The record that the leader has may be the record of this tenure.
@@ -219,7 +288,7 @@ class Slot:
         # `write` makes only one attempt. The engine decides about retries, and counts the lease
         # from the time of each attempt.
         place = self._place
-        ack = await write(place.api, request, place.stream, place.domain, deadline)
+        ack = await place.writes.write(request, place.stream, place.domain, deadline)
         self.engine.stored(put.attempt, ack.seq, unsleeping())
 
     def _record(self, put: Put) -> LeaseRecord:

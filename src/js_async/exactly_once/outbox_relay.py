@@ -7,12 +7,12 @@ from typing import Final, Self
 
 from js_async.api.api import Api
 from js_async.background.work import BackgroundWork
-from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import By, once_writer
 from js_async.exactly_once.outbox_sender import OutboxSender
 from js_async.exactly_once.outbox_store import OutboxStore
 from js_async.exactly_once.outbox_store_calls import StoreCalls
 from js_async.runtime.concurrency import Signal
+from js_async.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.deadline import NEVER, Backoff, Deadline, Failures, Seconds, seconds
 from twinstream.core.exactly_once.outbox import OutboxReport
 from twinstream.core.hooks import HOOKS, reached
@@ -87,7 +87,7 @@ class OutboxRelay(BackgroundWork):
         """Start to work in the background.
 
         Raises:
-            NotPromised: The settings of the stream allow duplicates.
+            UnsuitableSettings: The settings of the stream allow duplicates.
             StreamNotFound: The stream does not exist.
             BadArgument: The relay was started before.
         """

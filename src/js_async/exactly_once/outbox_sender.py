@@ -25,11 +25,11 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
-    NotPromised,
     OutcomeUnknown,
     PublishFailure,
     RequestTimeout,
     TwinstreamError,
+    UnsuitableSettings,
 )
 from twinstream.errors.publish_failures import UnreadFailures
 
@@ -77,7 +77,7 @@ class OutboxSender:
         """The number of events that were marked as refused: they can never be stored."""
 
     async def check_stream(self) -> None:
-        """Check the settings of the stream. Raises `NotPromised` or `StreamNotFound`."""
+        """Check the settings of the stream. Raises `UnsuitableSettings` or `StreamNotFound`."""
         await self._writer.check()
 
     async def round(self, deadline: Deadline) -> TwinstreamError | None:
@@ -126,7 +126,7 @@ class OutboxSender:
         try:
             await self._check()
             return await self._pages(deadline)
-        except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
+        except (UnsuitableSettings, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
             return self._report_error(error)

@@ -6,10 +6,10 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.consume.message import Message
-from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
 from js_async.exactly_once.stored_results import KnownResults
 from js_async.runtime.concurrency import Lock
+from js_async.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import InputStream
 from twinstream.errors import OutcomeUnknown
@@ -35,7 +35,7 @@ class ResultStore:
         """The number of results that the stream already contained."""
 
     async def open(self, input: InputStream, now: Timestamp | None) -> None:
-        """Check the settings of the stream. Raises `NotPromised` or `StreamNotFound`.
+        """Check the settings of the stream. Raises `UnsuitableSettings` or `StreamNotFound`.
 
         `input` is the stream of the messages, `now` the server's current time, if it is known.
         """

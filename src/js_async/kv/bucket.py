@@ -385,9 +385,9 @@ class KeyValue(NoContainer, Generic[V]):
                 the outcomes.
         """
         from js_async.kv.put_many import PutMany, PutPipeline
-        from js_async.publish.limits import limits_of
+        from twinstream.core.publish.limits import limits_of
 
-        limits = limits_of(self._place.api, window, timeout, window_bytes)
+        limits = limits_of(self._place.api.timeout, window, timeout, window_bytes)
         pipeline = PutPipeline(
             self._place, self._writes, self._codecs, limits, ttl, self._validates
         )
@@ -410,14 +410,14 @@ class KeyValue(NoContainer, Generic[V]):
             PublishFailures: Some keys were not deleted; the others were.
         """
         from js_async.kv.put_many import MarkerPipeline, remove_many
-        from js_async.publish.limits import limits_of
+        from twinstream.core.publish.limits import limits_of
 
         if ttl is not None and not purge:
             raise BadArgument("ttl is that of the markers of a purge: add purge=True")
         # Not None, which would mean all keys.
         check_kind(keys, Iterable, "keys", "one key or an iterable of keys ('>' for all keys)")
         found = [each async for each in self.keys(keys, idle_timeout=idle_timeout)]
-        limits = limits_of(self._place.api, WINDOW, idle_timeout, WINDOW_BYTES)
+        limits = limits_of(self._place.api.timeout, WINDOW, idle_timeout, WINDOW_BYTES)
         given = (self._place, self._writes, self._codecs, limits, ttl, purge)
         return await remove_many(MarkerPipeline(*given), found)
 
@@ -577,8 +577,8 @@ class KeyValue(NoContainer, Generic[V]):
             on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
-            NotPromised: The bucket has a `ttl` but no `limit_marker_ttl`, so the server does not
-                report when a value expires.
+            UnsuitableSettings: The bucket has a `ttl` but no `limit_marker_ttl`, so the server does
+                not report when a value expires.
         """
         from js_async.kv.cache import open_cache
         from js_async.kv.watch import WatchOptions, open_steps

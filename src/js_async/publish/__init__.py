@@ -1,1 +1,1 @@
-"""Publishing: single messages, many messages without waiting, atomic batches and fast ingest."""
+"""Publishing: single messages, many messages without waiting and atomic batches."""

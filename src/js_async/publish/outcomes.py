@@ -114,7 +114,7 @@ class Outcomes(SentWhileRead, Generic[E, T]):
         self._expect_reader(self._call, self._unseen)
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         """Number of messages from the oldest one in flight to the last one sent.
 
         Some of the later messages may have an outcome already.
@@ -123,7 +123,7 @@ class Outcomes(SentWhileRead, Generic[E, T]):
         return len(self._order) - sum(1 for _ in done)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.under_way} in flight{', closed' * self._closed}>"
+        return f"<{type(self).__name__}: {self.in_flight} in flight{', closed' * self._closed}>"
 
     def __aiter__(self) -> Items[T]:
         self._is_read()

@@ -102,7 +102,7 @@ class Pipeline:
         """Whether the connection is closed permanently and no message is in flight."""
         return self._transport.is_closed and not self._waiting
 
-    def under_way(self) -> list[InFlight]:
+    def in_flight(self) -> list[InFlight]:
         """Return all messages in flight, in sending order."""
         return list(self._waiting.values())
 
@@ -117,7 +117,7 @@ class Pipeline:
     async def close(self) -> None:
         """Unsubscribe. Messages still in flight get the outcome `OutcomeUnknown`."""
         if self._inbox.is_open:
-            for entry in self.under_way():
+            for entry in self.in_flight():
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._inbox.close()

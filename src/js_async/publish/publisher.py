@@ -148,12 +148,12 @@ class Publisher(Leaving):
         self._watch_failures("publisher", failures)
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         """Number of messages in flight."""
         return max(0, self._count - len(self._work.released))
 
     def __repr__(self) -> str:
-        return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
+        return f"<Publisher: {self.in_flight} in flight{', closed' * self._closed}>"
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -275,7 +275,7 @@ class Publisher(Leaving):
 
         Does not raise failures: `PublishHandle.result` or `close` raises them.
         """
-        last = self._pipeline.under_way()
+        last = self._pipeline.in_flight()
         for entry in last:
             await self._pipeline.until(entry)
 
@@ -310,7 +310,7 @@ class Publisher(Leaving):
         # If the connection is closed, every message has an outcome.
         if not self._pipeline.is_over:
             warnings.warn(
-                f"publisher was dropped without close, with {self.under_way} messages in flight;"
+                f"publisher was dropped without close, with {self.in_flight} messages in flight;"
                 " use it in a `with` block, or close it, to learn their outcome",
                 ResourceWarning,
                 stacklevel=3,

@@ -22,7 +22,7 @@ from twinstream.errors import (
     InvalidResponse,
     MessageNotFound,
     NoResponders,
-    NotPromised,
+    UnsuitableSettings,
 )
 from twinstream.models import StreamMessageGetResponse
 from twinstream.models.numbers import HIDDEN_FROM
@@ -95,15 +95,15 @@ async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> 
 
 
 async def check_not_hidden(api: Api, stream: str) -> None:
-    """Raise `NotPromised` if the stream may contain messages that the server does not return."""
+    """Raise `UnsuitableSettings` if the server may not return all messages of the stream."""
     info = await confirmed_info(api, stream)
     if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
         return
     if info.state.messages and await next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
         because = "the server does not return what it stored from sequence 2**62 on"
         instead = "end the read at 2**62; later messages need a stream with a lower first_seq"
-        hole = GuaranteeGap("storage", "file", because, instead)
-        raise NotPromised(stream, "a complete read", (hole,))
+        gap = GuaranteeGap("storage", "file", because, instead)
+        raise UnsuitableSettings(stream, "a complete read", (gap,))
 
 
 async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:

@@ -122,7 +122,7 @@ class RangeReader:
             StreamNotFound: The stream does not exist.
             JetStreamError: The server refused a request.
             BadArgument: The stream does not allow direct gets.
-            NotPromised: The server may store messages that it does not return.
+            UnsuitableSettings: The server may store messages that it does not return.
             RequestTimeout: There was no progress for the whole timeout.
         """
         try:

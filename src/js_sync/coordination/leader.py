@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from js_sync.background.work import BackgroundWork
 from js_sync.coordination.campaign import Campaign
 from js_sync.coordination.lease import Lease
 from js_sync.coordination.slot import Place, Slots
+from js_sync.extension import BackgroundWork
 from js_sync.runtime.concurrency import Handler, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
@@ -72,14 +72,21 @@ class Leader(BackgroundWork):
     def _label(self) -> str:
         return f"{self._name} of {self._place.stream}"
 
-    def leader(self) -> SlotRecord | None:
-        """Return the record of the current leader, or None if there is no leader."""
-        return Slots(self._place).look(self._place.subjects.slot("leader", self._name))
+    def holder(self, *, timeout: Seconds | None = None) -> SlotRecord | None:
+        """Return the record of the current leader, or None if there is no leader.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
+        """
+        deadline = self._place.api.deadline(timeout)
+        self._place.ready(deadline)
+        subject = self._place.subjects.slot("leader", self._name)
+        return Slots(self._place).look(subject, deadline)
 
     # ---- lifecycle
 
     def _begin(self) -> None:
-        pass
+        self._place.ready()
 
     def _work(self) -> None:
         self._campaign.run()
@@ -90,15 +97,16 @@ class Leader(BackgroundWork):
     def _is_within(self) -> bool:
         return super()._is_within() or self._campaign.is_handler()
 
-    def step_down(self, pause: Seconds = 0.0) -> bool:
+    def step_down(self, *, pause: Seconds = 0.0, timeout: Seconds = 5.0) -> bool:
         """Give up the current term. Return whether the server confirmed the release of the lease.
 
         If this candidate does not lead, do nothing and return False.
 
         Args:
             pause: Time in seconds after which the candidate campaigns again.
+            timeout: How long to wait for the confirmation, in seconds.
         """
-        return self._campaign.step_down(seconds(pause, "pause"))
+        return self._campaign.step_down(seconds(pause, "pause"), timeout)
 
     def __enter__(self) -> Self:
         self.start()

@@ -4,25 +4,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextvars import ContextVar
 from typing import Final
 
 from js_sync.coordination.acquire import Asking, NumberedAcquisition, SlotAcquisition
 from js_sync.coordination.lease import Lease, OnLost
 from js_sync.coordination.slot import Place, Slots
+from js_sync.runtime.concurrency import BlockHint
 from js_sync.runtime.opening import opening
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.deadline import NEVER, Deadline, Seconds
 
 __all__ = ["Lock", "Semaphore"]
+
+# The leases of the blocks of locks that this task or thread is in.
+_HERE: Final[ContextVar[tuple[Lease, ...]]] = ContextVar("twinstream-locks", default=())
 
 
 class Leasing(ABC):
     """The base class of locks and semaphores.
 
-    These objects have no state, so several tasks or threads may share one: each call of `acquire`
-    is independent. Waiters are not served in order.
+    Several tasks or threads may share an object: each call of `acquire` is independent. Waiters are
+    not served in order.
     """
 
     def __init__(
@@ -43,7 +48,7 @@ class Leasing(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
-    def acquire(self, timeout: Seconds | None = None) -> Lease:
+    def acquire(self, *, timeout: Seconds | None = None) -> Lease:
         """Acquire the lock or semaphore, and return the lease. Use it in a `with` block.
 
         Args:
@@ -57,16 +62,22 @@ class Leasing(ABC):
         return opening(self._acquire(Deadline.after(timeout)))
 
     def _acquire(self, deadline: Deadline) -> Lease:
+        self._place.ready(self._place.patience(deadline))
         lease = Lease(self._asking().wait(deadline), self._on_lost)
         lease._start()
         return lease
 
-    def try_acquire(self) -> Lease | None:
+    def try_acquire(self, *, timeout: Seconds | None = None) -> Lease | None:
         """Acquire the lock or semaphore if it is free, and return the lease, else None.
 
         Raises `RequestTimeout` if the server does not respond in time.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
         """
-        slot = self._asking().attempt(self._place.api.deadline())
+        deadline = self._place.api.deadline(timeout)
+        self._place.ready(deadline)
+        slot = self._asking().attempt(deadline)
         if slot is None:
             return None
         lease = Lease(slot, self._on_lost)
@@ -78,15 +89,46 @@ class Leasing(ABC):
         """Return a new acquisition of the lock or semaphore."""
 
 
-class Lock(Leasing):
-    """A named lock, created by `Coordination.lock`. It sends nothing before `acquire`."""
+class Lock(Leasing, BlockHint):
+    """A named lock, created by `Coordination.lock`.
+
+    A `with` block acquires the lock, which it waits for without a limit, and releases the lease at
+    its end. It raises `LeaseLost` if the lease was lost in the block.
+    """
+
+    def __init__(
+        self, place: Place, name: str, terms: Terms, note: str, on_lost: OnLost | None
+    ) -> None:
+        super().__init__(place, name, terms, note, on_lost)
+        # The leases of all blocks of this lock: several, if the earlier ones are lost.
+        self._leases: Final[list[Lease]] = []
 
     def _asking(self) -> Asking:
         return SlotAcquisition(self._place, "lock", self._name, self._terms, self._note)
 
-    def holder(self) -> SlotRecord | None:
-        """Return the record of the lock's holder, or None if the lock is free."""
-        return Slots(self._place).look(self._place.subjects.slot("lock", self._name))
+    def __enter__(self) -> Lease:
+        lease = self._acquire(NEVER)
+        self._leases.append(lease)
+        _HERE.set((*_HERE.get(), lease))
+        return lease
+
+    def __exit__(self, *error: object) -> None:
+        here = _HERE.get()
+        # A block may be left by another task or thread than entered it.
+        lease = ([each for each in self._leases if each in here] or self._leases)[-1]
+        self._leases.remove(lease)
+        _HERE.set(tuple(each for each in here if each is not lease))
+        lease.__exit__(*error)
+
+    def holder(self, *, timeout: Seconds | None = None) -> SlotRecord | None:
+        """Return the record of the lock's holder, or None if the lock is free.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
+        """
+        deadline = self._place.api.deadline(timeout)
+        self._place.ready(deadline)
+        return Slots(self._place).look(self._place.subjects.slot("lock", self._name), deadline)
 
 
 class Semaphore(Leasing):
@@ -118,7 +160,14 @@ class Semaphore(Leasing):
             self._place, "semaphore", self._name, self._count, self._terms, self._note
         )
 
-    def holders(self) -> list[SlotRecord]:
-        """Return the records of the holders, the oldest first."""
-        found = Slots(self._place).all(self._place.subjects.slots("semaphore", self._name))
+    def holders(self, *, timeout: Seconds | None = None) -> list[SlotRecord]:
+        """Return the records of the holders, the oldest first.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the API.
+        """
+        deadline = self._place.api.deadline(timeout)
+        self._place.ready(deadline)
+        filter_ = self._place.subjects.slots("semaphore", self._name)
+        found = Slots(self._place).all(filter_, deadline)
         return [record for record in found]

@@ -91,10 +91,11 @@ class Once:
             Exception: The error of the work.
         """
         check_handler(work, "work")
+        self._place.ready()
         asking = SlotAcquisition(self._place, "once", self._key, self._terms, "")
         slot = asking.attempt(self._place.api.deadline())
         if slot is None:
-            return _result(asking.holder or self._record())
+            return _result(asking.holder or self._record(self._place.api.deadline()))
         lease = Lease(slot)
         lease._start()
 
@@ -136,7 +137,7 @@ class Once:
 
     def _end(self, slot: Slot, lease: Lease, final: LeaseRecord, timeout: Seconds) -> None:
         slot.final, slot.final_ttl = final, self._keep
-        if lease.release(timeout):
+        if lease.release(timeout=timeout):
             return
         if lease.lost is not None:
             raise LeaseLost(f"once {self._key}: the work ran, its end is not stored: {lease.lost}")
@@ -145,15 +146,20 @@ class Once:
             f" ({slot.engine.reason or 'no answer yet'})"
         )
 
-    def _record(self) -> SlotRecord | None:
-        return self._slots.look(self._subject)
+    def _record(self, deadline: Deadline) -> SlotRecord | None:
+        self._place.ready(deadline)
+        return self._slots.look(self._subject, deadline)
 
-    def result(self) -> OnceResult | None:
-        """Return the result of the work, or None if the work never started or was forgotten."""
-        record = self._record()
+    def result(self, *, timeout: Seconds | None = None) -> OnceResult | None:
+        """Return the result of the work, or None if the work never started or was forgotten.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
+        """
+        record = self._record(self._place.api.deadline(timeout))
         return None if record is None else _result(record)
 
-    def wait(self, timeout: Seconds | None = None) -> OnceResult:
+    def wait(self, *, timeout: Seconds | None = None) -> OnceResult:
         """Wait until the work has ended, and return its result.
 
         The call also waits if the work has not started, and while the server cannot be reached.
@@ -163,6 +169,7 @@ class Once:
                 call raises `RequestTimeout`.
         """
         deadline = Deadline.after(timeout)
+        self._place.ready(self._place.patience(deadline))
         transport = self._place.api.transport
         box = transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
         pauses = iter(_BACKOFF)
@@ -189,23 +196,26 @@ class Once:
 
         If the request failed temporarily, returns the error.
         """
-        patience = self._place.api.deadline().earlier(deadline.at)
         try:
-            record = self._slots.look(self._subject, patience)
+            record = self._slots.look(self._subject, self._place.patience(deadline))
         except TwinstreamError as error:
             if not may_pass(error):
                 raise
             return error
         return None if record is None or record.state == HELD else _result(record)
 
-    def forget(self) -> bool:
+    def forget(self, *, timeout: Seconds | None = None) -> bool:
         """Remove the record of the key, so that the work may run again.
 
         Return whether the key had a record. Work that runs now is not stopped, so a second run may
         start at the same time.
+
+        Args:
+            timeout: Seconds for the whole call; the default is that of the API.
         """
-        record = self._record()
-        return record is not None and self._slots.drop(record.seq)
+        deadline = self._place.api.deadline(timeout)
+        record = self._record(deadline)
+        return record is not None and self._slots.drop(record.seq, deadline)
 
 
 def _result(record: SlotRecord | None) -> OnceResult:

@@ -48,7 +48,7 @@ class RateLimiter:
         per = f"{self._count} per {self._terms.ttl:g} s"
         return f"<RateLimiter {self._place.stream} {self._name}: {per}>"
 
-    def acquire(self, timeout: Seconds | None = None) -> Permit:
+    def acquire(self, *, timeout: Seconds | None = None) -> Permit:
         """Wait for a permit and return it.
 
         Args:
@@ -59,14 +59,21 @@ class RateLimiter:
                 case, a permit may be used up.
             TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
-        return self._permit(self._asking().wait(Deadline.after(timeout)))
+        deadline = Deadline.after(timeout)
+        self._place.ready(self._place.patience(deadline))
+        return self._permit(self._asking().wait(deadline))
 
-    def try_acquire(self) -> Permit | None:
+    def try_acquire(self, *, timeout: Seconds | None = None) -> Permit | None:
         """Return a permit if one is available now, else None.
 
         Raises `RequestTimeout` if the server does not respond in time.
+
+        Args:
+            timeout: Seconds; the default is that of the API.
         """
-        slot = self._asking().attempt(self._place.api.deadline())
+        deadline = self._place.api.deadline(timeout)
+        self._place.ready(deadline)
+        slot = self._asking().attempt(deadline)
         return None if slot is None else self._permit(slot)
 
     def _asking(self) -> NumberedAcquisition:

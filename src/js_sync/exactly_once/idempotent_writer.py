@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from js_sync.api.api import Api
-from js_sync.publish.limits import limits_of
 from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
 from js_sync.stream import known_info
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
-from twinstream.core.exactly_once.guarantees import identity_holes, insert_holes
+from twinstream.core.exactly_once.guarantees import identity_gaps, insert_gaps
+from twinstream.core.publish.limits import limits_of
 from twinstream.core.wire.pub_ack import is_of
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
@@ -34,8 +34,8 @@ from twinstream.records.header_names import MSG_ID
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_sync.exactly_once.conditional_writes import SubjectWrites
     from js_sync.stream import Stream
+    from js_sync.subject_writes.subject_writes import SubjectWrites
 
 __all__ = ["By", "ByIdentity", "BySubject", "IdempotentWriter", "Written", "once_writer"]
 
@@ -52,7 +52,7 @@ class IdempotentWriter:
     """The base class of writers that store each message once, in one stream.
 
     All messages must have a message id. `promise` describes the guarantee that a message is stored
-    once. `holes_of` returns the settings that break this guarantee.
+    once. `gaps_of` returns the settings that break this guarantee.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class IdempotentWriter:
         stream: str,
         timeout: float,
         promise: str,
-        holes_of: Callable[[StreamConfig], list[GuaranteeGap]],
+        gaps_of: Callable[[StreamConfig], list[GuaranteeGap]],
     ) -> None:
         self._api: Final = api
         self._writes: Final = writes
@@ -70,13 +70,13 @@ class IdempotentWriter:
         self._stream: Final = stream
         self._timeout: Final = timeout
         self._promise: Final = promise
-        self._holes_of: Final = holes_of
+        self._gaps_of: Final = gaps_of
         self._subjects: list[str] = [">"]
         self._domain: str | None = None
 
     def check(self) -> Stream:
-        """Return the stream. Raises `NotPromised` if its settings break the guarantee."""
-        stream = self._streams.named(self._stream, self._promise, self._holes_of)
+        """Return the stream. Raises `UnsuitableSettings` if its settings break the guarantee."""
+        stream = self._streams.named(self._stream, self._promise, self._gaps_of)
         self._subjects = known_info(stream).config.subjects or [stream.name]
         self._domain = known_info(stream).domain
         return stream
@@ -94,7 +94,7 @@ class IdempotentWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        limits = limits_of(self._api, _WINDOW, self._timeout)
+        limits = limits_of(self._api.timeout, _WINDOW, self._timeout)
         outcomes = PublishMany(Pipeline(self._api, limits), published, True)
         numbers = iter(sent)
         for outcome in outcomes:
@@ -142,7 +142,7 @@ class ByIdentity(IdempotentWriter):
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its identity"
         super().__init__(
-            api, writes, stream, timeout, promise, lambda config: identity_holes(config, timeout)
+            api, writes, stream, timeout, promise, lambda config: identity_gaps(config, timeout)
         )
 
 
@@ -151,7 +151,7 @@ class BySubject(IdempotentWriter):
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its subject"
-        super().__init__(api, writes, stream, timeout, promise, insert_holes)
+        super().__init__(api, writes, stream, timeout, promise, insert_gaps)
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Insert messages and return the outcome of each. They may be stored in any order."""

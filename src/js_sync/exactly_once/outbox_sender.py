@@ -26,11 +26,11 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
-    NotPromised,
     OutcomeUnknown,
     PublishFailure,
     RequestTimeout,
     TwinstreamError,
+    UnsuitableSettings,
 )
 from twinstream.errors.publish_failures import UnreadFailures
 
@@ -78,7 +78,7 @@ class OutboxSender:
         """The number of events that were marked as refused: they can never be stored."""
 
     def check_stream(self) -> None:
-        """Check the settings of the stream. Raises `NotPromised` or `StreamNotFound`."""
+        """Check the settings of the stream. Raises `UnsuitableSettings` or `StreamNotFound`."""
         self._writer.check()
 
     def round(self, deadline: Deadline) -> TwinstreamError | None:
@@ -127,7 +127,7 @@ class OutboxSender:
         try:
             self._check()
             return self._pages(deadline)
-        except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
+        except (UnsuitableSettings, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
             return self._report_error(error)

@@ -12,10 +12,10 @@ from js_sync.consume.consume import Consuming, Order
 from js_sync.consume.message import Message
 from js_sync.consume.messages import buffer_of
 from js_sync.consumer import Consumer
-from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By
 from js_sync.exactly_once.result_store import ResultStore
 from js_sync.runtime.concurrency import Handler, Lock, call, check_handler
+from js_sync.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.reports import WorkEnded
@@ -25,15 +25,15 @@ from twinstream.core.exactly_once.processing import (
     ProcessReport,
     Reject,
     delays,
-    processing_holes,
+    processing_gaps,
     results_of,
 )
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
-    NotPromised,
     OutcomeUnknown,
+    UnsuitableSettings,
     WrongHandler,
 )
 from twinstream.errors.transient import NO_RESPONSE
@@ -144,7 +144,7 @@ class Processing(BackgroundWork):
         """Check the settings of the streams and the consumer, then start to work.
 
         Raises:
-            NotPromised: The settings allow duplicates or losses.
+            UnsuitableSettings: The settings allow duplicates or losses.
             StreamNotFound: A stream does not exist.
             ConsumerNotFound: The consumer does not exist.
             BadArgument: The processing was started before.
@@ -153,10 +153,10 @@ class Processing(BackgroundWork):
 
     def _begin(self) -> None:
         info = self._consumer.info()
-        holes = processing_holes(info.config or ConsumerConfig())
-        if holes:
+        gaps = processing_gaps(info.config or ConsumerConfig())
+        if gaps:
             where = f"{self._consumer.stream_name}/{self._consumer.name}"
-            raise NotPromised(where, "that each message is processed", tuple(holes))
+            raise UnsuitableSettings(where, "that each message is processed", tuple(gaps))
         stream = self._api.stream_info(self._consumer.stream_name)
         self._input = InputStream(self._name, self._consumer.stream_name, stream.created)
         self._input.check()
@@ -217,7 +217,7 @@ class Processing(BackgroundWork):
             unknown = self._results.store(message, results)
         except Reject as reason:
             self._reject(message, reason)
-        except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
+        except (ConnectionClosed, OutcomeUnknown, UnsuitableSettings, WrongHandler):
             raise
         except Exception as error:
             self._later(message, error)

@@ -7,10 +7,10 @@ from typing import Final
 
 from js_sync.api.api import Api
 from js_sync.consume.message import Message
-from js_sync.exactly_once.conditional_writes import SubjectWrites
 from js_sync.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
 from js_sync.exactly_once.stored_results import KnownResults
 from js_sync.runtime.concurrency import Lock
+from js_sync.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import InputStream
 from twinstream.errors import OutcomeUnknown
@@ -36,7 +36,7 @@ class ResultStore:
         """The number of results that the stream already contained."""
 
     def open(self, input: InputStream, now: Timestamp | None) -> None:
-        """Check the settings of the stream. Raises `NotPromised` or `StreamNotFound`.
+        """Check the settings of the stream. Raises `UnsuitableSettings` or `StreamNotFound`.
 
         `input` is the stream of the messages, `now` the server's current time, if it is known.
         """

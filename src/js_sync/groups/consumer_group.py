@@ -308,7 +308,7 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
         return self._store.create(config, replicas, deadline)
 
     def _check_pending(self, deadline: Deadline) -> None:
-        """Raise `NotPromised` if the group's stream has messages that the original one lacks."""
+        """Raise `UnsuitableSettings` if only the group's stream still has some messages."""
         try:
             info = self._info(self._names.source, deadline)
         except StreamNotFound:
@@ -401,8 +401,8 @@ class ElasticGroup(ConsumerGroup[ElasticGroupConfig]):
             GroupNotFound: The group does not exist.
             InvalidGroupConfig: The group is deleted, but not the stream, which is not the group's:
                 it does not copy the original stream.
-            NotPromised: The only copies of pending messages are in the group's stream. Let the
-                members process them, or purge that stream to lose them.
+            UnsuitableSettings: The only copies of pending messages are in the group's stream. Let
+                the members process them, or purge that stream to lose them.
         """
         deadline = self._api.deadline(timeout)
         found = self._store.find(deadline)

@@ -21,9 +21,9 @@ from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
     KeyNotFound,
-    NotPromised,
     RequestTimeout,
     TwinstreamError,
+    UnsuitableSettings,
 )
 from twinstream.models import Timestamp
 from twinstream.models.digits import natural
@@ -78,13 +78,13 @@ def open_cache(
 
 
 def _check_expiry(config: StreamConfig) -> None:
-    """Raise `NotPromised` if the server does not report to watchers that a value expired."""
+    """Raise `UnsuitableSettings` if the server does not report to watchers that a value expired."""
     if config.max_age and not config.subject_delete_marker_ttl and config.mirror is None:
         because = "the server sends nothing to watchers when a value expires"
-        hole = GuaranteeGap(
+        gap = GuaranteeGap(
             "ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0"
         )
-        raise NotPromised(config.name or "", "a cache without expired values", (hole,))
+        raise UnsuitableSettings(config.name or "", "a cache without expired values", (gap,))
 
 
 def _has_key(codecs: Codecs[V], entry: Entry[V]) -> bool:

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from js_sync.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
 from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import known_info
+from js_sync.subject_writes.subject_writes import SubjectWrite, SubjectWrites
 from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judge

@@ -23,7 +23,7 @@ from twinstream.errors import (
     InvalidResponse,
     MessageNotFound,
     NoResponders,
-    NotPromised,
+    UnsuitableSettings,
 )
 from twinstream.models import StreamMessageGetResponse
 from twinstream.models.numbers import HIDDEN_FROM
@@ -96,15 +96,15 @@ def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | 
 
 
 def check_not_hidden(api: Api, stream: str) -> None:
-    """Raise `NotPromised` if the stream may contain messages that the server does not return."""
+    """Raise `UnsuitableSettings` if the server may not return all messages of the stream."""
     info = confirmed_info(api, stream)
     if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
         return
     if info.state.messages and next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
         because = "the server does not return what it stored from sequence 2**62 on"
         instead = "end the read at 2**62; later messages need a stream with a lower first_seq"
-        hole = GuaranteeGap("storage", "file", because, instead)
-        raise NotPromised(stream, "a complete read", (hole,))
+        gap = GuaranteeGap("storage", "file", because, instead)
+        raise UnsuitableSettings(stream, "a complete read", (gap,))
 
 
 def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:

@@ -19,7 +19,7 @@
     ├── RequestTimeout (TimeoutError)    the deadline passed without a response
     ├── OutcomeUnknown                   it is unknown whether the message was stored
     ├── SubjectTaken                     the subject already has another message
-    ├── NotPromised                      the stream's settings do not give the required guarantee
+    ├── UnsuitableSettings               the stream's settings do not give the required guarantee
     ├── NoResponders                     no client or server responds on the subject
     │   ├── NoStream                     … because no stream captures the subject
     │   ├── NoLeader                     … because its stream has no leader at the moment
@@ -95,9 +95,9 @@ from twinstream.errors.publish import (
     AtomicBatchUnknown,
     NoLeader,
     NoStream,
-    NotPromised,
     OutcomeUnknown,
     SubjectTaken,
+    UnsuitableSettings,
 )
 from twinstream.errors.publish_failures import (
     PublishFailure,
@@ -199,7 +199,6 @@ __all__ = [
     "NoStream",
     "NotABucket",
     "NotAcknowledgeable",
-    "NotPromised",
     "ObjectChanged",
     "ObjectDeleted",
     "ObjectExists",
@@ -222,6 +221,7 @@ __all__ = [
     "SubjectOverlap",
     "SubjectTaken",
     "TwinstreamError",
+    "UnsuitableSettings",
     "Unsupported",
     "ValueTooLarge",
     "WrongHandler",

@@ -15,9 +15,9 @@ __all__ = [
     "AtomicBatchUnknown",
     "NoLeader",
     "NoStream",
-    "NotPromised",
     "OutcomeUnknown",
     "SubjectTaken",
+    "UnsuitableSettings",
 ]
 
 
@@ -33,17 +33,17 @@ class SubjectTaken(TwinstreamError):
     """The subject already has another message, but is intended for a single message."""
 
 
-class NotPromised(TwinstreamError):
+class UnsuitableSettings(TwinstreamError):
     """The settings of the stream do not give the guarantee that a call needs.
 
-    `promise` is the guarantee. `holes` lists each setting that breaks it, and the required value.
+    `promise` is the guarantee. `gaps` lists each setting that breaks it, and the required value.
     """
 
-    def __init__(self, stream: str, promise: str, holes: tuple[GuaranteeGap, ...]) -> None:
+    def __init__(self, stream: str, promise: str, gaps: tuple[GuaranteeGap, ...]) -> None:
         self.stream = stream
         self.promise = promise
-        self.holes = holes
-        super().__init__(f"{stream} does not guarantee {promise}: {'; '.join(map(str, holes))}")
+        self.gaps = gaps
+        super().__init__(f"{stream} does not guarantee {promise}: {'; '.join(map(str, gaps))}")
 
 
 class NoStream(NoResponders):

@@ -27,7 +27,7 @@ from twinstream.core.coordination.lease_engine import (
 )
 from twinstream.core.coordination.lease_record import LeaseRecord, SlotRecord, read_slot
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.errors import BadArgument, NotPromised
+from twinstream.errors import BadArgument, UnsuitableSettings
 from twinstream.models import Timestamp
 from twinstream.records.headers import Headers
 
@@ -424,7 +424,7 @@ def test_own_configuration_is_suitable() -> None:
 )
 def test_each_setting_that_breaks_a_promise_is_named(changes: dict[str, object], said: str) -> None:
     config = evolve(coordination_config("L"), **changes)
-    with pytest.raises(NotPromised, match=said):
+    with pytest.raises(UnsuitableSettings, match=said):
         check_coordination(config, CoordinationSubjects("L"))
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from twinstream.core.exactly_once.guarantees import (
-    identity_holes,
-    insert_holes,
+    identity_gaps,
+    insert_gaps,
     rolls_up,
-    update_holes,
-    upsert_holes,
+    update_gaps,
+    upsert_gaps,
 )
-from twinstream.errors import NotPromised
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import StreamConfig, StreamSource, SubjectTransform
 
 OLD, NEW = (2, 12, 8), (2, 14, 0)
@@ -27,12 +27,12 @@ def config(**settings: Any) -> StreamConfig:
     return StreamConfig(name="S", subjects=["s.>"], **settings)
 
 
-def names(holes: list[Any]) -> list[str]:
-    return [hole.setting for hole in holes]
+def names(gaps: list[Any]) -> list[str]:
+    return [gap.setting for gap in gaps]
 
 
 @pytest.mark.parametrize(
-    ("settings", "holes"),
+    ("settings", "gaps"),
     [
         ({}, []),
         (FULL, []),
@@ -53,15 +53,15 @@ def names(holes: list[Any]) -> list[str]:
     ],
 )
 def test_insert_check_names_each_setting_that_loses_messages(
-    settings: dict[str, Any], holes: list[str]
+    settings: dict[str, Any], gaps: list[str]
 ) -> None:
-    assert names(insert_holes(config(**settings))) == holes
+    assert names(insert_gaps(config(**settings))) == gaps
 
 
 def test_insert_for_a_while() -> None:
-    assert insert_holes(config(max_age=HOUR), 3600.0) == []
-    (hole,) = insert_holes(config(max_age=HOUR), 3601.0)
-    assert str(hole) == (
+    assert insert_gaps(config(max_age=HOUR), 3600.0) == []
+    (gap,) = insert_gaps(config(max_age=HOUR), 3601.0)
+    assert str(gap) == (
         "max_age is 1:00:00, so messages older than that are removed:"
         " set max_age to 3601 s or more, or 0"
     )
@@ -89,12 +89,12 @@ def test_insert_for_a_while() -> None:
 def test_update_and_upsert_name_each_setting_that_keeps_the_old_message(
     settings: dict[str, Any], server: tuple[int, int, int], update: list[str], upsert: list[str]
 ) -> None:
-    assert names(update_holes(config(**settings), server)) == update
-    assert names(upsert_holes(config(**settings), server)) == upsert
+    assert names(update_gaps(config(**settings), server)) == update
+    assert names(upsert_gaps(config(**settings), server)) == upsert
 
 
 @pytest.mark.parametrize(
-    ("settings", "holes"),
+    ("settings", "gaps"),
     [
         ({}, []),
         ({"max_age": HOUR, "max_msgs": 10, "duplicate_window": timedelta(seconds=20)}, []),
@@ -105,9 +105,9 @@ def test_update_and_upsert_name_each_setting_that_keeps_the_old_message(
     ],
 )
 def test_identity_check_names_each_setting_that_allows_repetitions(
-    settings: dict[str, Any], holes: list[str]
+    settings: dict[str, Any], gaps: list[str]
 ) -> None:
-    assert names(identity_holes(config(**settings), 5.0)) == holes
+    assert names(identity_gaps(config(**settings), 5.0)) == gaps
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_writes_roll_up_where_older_messages_would_stay_or_refuse_them(
 
 
 def test_the_error_names_every_hole_and_travels() -> None:
-    holes = tuple(insert_holes(config(storage="memory", max_msgs=3)))
-    error = NotPromised("S", "that a subject is inserted once", holes)
+    gaps = tuple(insert_gaps(config(storage="memory", max_msgs=3)))
+    error = UnsuitableSettings("S", "that a subject is inserted once", gaps)
     copy = pickle.loads(pickle.dumps(error))
-    assert (copy.stream, copy.promise, copy.holes) == (error.stream, error.promise, holes)
+    assert (copy.stream, copy.promise, copy.gaps) == (error.stream, error.promise, gaps)
     assert str(copy) == (
         "S does not guarantee that a subject is inserted once: storage is memory, so a restart"
         " loses stored messages: set storage=file; max_msgs is 3, so a full stream drops its"

@@ -12,7 +12,7 @@ from twinstream.core.exactly_once.processing import (
     OwnIds,
     ProcessReport,
     delays,
-    processing_holes,
+    processing_gaps,
     results_of,
 )
 from twinstream.errors import BadArgument
@@ -59,7 +59,7 @@ def test_a_name_that_no_subject_can_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "holes"),
+    ("settings", "gaps"),
     [
         (GOOD, []),
         (GOOD | {"max_deliver": -1}, []),
@@ -69,9 +69,9 @@ def test_a_name_that_no_subject_can_hold() -> None:
         ({"ack_policy": "all"}, ["ack_policy", "durable_name"]),
     ],
 )
-def test_what_a_consumer_must_promise(settings: dict[str, Any], holes: list[str]) -> None:
-    found = processing_holes(ConsumerConfig(**settings))
-    assert [hole.setting for hole in found] == holes
+def test_what_a_consumer_must_promise(settings: dict[str, Any], gaps: list[str]) -> None:
+    found = processing_gaps(ConsumerConfig(**settings))
+    assert [gap.setting for gap in found] == gaps
 
 
 def test_delays_are_one_number_or_several() -> None:

@@ -27,6 +27,7 @@ import js_sync
 import js_sync.groups
 import js_sync.schedules
 import js_sync.workers
+from js_sync.coordination import Coordination
 from tests.fuzz.stored.readers import broken_by
 from tests.fuzz.stored.samples import (
     BODY,
@@ -487,19 +488,19 @@ def _delete_group(twin: Twin, _: Mutator) -> None:
 
 
 def _locks(twin: Twin, _: Mutator) -> None:
-    places = twin.call(lambda: twin.jet.coordination("L"))
+    places = twin.call(lambda: Coordination(twin.jet, "L"))
     _tried(lambda: twin.call(places.lock("x", ttl=30).holder))
-    twin.every(lambda: places.taken())
+    twin.every(lambda: places.held())
 
 
 def _evict(twin: Twin, _: Mutator) -> None:
-    places = twin.call(lambda: twin.jet.coordination("L"))
-    for taken in twin.every(lambda: places.taken("lock")):
+    places = twin.call(lambda: Coordination(twin.jet, "L"))
+    for taken in twin.every(lambda: places.held("lock")):
         twin.call(lambda taken=taken: places.evict(taken))  # type: ignore[misc]
 
 
 def _acquire(twin: Twin, _: Mutator) -> None:
-    places = twin.call(lambda: twin.jet.coordination("L"))
+    places = twin.call(lambda: Coordination(twin.jet, "L"))
     lease = twin.call(places.lock("x", ttl=30).try_acquire)
     if lease is not None:
         twin.call(lease.release)

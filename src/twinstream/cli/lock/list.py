@@ -12,7 +12,8 @@ from twinstream.cli.screen import plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
-    from js_sync import JetStream, Taken
+    from js_sync import JetStream
+    from js_sync.coordination import HeldSlot
 
 stream_option = click.option(
     "--stream", default="LOCKS", show_default=True, help="The stream of the locks."
@@ -27,10 +28,10 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
     """List locks, semaphore slots, permits, single runs and leaders, the oldest first."""
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        found = _taken(jet, stream)
+        found = _held(jet, stream)
     if as_json:
-        for taken in found or ():
-            print_json(_members(taken))
+        for slot in found or ():
+            print_json(_members(slot))
     elif found is None:
         print_text(f"nothing is held: there is no stream {stream} yet")
     elif not found:
@@ -38,31 +39,32 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
     else:
         columns = ("kind", "name", "holder", "token", "renewed", "ttl", "note")
         table = plain_table(*columns, numbers=("token", "ttl"))
-        for taken in found:
-            cells = _members(taken).values()
+        for slot in found:
+            cells = _members(slot).values()
             table.add_row(*("-" if each is None else str(each) for each in cells))
         results().print(table)
 
 
-def _taken(jet: JetStream, stream: str, kind: str | None = None) -> list[Taken] | None:
+def _held(jet: JetStream, stream: str, kind: str | None = None) -> list[HeldSlot] | None:
     """Return the held locks, slots and so on; only those of ``kind`` unless it is None.
 
     Return None if the stream of the locks does not exist.
     """
+    from js_sync.coordination import Coordination
     from twinstream.errors import StreamNotFound
 
     try:
-        return list(jet.coordination(stream).taken(kind))
+        return list(Coordination(jet, stream).held(kind))
     except StreamNotFound:
         return None
 
 
-def _members(taken: Taken) -> dict[str, object]:
-    record = taken.record
-    number = f" {taken.number}" if taken.number is not None else ""
+def _members(slot: HeldSlot) -> dict[str, object]:
+    record = slot.record
+    number = f" {slot.number}" if slot.number is not None else ""
     return {
-        "kind": taken.kind,
-        "name": f"{taken.name}{number}",
+        "kind": slot.kind,
+        "name": f"{slot.name}{number}",
         "holder": record.owner or "?",
         "token": record.token,
         "renewed": record.time.isoformat(" ", "seconds"),
@@ -83,14 +85,16 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
     If the holder is still running, it notices the release at its next renewal. Until then, two
     clients may hold the lock.
     """
+    from js_sync.coordination import Coordination
+
     with target.connect() as nc:
         jet = target.jetstream(nc)
-        found = [each for each in _taken(jet, stream, "lock") or () if each.name == name]
+        found = [each for each in _held(jet, stream, "lock") or () if each.name == name]
         if not found:
             raise Failure(f"the lock {name} is not held; `twinstream lock ls` shows held locks")
         holder = found[0].record.owner or "?"
         sure(f"{name} is held by {holder}. Release it anyway?", yes=yes)
-        if not jet.coordination(stream).evict(found[0]):
+        if not Coordination(jet, stream).evict(found[0]):
             raise Failure(f"{name} was renewed or released meanwhile, so its holder is alive")
     if as_json:
         print_json({"released": name})

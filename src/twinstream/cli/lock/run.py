@@ -23,7 +23,7 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import OnFailure
 
 if TYPE_CHECKING:
-    from js_sync import Lease
+    from js_sync.coordination import Lease
 
 _LOOK: Final = 0.05
 _LEFTOVER: Final = 2.0
@@ -77,16 +77,17 @@ def run(
     \b
     twinstream lock nightly --wait 0 -- ./backup.sh --all
     """  # noqa: D301  # click needs the backspace character
+    from js_sync.coordination import Coordination
     from twinstream.errors import StreamNotFound
 
     with target.connect() as nc:
         jet = target.jetstream(nc)
+        locks = Coordination(jet, stream, create=create)
+        lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
         try:
-            locks = jet.coordination(stream, create=create)
+            lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
         except StreamNotFound as error:
             raise Failure(f"there is no stream {stream} yet: --create creates it") from error
-        lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
-        lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
         if lease is None:
             raise Failure(f"the lock {name} is held: `twinstream lock ls` shows by whom")
         try:

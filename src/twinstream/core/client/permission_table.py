@@ -190,7 +190,11 @@ _TABLE: Final = (
         " {stream}.held.> {stream}.freed.>",
         "INBOX {stream}.freed.>",
     ),
-    Pattern("coordination_create", "stream", "P.STREAM.INFO.{stream} P.STREAM.CREATE.{stream}"),
+    Pattern(
+        "coordination_create",
+        "stream",
+        "P.STREAM.INFO.{stream} P.STREAM.CREATE.{stream} P.STREAM.MSG.GET.{stream}",
+    ),
     Pattern("get_message", "stream", "P.STREAM.MSG.GET.{stream}"),
     Pattern("get_message_direct", "stream", "P.DIRECT.GET.{stream}"),
     Pattern("get_last_message_direct", "stream subject", "P.DIRECT.GET.{stream}.{subject}"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.core.wire.subjects import check_name, check_subject
-from twinstream.errors import BadArgument, NotPromised
+from twinstream.errors import BadArgument, UnsuitableSettings
 from twinstream.models import StreamConfig
 from twinstream.models.codec.records import field, frozen
 from twinstream.models.digits import natural
@@ -126,25 +126,23 @@ _NEEDED: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
 
 
 def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> None:
-    """Raise `NotPromised` if settings of a stream break a guarantee. The error lists them all."""
-    holes = [
+    """Raise `UnsuitableSettings`, with all settings of a stream that break a guarantee."""
+    gaps = [
         GuaranteeGap(name, _shown(getattr(config, name)), because, _instead(allowed[0]))
         for name, allowed, because in _NEEDED
         if not _is_in(getattr(config, name), allowed)
     ]
     if 0 < (config.max_msg_size or -1) < _LARGEST_RECORD:
         most, because = str(config.max_msg_size), "records may not fit"
-        holes.append(GuaranteeGap("max_msg_size", most, because, "set it to -1"))
+        gaps.append(GuaranteeGap("max_msg_size", most, because, "set it to -1"))
     if config.storage == "memory" and (config.num_replicas or 1) == 1:
         because = "with one replica a restart loses all slots"
-        holes.append(GuaranteeGap("storage", "memory", because, "set it to file"))
+        gaps.append(GuaranteeGap("storage", "memory", because, "set it to file"))
     if subjects.held not in (config.subjects or ()):
         shown = ", ".join(config.subjects or ()) or "unset"
-        holes.append(
-            GuaranteeGap("subjects", shown, "slots are not stored", f"add {subjects.held}")
-        )
-    if holes:
-        raise NotPromised(config.name or "", "coordination", tuple(holes))
+        gaps.append(GuaranteeGap("subjects", shown, "slots are not stored", f"add {subjects.held}"))
+    if gaps:
+        raise UnsuitableSettings(config.name or "", "coordination", tuple(gaps))
 
 
 def _is_in(value: object, allowed: tuple[object, ...]) -> bool:

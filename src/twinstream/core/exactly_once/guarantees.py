@@ -15,12 +15,12 @@ from twinstream.models import DiscardPolicy, RetentionPolicy, StorageType, Strea
 from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = [
-    "identity_holes",
-    "insert_holes",
+    "identity_gaps",
+    "insert_gaps",
     "rolls_up",
-    "update_holes",
-    "upsert_holes",
-    "write_holes",
+    "update_gaps",
+    "upsert_gaps",
+    "write_gaps",
 ]
 
 _ZERO: Final = timedelta()
@@ -29,18 +29,18 @@ _ZERO: Final = timedelta()
 _WINDOW_SHARE: Final = 4
 
 
-def write_holes(config: StreamConfig) -> list[GuaranteeGap]:
+def write_gaps(config: StreamConfig) -> list[GuaranteeGap]:
     """Return the settings with which a write fails, is not confirmed or cannot be looked up."""
-    holes: list[GuaranteeGap] = []
+    gaps: list[GuaranteeGap] = []
     if config.no_ack:
-        holes.append(GuaranteeGap("no_ack", True, "writes are not confirmed", "set no_ack=False"))
+        gaps.append(GuaranteeGap("no_ack", True, "writes are not confirmed", "set no_ack=False"))
     if config.mirror is not None:
         origin = config.mirror.name
-        holes.append(GuaranteeGap("mirror", origin, "it accepts no writes", f"write to {origin}"))
+        gaps.append(GuaranteeGap("mirror", origin, "it accepts no writes", f"write to {origin}"))
     if config.sealed:
-        holes.append(GuaranteeGap("sealed", True, "it accepts no writes", "use another stream"))
+        gaps.append(GuaranteeGap("sealed", True, "it accepts no writes", "use another stream"))
     if config.subject_transform is not None:
-        holes.append(
+        gaps.append(
             GuaranteeGap(
                 "subject_transform",
                 config.subject_transform.dest,
@@ -48,45 +48,45 @@ def write_holes(config: StreamConfig) -> list[GuaranteeGap]:
                 "write to the final subject, without a transform",
             )
         )
-    return holes
+    return gaps
 
 
-def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[GuaranteeGap]:
+def insert_gaps(config: StreamConfig, lasting: float | None = None) -> list[GuaranteeGap]:
     """Return the settings that allow a subject to be inserted twice.
 
     The server must refuse a second insert for `lasting` seconds; None means forever.
     """
-    return [*write_holes(config), *_keeping_holes(config, lasting)]
+    return [*write_gaps(config), *_keeping_gaps(config, lasting)]
 
 
-def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[GuaranteeGap]:
+def _keeping_gaps(config: StreamConfig, lasting: float | None = None) -> list[GuaranteeGap]:
     """Return the settings that allow the stream to remove a message by itself.
 
     The stream must keep the message for `lasting` seconds; None means forever.
     """
-    holes = _forgetting(config)
+    gaps = _forgetting(config)
     age = config.max_age or _ZERO
     if age and (lasting is None or age.total_seconds() < lasting):
         wanted = "max_age=0" if lasting is None else f"max_age to {lasting:g} s or more, or 0"
         because = "messages older than that are removed"
-        holes.append(GuaranteeGap("max_age", age, because, f"set {wanted}"))
+        gaps.append(GuaranteeGap("max_age", age, because, f"set {wanted}"))
     if config.discard is not DiscardPolicy.NEW:
         for limit in ("max_msgs", "max_bytes"):
             value = getattr(config, limit)
             if value is not None and value > 0:
                 because = "a full stream drops its oldest messages, which could be stored again"
-                holes.append(GuaranteeGap(limit, value, because, f"set discard=new, or {limit}=-1"))
-    return holes
+                gaps.append(GuaranteeGap(limit, value, because, f"set discard=new, or {limit}=-1"))
+    return gaps
 
 
 def _forgetting(config: StreamConfig) -> list[GuaranteeGap]:
-    holes: list[GuaranteeGap] = []
+    gaps: list[GuaranteeGap] = []
     if config.storage is StorageType.MEMORY:
-        holes.append(
+        gaps.append(
             GuaranteeGap("storage", "memory", "a restart loses stored messages", "set storage=file")
         )
     if config.retention not in {None, RetentionPolicy.LIMITS}:
-        holes.append(
+        gaps.append(
             GuaranteeGap(
                 "retention",
                 config.retention,
@@ -94,20 +94,20 @@ def _forgetting(config: StreamConfig) -> list[GuaranteeGap]:
                 "set retention=limits",
             )
         )
-    return holes
+    return gaps
 
 
-def identity_holes(config: StreamConfig, timeout: float) -> list[GuaranteeGap]:
+def identity_gaps(config: StreamConfig, timeout: float) -> list[GuaranteeGap]:
     """Return the settings that allow a message to be stored twice despite its id.
 
     Within the duplicate window the server recognises the message id. After the window the client
     looks up the stored message, so the stream must still have it. An attempt may take `timeout`
     seconds.
     """
-    holes = [*write_holes(config), *_forgetting(config)]
+    gaps = [*write_gaps(config), *_forgetting(config)]
     window = config.duplicate_window
     if window is not None and window.total_seconds() < _WINDOW_SHARE * timeout:
-        holes.append(
+        gaps.append(
             GuaranteeGap(
                 "duplicate_window",
                 window,
@@ -116,7 +116,7 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[GuaranteeGap]:
             )
         )
     if config.max_msgs_per_subject is not None and config.max_msgs_per_subject > 0:
-        holes.append(
+        gaps.append(
             GuaranteeGap(
                 "max_msgs_per_subject",
                 config.max_msgs_per_subject,
@@ -124,7 +124,7 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[GuaranteeGap]:
                 "set max_msgs_per_subject=-1, or give each message a subject of its own",
             )
         )
-    return holes
+    return gaps
 
 
 def rolls_up(config: StreamConfig, *, history: bool) -> bool:
@@ -136,21 +136,21 @@ def rolls_up(config: StreamConfig, *, history: bool) -> bool:
     return bool(config.discard_new_per_subject) or (keeps_more and not history)
 
 
-def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
+def update_gaps(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
     """Return the settings that prevent the conditional replacement of a message."""
-    holes = write_holes(config)
+    gaps = write_gaps(config)
     if config.discard_new_per_subject:
-        holes.extend(_full_subject(config, server))
-    return holes
+        gaps.extend(_full_subject(config, server))
+    return gaps
 
 
-def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
+def upsert_gaps(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:
     """Return the settings that allow a subject to keep more than the newest message."""
-    holes = write_holes(config)
+    gaps = write_gaps(config)
     if config.discard_new_per_subject:
-        holes.extend(_full_subject(config, server))
+        gaps.extend(_full_subject(config, server))
     elif config.max_msgs_per_subject != 1 and not config.allow_rollup_hdrs:
-        holes.append(
+        gaps.append(
             GuaranteeGap(
                 "max_msgs_per_subject",
                 config.max_msgs_per_subject,
@@ -159,7 +159,7 @@ def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Gua
                 " other writers",
             )
         )
-    return holes
+    return gaps
 
 
 def _full_subject(config: StreamConfig, server: tuple[int, int, int]) -> list[GuaranteeGap]:

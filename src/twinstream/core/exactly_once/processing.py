@@ -26,7 +26,7 @@ __all__ = [
     "ProcessReport",
     "Reject",
     "delays",
-    "processing_holes",
+    "processing_gaps",
     "results_of",
 ]
 
@@ -156,16 +156,16 @@ def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
     return result._replace(subject=subject, msg_id=id, expected_stream=into)
 
 
-def processing_holes(config: ConsumerConfig) -> list[GuaranteeGap]:
+def processing_gaps(config: ConsumerConfig) -> list[GuaranteeGap]:
     """Return the settings with which a consumer could skip messages or lose its state."""
-    holes: list[GuaranteeGap] = []
+    gaps: list[GuaranteeGap] = []
     if config.ack_policy is not AckPolicy.EXPLICIT:
         policy = config.ack_policy or AckPolicy.NONE
         because = "messages count as processed too early"
-        holes.append(GuaranteeGap("ack_policy", policy, because, "set ack_policy=explicit"))
+        gaps.append(GuaranteeGap("ack_policy", policy, because, "set ack_policy=explicit"))
     if config.max_deliver is not None and config.max_deliver > 0:
         because = "a message is not delivered again after that many deliveries"
-        holes.append(
+        gaps.append(
             GuaranteeGap(
                 "max_deliver",
                 config.max_deliver,
@@ -175,11 +175,11 @@ def processing_holes(config: ConsumerConfig) -> list[GuaranteeGap]:
         )
     if not config.durable_name:
         because = "the consumer is deleted when no client pulls, and its state is lost"
-        holes.append(GuaranteeGap("durable_name", None, because, "give it a durable_name"))
+        gaps.append(GuaranteeGap("durable_name", None, because, "give it a durable_name"))
     if config.mem_storage:
         because = "a restart of its server loses its state"
-        holes.append(GuaranteeGap("mem_storage", True, because, "set mem_storage=False"))
-    return holes
+        gaps.append(GuaranteeGap("mem_storage", True, because, "set mem_storage=False"))
+    return gaps
 
 
 def delays(retry: Seconds | Sequence[Seconds]) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.core.groups.names import GroupNames
-from twinstream.errors import NotPromised
+from twinstream.errors import UnsuitableSettings
 from twinstream.models import (
     DiscardPolicy,
     ElasticGroupConfig,
@@ -94,7 +94,7 @@ def group_stream(
     )
 
 
-def only_copies(names: GroupNames, count: int, retention: str | None) -> NotPromised:
+def only_copies(names: GroupNames, count: int, retention: str | None) -> UnsuitableSettings:
     """Return the error for a deletion that would lose `count` messages.
 
     `retention` is that of the original stream; None if the stream does not exist any more.
@@ -104,11 +104,11 @@ def only_copies(names: GroupNames, count: int, retention: str | None) -> NotProm
         f"before the deletion, let the members process them, or purge {names.source} to lose them"
     )
     if retention is None:
-        hole = GuaranteeGap(
+        gap = GuaranteeGap(
             "its state", "deleted", f"the only copies are in {names.source}", instead
         )
     else:
         why = f"it removes messages that {names.source} has copied"
-        hole = GuaranteeGap("retention", retention, why, instead)
+        gap = GuaranteeGap("retention", retention, why, instead)
     what = f"that it keeps {messages} that consumer group {names.group} has not processed"
-    return NotPromised(names.stream, what, (hole,))
+    return UnsuitableSettings(names.stream, what, (gap,))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.publish.retry_pauses import RetryPolicy
+from twinstream.core.deadline import Seconds, response_seconds
+from twinstream.core.publish.retry_pauses import RetryPolicy, retry_policy
 from twinstream.errors import BadArgument
 from twinstream.models.codec.records import field, frozen
 
@@ -16,6 +17,7 @@ __all__ = [
     "WINDOW",
     "WINDOW_BYTES",
     "PublishLimits",
+    "limits_of",
 ]
 
 # Maximum number of messages in flight, as in the Go client.
@@ -67,3 +69,23 @@ class PublishLimits:
         itself is sent alone.
         """
         return count > 0 and (count >= self.window or size + more > self.window_bytes)
+
+
+def limits_of(
+    usual_timeout: float,
+    window: int = WINDOW,
+    timeout: Seconds | None = None,
+    window_bytes: int = WINDOW_BYTES,
+    retries: int | None = None,
+    retry_wait: Seconds = 0.25,
+) -> PublishLimits:
+    """Check the arguments of a public method, and return them as `PublishLimits`.
+
+    Without `timeout`, the timeout is `usual_timeout`. Raises `BadArgument` for invalid values.
+    """
+    return PublishLimits(
+        window=window,
+        window_bytes=window_bytes,
+        timeout=response_seconds(timeout, usual_timeout),
+        retry=retry_policy(retries, retry_wait),
+    )

@@ -323,7 +323,7 @@ _READS: Final = (
         happens="a file store acknowledges and counts messages from sequence `2**62` on, but"
         " returns none of them",
         seen="2.11 to 2.15",
-        done="a read that may lack them raises `NotPromised`",
+        done="a read that may lack them raises `UnsuitableSettings`",
         test="_async/test_reading::test_what_a_file_store_hides_is_no_complete_read",
         goes=_FIXED,
     ),

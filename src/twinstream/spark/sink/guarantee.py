@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.exactly_once.guarantees import write_holes
+from twinstream.core.exactly_once.guarantees import write_gaps
 from twinstream.core.wire.subject_match import matcher
 from twinstream.models import RetentionPolicy, StreamConfig
 from twinstream.spark.errors import OptionError
@@ -25,7 +25,7 @@ def check_promise(config: StreamConfig, options: SinkOptions) -> None:
     # sink published it. A subject transform of the stream changes the subject.
     by_subject = options.idempotence in {"insert", "ledger"}
     weaknesses = [
-        each for each in write_holes(config) if by_subject or each.setting != "subject_transform"
+        each for each in write_gaps(config) if by_subject or each.setting != "subject_transform"
     ]
     if weaknesses:
         found = "; ".join(map(str, weaknesses))

@@ -11,10 +11,11 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.api.leader_info import has_message
 from js_async.api.write_attempt import write
-from js_async.exactly_once.stream_guarantees import StreamGuarantees
+from js_async.publish.diagnose import reason
 from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream, known_info
+from js_async.subject_writes.stream_guarantees import StreamGuarantees
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
 from twinstream.core.exactly_once.attempts import WriteAttempts
 from twinstream.core.exactly_once.conditional_write import (
@@ -25,10 +26,10 @@ from twinstream.core.exactly_once.conditional_write import (
     judge,
 )
 from twinstream.core.exactly_once.guarantees import (
-    insert_holes,
+    insert_gaps,
     rolls_up,
-    update_holes,
-    upsert_holes,
+    update_gaps,
+    upsert_gaps,
 )
 from twinstream.core.publish.ttl import NEVER
 from twinstream.core.read.stream_message import StreamMessage
@@ -36,6 +37,7 @@ from twinstream.core.server_faults.final_reply import is_doubtful
 from twinstream.errors import (
     BadArgument,
     MessageNotFound,
+    NoResponders,
     OutcomeUnknown,
     TwinstreamError,
 )
@@ -76,7 +78,7 @@ class SubjectWrites:
             request.subject,
             request.expected_stream,
             "that a subject is inserted once",
-            lambda config: insert_holes(config, last) if check else [],
+            lambda config: insert_gaps(config, last) if check else [],
             tries.deadline,
         )
         write = SubjectWrite(
@@ -103,7 +105,7 @@ class SubjectWrites:
             request.subject,
             request.expected_stream,
             "that a message can be replaced",
-            lambda config: update_holes(config, version) if check else [],
+            lambda config: update_gaps(config, version) if check else [],
             tries.deadline,
         )
         request = _conditional(self._identified(request), stream, expected_seq)
@@ -124,7 +126,7 @@ class SubjectWrites:
             request.subject,
             request.expected_stream,
             "that a subject holds its newest message only",
-            lambda config: upsert_holes(config, version) if check else [],
+            lambda config: upsert_gaps(config, version) if check else [],
             deadline,
         )
         # Retry only while the server certainly knows the message id. Later, the server would not
@@ -155,11 +157,21 @@ class SubjectWrites:
     async def send(self, request: PublishRequest, stream: Stream, timeout: float) -> PubAck:
         """Make one attempt to publish, with a timeout in seconds."""
         domain = known_info(stream).domain
-        return await write(self._api, request, stream.name, domain, self._api.deadline(timeout))
+        return await self.write(request, stream.name, domain, self._api.deadline(timeout))
+
+    async def write(
+        self, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
+    ) -> PubAck:
+        """Make one attempt to publish into the stream of a name, in a domain if it is known."""
+        return await write(self._api, request, stream, domain, deadline)
 
     async def has_message(self, stream: str, subject: str, deadline: Deadline) -> bool:
         """Return whether the leader of a stream has a message of a subject."""
         return await has_message(self._api, stream, subject, deadline)
+
+    async def explain(self, subject: str, deadline: Deadline) -> NoResponders:
+        """Return an error that explains why no stream stored a message with this subject."""
+        return await reason(self._api, subject, deadline)
 
     async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline

@@ -11,7 +11,7 @@ from js_async.stream import Stream, known_info
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
-from twinstream.errors import NoStream, NotPromised
+from twinstream.errors import NoStream, UnsuitableSettings
 from twinstream.models import StreamConfig
 from twinstream.records.guarantee_gap import GuaranteeGap
 
@@ -37,14 +37,14 @@ class StreamGuarantees:
         return await self._of(literal, name, deadline)
 
     async def named(
-        self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[GuaranteeGap]]
+        self, name: str, promise: str, gaps_of: Callable[[StreamConfig], list[GuaranteeGap]]
     ) -> Stream:
         """Return the stream called `name`.
 
-        `holes_of` returns the settings that break a guarantee. If there are any, `NotPromised` is
-        raised. `promise` describes the guarantee in the error.
+        `gaps_of` returns the settings that break a guarantee. If there are any, the call raises
+        `UnsuitableSettings`. `promise` describes the guarantee in the error.
         """
-        return self._checked(await self._of(b"", name), promise, holes_of)
+        return self._checked(await self._of(b"", name), promise, gaps_of)
 
     async def _of(
         self, literal: bytes, name: str | None, deadline: Deadline | None = None
@@ -66,20 +66,20 @@ class StreamGuarantees:
         subject: str,
         name: str | None,
         promise: str,
-        holes_of: Callable[[StreamConfig], list[GuaranteeGap]],
+        gaps_of: Callable[[StreamConfig], list[GuaranteeGap]],
         deadline: Deadline,
     ) -> Stream:
         """Return the stream as `of` does, and check its settings as `named` does."""
-        return self._checked(await self.of(subject, name, deadline), promise, holes_of)
+        return self._checked(await self.of(subject, name, deadline), promise, gaps_of)
 
     def _checked(
-        self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[GuaranteeGap]]
+        self, stream: Stream, promise: str, gaps_of: Callable[[StreamConfig], list[GuaranteeGap]]
     ) -> Stream:
-        holes = holes_of(known_info(stream).config)
-        if holes:
+        gaps = gaps_of(known_info(stream).config)
+        if gaps:
             # The user may correct the settings, so the next call must request them again.
             self.forget(stream.name)
-            raise NotPromised(stream.name, promise, tuple(holes))
+            raise UnsuitableSettings(stream.name, promise, tuple(gaps))
         return stream
 
     def forget(self, name: str) -> None:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from js_async.api.api import Api
-from js_async.publish.ack_inbox import AckInbox
-from js_async.publish.diagnose import reason
+from js_async import PublishFailure, PublishRequest
+from js_async.extension import AckInbox, Api, SubjectWrites
 from js_async.runtime.concurrency import Lock, Signal, Task, sleep, spawn
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.fast_ingest import (
@@ -33,12 +32,11 @@ from twinstream.errors import (
     BadArgument,
     NoResponders,
     OutcomeUnknown,
-    PublishFailure,
     RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import PubAck
-from twinstream.records.publish_request import Publishable, PublishRequest
+from twinstream.records.publish_request import Publishable
 
 __all__ = ["Ingest"]
 
@@ -336,7 +334,7 @@ class Ingest:
             error = refusal or RequestTimeout("the server lost it each time; it is not stored")
             if isinstance(error, NoResponders):
                 deadline = Deadline.after(self._limits.timeout)
-                error = await reason(self._api, entry.request.subject, deadline)
+                error = await SubjectWrites(self._api).explain(entry.request.subject, deadline)
             messages.conclude(entry, entry.failure(error))
         # These failures do not count as progress, so `_barren` is not reset. The next batch gets
         # only one attempt. If it succeeds, the remaining messages are sent as usual.
