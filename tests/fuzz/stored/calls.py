@@ -387,7 +387,7 @@ def _discard(twin: Twin, _: Mutator) -> None:
 
 def _collect(twin: Twin, _: Mutator) -> None:
     dead = _letters(twin)
-    twin.call(dead.prepare)
+    twin.call(dead.create)
     twin.call(lambda: dead.collect(idle_timeout=_PATIENCE))
 
 
