@@ -36,7 +36,7 @@ RECORDS = ("twinstream.models", "twinstream.records")
 
 HEAD = """# The public API
 
-<!-- Written by codegen/public_api.py. -->
+<!-- Generated from the sources by codegen/public_api.py. -->
 
 These are all public names of `js_async`. `js_sync` has the same names and arguments, without
 `await`, and with plain functions as handlers; `from_nats` exists in `js_async` alone. `timeout` is

@@ -149,7 +149,7 @@ async def one_worker(connection, consumer, results, by, handler, fate):
     """Process messages until the crash, or until two messages are done."""
     jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
     try:
-        own = await jet.get_consumer(consumer.stream, consumer.name)
+        own = await jet.get_consumer(consumer.stream_name, consumer.name)
         work = jet.process(own, handler, into=results.name, by=by, stop_after=2, timeout=0.5)
         await work.start()
         await work.wait(timeout=60)

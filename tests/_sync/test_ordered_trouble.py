@@ -154,7 +154,7 @@ def test_soak_ordered_reads_of_a_stream_that_compacts_itself(server, name, keeps
             stream = jet.create_stream(config)
             writer = Writer(near.jetstream(timeout=1), name)
             writer.fill()
-            read = partial(far.jetstream(timeout=20).ordered, name, **silence)
+            read = partial(far.jetstream(timeout=20).bind_stream(name).ordered, **silence)
             last = {"deliver_policy": "last_per_subject"}
             readers = [
                 Reader(stream, writer, read(**options))
@@ -194,7 +194,7 @@ def test_soak_ordered_reads_of_a_cluster_that_compacts(cluster, name, keeps, mon
             stream = jet.create_stream(config)
             writer = Writer(near.jetstream(timeout=1), name)
             writer.fill()
-            read = partial(far.jetstream(timeout=20).ordered, name, **ALERT)
+            read = partial(far.jetstream(timeout=20).bind_stream(name).ordered, **ALERT)
             last = {"deliver_policy": "last_per_subject"}
             readers = [
                 Reader(stream, writer, read(**options))

@@ -87,7 +87,7 @@ def test_what_an_error_ended_shows_the_error(opened, name):
 def test_connections_show_their_subscriptions(server, name):
     with js.connect(server.url) as connection:
         with connection.subscribe(name) as subscription:
-            assert repr(subscription) == f"<Subscription {name}: 0 pending>"
+            assert repr(subscription) == f"<Subscription {name}: 0 buffered>"
         assert repr(subscription) == f"<Subscription {name}: ended>"
         assert repr(connection.events()) == "<ConnectionEvents: 0 unread>"
 
