@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal, Self
 from zlib import crc32
 
 from js_async.background.work import BackgroundWork
+from js_async.client.closing import failure_of
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages, buffer_of
 from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
@@ -223,9 +225,8 @@ class _Worker:
             message = await self._lane.take()
             if message is None:
                 return
-            try:
-                await self._consuming._handle(message)
-            except BaseException as error:
-                # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. From now on
-                # `_handle` returns the messages that are still in the queues to the server.
+            error = await failure_of(partial(self._consuming._handle, message))
+            if error is not None:
+                # From now on `_handle` returns the messages that are still in the queues to the
+                # server.
                 await self._consuming._fail(error)

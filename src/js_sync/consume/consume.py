@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal, Self
 from zlib import crc32
 
 from js_sync.background.work import BackgroundWork
+from js_sync.client.closing import failure_of
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages, buffer_of
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
@@ -224,9 +226,8 @@ class _Worker:
             message = self._lane.take()
             if message is None:
                 return
-            try:
-                self._consuming._handle(message)
-            except BaseException as error:
-                # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. From now on
-                # `_handle` returns the messages that are still in the queues to the server.
+            error = failure_of(partial(self._consuming._handle, message))
+            if error is not None:
+                # From now on `_handle` returns the messages that are still in the queues to the
+                # server.
                 self._consuming._fail(error)
