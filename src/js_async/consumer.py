@@ -15,7 +15,8 @@ from js_async.consume.fetch_calls import FetchCalls
 from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
 from twinstream.core.consume.ack_wait import ack_wait_of
-from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
+from twinstream.core.consume.buffer_limits import buffer_limits
+from twinstream.core.consume.pull_request import OnRefused, Priority
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument, InvalidResponse
 

@@ -16,7 +16,8 @@ from js_sync.consume.fetch_calls import FetchCalls
 from js_sync.consume.message import Message
 from js_sync.runtime.concurrency import Handler
 from twinstream.core.consume.ack_wait import ack_wait_of
-from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
+from twinstream.core.consume.buffer_limits import buffer_limits
+from twinstream.core.consume.pull_request import OnRefused, Priority
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument, InvalidResponse
 

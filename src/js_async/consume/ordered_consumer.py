@@ -12,8 +12,9 @@ from js_async.consume.buffer import MessageBuffer
 from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import shielded, sleep
+from twinstream.core.consume.buffer_limits import DEFAULT_MESSAGES
 from twinstream.core.consume.ordered import OrderedRead
-from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
+from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import ConsumerRecreated, PullReport
 from twinstream.core.deadline import Deadline
 from twinstream.core.log.reporter import Reporter

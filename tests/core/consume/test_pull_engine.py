@@ -12,6 +12,7 @@ import pytest
 from tests.core.frames import status_frame
 from tests.fake.statuses import STATUSES, Then
 from twinstream import errors
+from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.consume.pull_engine import (
     Action,
     DropPin,
@@ -22,7 +23,7 @@ from twinstream.core.consume.pull_engine import (
     SendPull,
     pull_error,
 )
-from twinstream.core.consume.pull_request import Priority, PullBounds, buffer_limits
+from twinstream.core.consume.pull_request import Priority, PullBounds
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.wire.single_answers import Verdict
 from twinstream.core.wire.status import Status, read_status

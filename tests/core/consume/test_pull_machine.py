@@ -21,8 +21,8 @@ from hypothesis.stateful import (
 )
 
 from tests.core.frames import status_frame
+from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.consume.pull_engine import Finish, PullEngine, SendPull
-from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.wire.status import Status, read_status
 
 EXPIRES = 30.0

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.consume.pull_request import (
     MANY,
     Priority,
     PullBounds,
     PullLimits,
-    buffer_limits,
     fetch_limits,
     request_body,
 )

@@ -16,16 +16,17 @@ from twinstream.errors import BadArgument
 from twinstream.models.codec.records import evolve, field, frozen
 
 __all__ = [
-    "DEFAULT_MESSAGES",
+    "HEARTBEAT",
     "MANY",
+    "MIN_HEARTBEAT",
     "UNBOUNDED",
     "OnRefused",
     "Priority",
     "PullBounds",
     "PullLimits",
     "Wait",
-    "buffer_limits",
     "fetch_limits",
+    "given_heartbeat",
     "request_body",
 ]
 
@@ -35,16 +36,13 @@ Wait = Literal["none", "first", "full"]
 OnRefused = Literal["raise", "retry"]
 """What to do if the first request exceeds a limit of the consumer: raise, or report and retry."""
 
-DEFAULT_MESSAGES: Final = 500
-_EXPIRES: Final = 30.0
-_MIN_EXPIRES: Final = 1.0
 # The `batch` of requests that only bytes limit (ADR-37). A missing `batch` means 1.
 MANY: Final = 1_000_000
-_MIN_HEARTBEAT: Final = 0.5
+MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
 # Seconds. ADR-37 uses half of `expires`. This is shorter, because only two missing heartbeats show
 # that a pull was lost without a reply.
-_HEARTBEAT: Final = 5.0
+HEARTBEAT: Final = 5.0
 _GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
 # Seconds. With a shorter timeout, two missed heartbeats would not show a lost response before the
 # timeout itself.
@@ -193,83 +191,16 @@ def fetch_limits(
             raise BadArgument("heartbeat needs a fetch that waits: wait is 'none' or timeout is 0")
         return evolve(limits, no_wait=True)
     if heartbeat is not None:
-        beat = _given_heartbeat(heartbeat, patience, "timeout")
+        beat = given_heartbeat(heartbeat, patience, "timeout")
     else:
-        beat = _HEARTBEAT if patience >= _MIN_TIMEOUT_WITH_HEARTBEAT else float("inf")
+        beat = HEARTBEAT if patience >= _MIN_TIMEOUT_WITH_HEARTBEAT else float("inf")
     return evolve(limits, no_wait=wait == "first", expires=patience, heartbeat=beat)
 
 
-def buffer_limits(
-    *,
-    max_messages: int | None,
-    max_bytes: int | None,
-    expires: Seconds | None,
-    heartbeat: Seconds | None,
-    threshold_messages: int | None,
-    threshold_bytes: int | None,
-    priority: Priority | None = None,
-    bounds: PullBounds = UNBOUNDED,
-    stop_after: int | None = None,
-    on_refused: OnRefused = "raise",
-) -> PullLimits:
-    """Return the limits of a buffer that an iteration refills, validated as ADR-37 requires.
-
-    The limits respect the consumer's `bounds`, except for an explicit `expires`. Raises
-    `BadArgument` for an invalid value.
-    """
-    if max_messages is None:
-        messages = DEFAULT_MESSAGES if max_bytes is None else MANY
-    else:
-        messages = check_whole(max_messages, "max_messages")
-    if on_refused not in {"raise", "retry"}:
-        raise BadArgument(f"on_refused must be 'raise' or 'retry', got {on_refused!r}")
-    if max_bytes is not None:
-        check_whole(max_bytes, "max_bytes")
-    lifetime = _lifetime(expires, bounds)
-    return PullLimits(
-        max_messages=messages,
-        max_bytes=max_bytes,
-        max_batch=bounds.max_batch,
-        max_waiting=bounds.max_waiting,
-        threshold=_threshold(threshold_messages, messages, "threshold_messages"),
-        threshold_bytes=_threshold(threshold_bytes, max_bytes or 0, "threshold_bytes"),
-        expires=lifetime,
-        heartbeat=_heartbeat(heartbeat, lifetime),
-        priority=priority,
-        max_age=bounds.max_age,
-        pull_every=bounds.pull_every if priority is not None else None,
-        stop_after=None if stop_after is None else check_whole(stop_after, "stop_after"),
-        on_refused=on_refused,
-    )
-
-
-def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
-    """Return the lifetime of a request in seconds: `expires`, or a default within `bounds`."""
-    if expires is not None:
-        given = finite_seconds(expires, "expires", years=LONGEST_WAIT)
-        if given < _MIN_EXPIRES:
-            raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
-        return given
-    return max(_MIN_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
-
-
-def _threshold(value: int | None, limit: int, name: str) -> int:
-    if value is None:
-        return limit // 2
-    if check_whole(value, name, least=0) > limit:
-        raise BadArgument(f"{name} must be from 0 to the limit {limit}, got {value!r}")
-    return value
-
-
-def _heartbeat(value: Seconds | None, expires: float) -> float:
-    if value is None:
-        return min(max(expires / 2, _MIN_HEARTBEAT), _HEARTBEAT)
-    return _given_heartbeat(value, expires, "expires")
-
-
-def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
+def given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
+    """Return a valid interval of heartbeats in seconds; `name` is the argument of `lifetime`."""
     heartbeat = seconds(value, "heartbeat")
-    if not _MIN_HEARTBEAT <= heartbeat <= _MAX_HEARTBEAT:
+    if not MIN_HEARTBEAT <= heartbeat <= _MAX_HEARTBEAT:
         raise BadArgument(f"heartbeat must be from 0.5 to 30 seconds, got {value!r}")
     if heartbeat > lifetime / 2:
         raise BadArgument(

@@ -36,9 +36,9 @@ from twinstream.models.error_codes import (
 from twinstream.models.names.subjects import NAME_MAX_BYTES, name_fault
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.consumer_defaults import ACK_WAIT, NEVER_NEGATIVE
-from twinstream.models.rules.consumer_delivery import DELIVERY_RULES
 from twinstream.models.rules.consumer_filters import FILTER_RULES
 from twinstream.models.rules.consumer_priority import PRIORITY_RULES
+from twinstream.models.rules.consumer_push_pull import DELIVERY_RULES
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 
