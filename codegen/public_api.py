@@ -19,6 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 #: The packages above the client, in the order of the page.
 PACKAGES = (
@@ -41,7 +43,11 @@ HEAD = """# The public API
 These are all public names of `js_async`. `js_sync` has the same names and arguments, without
 `await`, and with plain functions as handlers; `from_nats` exists in `js_async` alone. `timeout` is
 always the limit of a whole call in seconds. `idle_timeout` is the longest time without progress,
-for calls whose length depends on the amount of data.
+for calls whose length depends on the amount of data. Calls that `async with` opens, such as
+`nc.subscribe`, may also be awaited: then close the object.
+
+The twins export the errors that programs catch. All errors are in `twinstream.errors`, enumerations
+and the parts of infos in `twinstream.models`, and the codecs of buckets in `twinstream.codecs`.
 """
 
 
@@ -125,7 +131,8 @@ def members(name: str, cls: type) -> Iterator[str]:
     """Yield a line for the constructor and for each public attribute of a class."""
     if is_constructed(cls):
         yield signature(name, cls)
-    for member in sorted(dir(cls)):
+    hints = {*ATTRIBUTES.get(cls.__name__, ()), *GUESSES.get(cls.__name__, ())}
+    for member in sorted({*dir(cls)} - hints):
         value = inspect.getattr_static(cls, member)
         if member.startswith("_") or isinstance(value, type):
             continue

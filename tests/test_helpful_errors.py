@@ -14,6 +14,7 @@ import js_async
 import js_sync
 from js_sync.workers import Retry
 from twinstream.core.arguments.nats_py_names import GUESSES
+from twinstream.models import RetentionPolicy
 
 BOTH = [js_async, js_sync]
 BUCKETS = {
@@ -78,8 +79,8 @@ def test_error_for_an_unknown_member_of_an_enumeration_names_the_right_one(
     js: Any, name: str, hint: str
 ) -> None:
     with pytest.raises(AttributeError, match=f"RetentionPolicy has no member '{name}'; {hint}"):
-        getattr(js.RetentionPolicy, name)
-    assert not hasattr(js.RetentionPolicy, "__await__")
+        getattr(RetentionPolicy, name)
+    assert not hasattr(RetentionPolicy, "__await__")
 
 
 def use(value: Any, kind: str) -> object:
@@ -120,7 +121,8 @@ def test_a_bucket_is_no_container(js: Any, owner: str) -> None:
 
 def generators(js: Any) -> dict[str, Callable[[], Any]]:
     def of(owner: str, method: str, *given: object) -> Callable[[], Any]:
-        package = import_module(f"{js.__name__}.workers") if owner == "DeadLetters" else js
+        folder = {"DeadLetters": "workers", "Coordination": "coordination"}.get(owner)
+        package = js if folder is None else import_module(f"{js.__name__}.{folder}")
         kind = getattr(package, owner)
         # The generator function runs only with the first item.
         return lambda: getattr(kind.__new__(kind), method)(*given)
@@ -129,7 +131,7 @@ def generators(js: Any) -> dict[str, Callable[[], Any]]:
         "list": of("ObjectStore", "list"),
         "initial": of("KeyValueWatch", "initial"),
         "arrow_batches": of("StreamRead", "arrow_batches"),
-        "taken": of("Coordination", "taken"),
+        "held": of("Coordination", "held"),
         "letters": of("DeadLetters", "letters"),
     }
 

@@ -16,6 +16,7 @@ PRELUDE = """
 import os, signal, sys
 import js_sync as js
 from js_sync.fast_ingest import FastIngest
+from twinstream.errors import WrongProcessOrLoop
 from twinstream.models import ConsumerConfig, StreamConfig
 
 # Programs in the background of a shell may be told to ignore it.
@@ -96,7 +97,7 @@ if child == 0:
     ):
         try:
             use()
-        except js.WrongProcessOrLoop:
+        except WrongProcessOrLoop:
             codes += 1
     os._exit(codes)
 _, status = os.waitpid(child, 0)
@@ -153,6 +154,7 @@ def test_a_forked_child_writes_nothing_into_the_link_of_its_parent() -> None:
     text = """
 import os, sys
 import js_sync as js
+from twinstream.errors import WrongProcessOrLoop
 connection = js.connect(sys.argv[1])
 child = os.fork()
 if child == 0:
@@ -162,7 +164,7 @@ if child == 0:
     for use in (connection.flush, lambda: connection.publish("x")):
         try:
             use()
-        except js.WrongProcessOrLoop:
+        except WrongProcessOrLoop:
             codes += 1
     os._exit(codes)
 _, status = os.waitpid(child, 0)

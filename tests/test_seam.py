@@ -33,6 +33,7 @@ PRELUDE = """
 import asyncio, gc, multiprocessing, os, select, signal, socket, sys, threading, time
 import TWIN as js
 from TWIN.coordination import Coordination
+from twinstream.errors import WrongProcessOrLoop
 from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig
 
 URL = sys.argv[1]
@@ -455,7 +456,7 @@ def fork_use(twin: str, server: NatsServer) -> None:
         ):
             try:
                 await use()
-            except js.WrongProcessOrLoop:
+            except WrongProcessOrLoop:
                 codes += 1
         os._exit(codes)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -651,7 +652,7 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
         "_Chunks",
         "_Interrupter",
     }
-    base = importlib.import_module(f"{twin}.client.owned").Owned
+    base = importlib.import_module(f"{twin}.client.closable").Closable
     assert len(found) > 15
     assert {kind.__name__ for kind in found if not issubclass(kind, base)} <= own
     for kind in found:
@@ -661,14 +662,14 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
 
 def fork_all_closing(twin: str, server: NatsServer) -> None:
     """Each method that ends the work of an object does nothing in a forked child."""
-    owned = importlib.import_module(f"{twin}.client.owned")
+    owned = importlib.import_module(f"{twin}.client.closable")
     # `drain` of an outbox stores its events: this is work.
     work = {"OutboxRelay.drain"}
     checked = 0
     for kind in blocks(twin):
         for name in owned.CLOSING:
             call = vars(kind).get(name)
-            if call is None or not issubclass(kind, owned.Owned) or call.__qualname__ in work:
+            if call is None or not issubclass(kind, owned.Closable) or call.__qualname__ in work:
                 continue
             body = inspect.getsource(call).replace(call.__doc__ or "", "")
             if "NotImplementedError" not in body and "@abstractmethod" not in body:

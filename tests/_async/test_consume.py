@@ -610,6 +610,19 @@ async def test_a_refused_first_request_may_be_reported_and_repeated(opened, name
                 consumer.messages(on_refused=wrong)
 
 
+async def test_a_message_has_its_place_and_its_deliveries(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        stored = await stream.get_message(2)
+        await (await consumer.next()).ack()
+        for number in (1, 2):
+            message = await consumer.next()
+            assert (message.seq, message.num_delivered) == (2, number)
+            assert (message.time, message.subject) == (stored.time, stored.subject)
+            await message.nak()
+
+
 @pytest.mark.parametrize("count", [0, 1])
 async def test_single_message_is_requested_in_two_steps(count):
     def script(peer: FakePeer) -> None:

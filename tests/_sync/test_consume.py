@@ -609,6 +609,19 @@ def test_a_refused_first_request_may_be_reported_and_repeated(opened, name):
                 consumer.messages(on_refused=wrong)
 
 
+def test_a_message_has_its_place_and_its_deliveries(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        stored = stream.get_message(2)
+        (consumer.next()).ack()
+        for number in (1, 2):
+            message = consumer.next()
+            assert (message.seq, message.num_delivered) == (2, number)
+            assert (message.time, message.subject) == (stored.time, stored.subject)
+            message.nak()
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_single_message_is_requested_in_two_steps(count):
     def script(peer: FakePeer) -> None:

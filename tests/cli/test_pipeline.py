@@ -33,9 +33,7 @@ def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
     """A pipeline that has landed twelve messages in three batches."""
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
-        jet.get_stream(stream).update(
-            StreamConfig(name=stream, subjects=[f"{stream}.>"], allow_direct=True)
-        )
+        jet.update_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"], allow_direct=True))
         for number in range(12):
             jet.publish(f"{stream}.a", b"%d" % number)
         made = jet.get_stream(stream)

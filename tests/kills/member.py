@@ -12,8 +12,9 @@ import sys
 from datetime import timedelta
 
 import js_async
+import js_async.groups
 import js_sync
-from js_sync.groups import ElasticGroup
+import js_sync.groups
 from twinstream.models import ConsumerConfig
 
 PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
@@ -35,7 +36,7 @@ def blocking(url, group, member, most):
             jet.publish(result_of(message), message.data)
             message.double_ack()
 
-        worker = ElasticGroup(jet, "IN", group).worker(
+        worker = js_sync.groups.ElasticGroup(jet, "IN", group).worker(
             member, handle, config=settings(most), concurrency=3
         )
         with worker:
@@ -51,7 +52,7 @@ async def for_loops(url, group, member, most):
             await jet.publish(result_of(message), message.data)
             await message.double_ack()
 
-        worker = ElasticGroup(jet, "IN", group).worker(
+        worker = js_async.groups.ElasticGroup(jet, "IN", group).worker(
             member, handle, config=settings(most), concurrency=3
         )
         async with worker:

@@ -83,13 +83,15 @@ class Place:
         deadline = deadline or self.api.deadline()
         await self.api.transport.ready(deadline)
         self.api.require(_SINCE, "coordination (a time to live for each message)")
-        # Tasks that begin together may each check the stream, which is harmless.
-        await self.check(deadline)
+        # Callers that begin together may each check the stream, or create it, which is harmless.
+        self._note(await self._created(deadline))
         self._is_checked = True
 
     async def check(self, deadline: Deadline | None = None) -> None:
         """Check the settings of the stream. Raises `StreamNotFound` or `UnsuitableSettings`."""
-        info = await self._info(deadline or self.api.deadline())
+        self._note(await self._existing(deadline or self.api.deadline()))
+
+    def _note(self, info: StreamInfo) -> None:
         check_coordination(info.config, self.subjects)
         most = info.config.max_msg_size
         self.max_msg_size = most if most is not None and most > 0 else None
@@ -99,13 +101,21 @@ class Place:
         """Return the deadline of one request: the default of a call, or `deadline` if sooner."""
         return self.api.deadline().earlier(deadline.at)
 
-    async def _info(self, deadline: Deadline) -> StreamInfo:
+    async def _existing(self, deadline: Deadline) -> StreamInfo:
         try:
             return await self.api.stream_info(self.stream, deadline)
         except StreamNotFound as error:
-            if self._config is None or self._is_checked:
-                error.add_note(f"Coordination(jet, {self.stream!r}, create=True) creates it")
-                raise
+            error.add_note(f"Coordination(jet, {self.stream!r}, create=True) creates it")
+            raise
+
+    async def _created(self, deadline: Deadline) -> StreamInfo:
+        """Return the info of the stream, which is created if that is asked for."""
+        if self._config is None:
+            return await self._existing(deadline)
+        try:
+            return await self.api.stream_info(self.stream, deadline)
+        except StreamNotFound:
+            pass
         subject = self.api.subjects.stream("CREATE", self.stream)
         try:
             await self.api.call(subject, self._config, StreamCreateResponse, deadline)

@@ -20,14 +20,15 @@ from attrs import field, frozen
 from click.testing import CliRunner
 
 import js_async
+import js_async.coordination
 import js_async.groups
 import js_async.schedules
 import js_async.workers
 import js_sync
+import js_sync.coordination
 import js_sync.groups
 import js_sync.schedules
 import js_sync.workers
-from js_sync.coordination import Coordination
 from tests.fuzz.stored.readers import broken_by
 from tests.fuzz.stored.samples import (
     BODY,
@@ -105,6 +106,7 @@ class Twin(Protocol):
 class SyncTwin:
     """js_sync."""
 
+    coordination: Any = js_sync.coordination
     groups: Any = js_sync.groups
     workers: Any = js_sync.workers
 
@@ -147,6 +149,7 @@ class SyncTwin:
 class AsyncTwin:
     """js_async, on an event loop of its own."""
 
+    coordination: Any = js_async.coordination
     groups: Any = js_async.groups
     workers: Any = js_async.workers
 
@@ -488,19 +491,19 @@ def _delete_group(twin: Twin, _: Mutator) -> None:
 
 
 def _locks(twin: Twin, _: Mutator) -> None:
-    places = twin.call(lambda: Coordination(twin.jet, "L"))
+    places = twin.coordination.Coordination(twin.jet, "L")
     _tried(lambda: twin.call(places.lock("x", ttl=30).holder))
     twin.every(lambda: places.held())
 
 
 def _evict(twin: Twin, _: Mutator) -> None:
-    places = twin.call(lambda: Coordination(twin.jet, "L"))
+    places = twin.coordination.Coordination(twin.jet, "L")
     for taken in twin.every(lambda: places.held("lock")):
         twin.call(lambda taken=taken: places.evict(taken))  # type: ignore[misc]
 
 
 def _acquire(twin: Twin, _: Mutator) -> None:
-    places = twin.call(lambda: Coordination(twin.jet, "L"))
+    places = twin.coordination.Coordination(twin.jet, "L")
     lease = twin.call(places.lock("x", ttl=30).try_acquire)
     if lease is not None:
         twin.call(lease.release)

@@ -34,7 +34,8 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "publish_async_completed": "flush() of a publisher()",
         "pull_subscribe": _CONFIG,
         "pull_subscribe_bind": "get_consumer(stream, name), or bind_consumer",
-        "subscribe": "worker(stream, config, handler), or messages() of a consumer",
+        "subscribe": "workers.Worker(jet, stream_name, config, handler)"
+        ", or messages() of a consumer",
         "subscribe_bind": "push_messages(name) of a stream",
         "key_value": "get_key_value(bucket)",
         "object_store": "get_object_store(bucket)",
@@ -68,7 +69,7 @@ _CONTENT: Final[Mapping[str, str]] = {
     "payload": "data",
     "value": "data",
 }
-_SEQUENCES: Final = "metadata.stream_seq (of the consumer: metadata.consumer_seq)"
+_SEQUENCES: Final = "seq (of the consumer: metadata.consumer_seq)"
 
 GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
     "CoreMessage": _CONTENT,
@@ -76,16 +77,13 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         **_CONTENT,
         "acknowledge": "ack()",
         "consumer": "metadata.consumer",
-        "delivery_count": "metadata.num_delivered",
+        "delivery_count": "num_delivered",
         "nack": "nak()",
-        "num_delivered": "metadata.num_delivered",
-        "redelivered": "metadata.num_delivered > 1",
+        "redelivered": "num_delivered > 1",
         "reject": "term()",
-        "seq": _SEQUENCES,
         "sequence": _SEQUENCES,
         "stream": "metadata.stream",
-        "time": "metadata.timestamp",
-        "timestamp": "metadata.timestamp",
+        "timestamp": "time",
         "touch": "in_progress()",
     },
     "StreamMessage": {**_CONTENT, "sequence": "seq", "timestamp": "time"},
@@ -143,6 +141,8 @@ def hint_attributes(owner: type[T]) -> type[T]:
     """
     names = {**ATTRIBUTES.get(owner.__name__, {}), **GUESSES.get(owner.__name__, {})}
     for name in names:
+        if hasattr(owner, name):
+            raise TypeError(f"{owner.__name__} has {name!r}: remove the hint for this name")
         setattr(owner, name, _Absent(name))
     offered: Any = owner.__dir__
 
