@@ -441,8 +441,10 @@ class DeadLetters(BackgroundWork):
         await self._collection.join(self._stopping)
 
     async def _work(self) -> None:
-        await self._stopping.sleep(NEVER)
-        await self._collection.leave(self._stopping)
+        try:
+            await self._stopping.sleep(NEVER)
+        finally:
+            await self._collection.leave(self._stopping)
 
     def _is_within(self) -> bool:
         return super()._is_within() or self._collection.is_handler()

@@ -207,12 +207,19 @@ class Worker(BackgroundWork):
         report.log(WorkerStarted(self._settings.concurrency))
         try:
             await self._stopping.sleep(NEVER)
+        finally:
+            # Also if this task is cancelled, as all tasks are at the end of an event loop.
+            self._stop_taking()
+            await self._end(dispatcher, handlers)
+        await self._confirm()
+
+    async def _end(self, dispatcher: Task, handlers: list[Task]) -> None:
+        try:
             await self._end_work(dispatcher, handlers)
         finally:
             if self._settings.dead_letters is not None:
                 await collection_of(self._settings.dead_letters).leave(self._letters_ended)
-            report.log(WorkerStopped(self.handled, self.retried, self.rejected))
-        await self._confirm()
+            self._outcomes.report.log(WorkerStopped(self.handled, self.retried, self.rejected))
 
     async def _request_stop(self) -> None:
         self._stop_taking()

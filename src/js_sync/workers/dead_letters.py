@@ -440,8 +440,10 @@ class DeadLetters(BackgroundWork):
         self._collection.join(self._stopping)
 
     def _work(self) -> None:
-        self._stopping.sleep(NEVER)
-        self._collection.leave(self._stopping)
+        try:
+            self._stopping.sleep(NEVER)
+        finally:
+            self._collection.leave(self._stopping)
 
     def _is_within(self) -> bool:
         return super()._is_within() or self._collection.is_handler()

@@ -208,12 +208,19 @@ class Worker(BackgroundWork):
         report.log(WorkerStarted(self._settings.concurrency))
         try:
             self._stopping.sleep(NEVER)
+        finally:
+            # Also if this task is cancelled, as all tasks are at the end of an event loop.
+            self._stop_taking()
+            self._end(dispatcher, handlers)
+        self._confirm()
+
+    def _end(self, dispatcher: Task, handlers: list[Task]) -> None:
+        try:
             self._end_work(dispatcher, handlers)
         finally:
             if self._settings.dead_letters is not None:
                 collection_of(self._settings.dead_letters).leave(self._letters_ended)
-            report.log(WorkerStopped(self.handled, self.retried, self.rejected))
-        self._confirm()
+            self._outcomes.report.log(WorkerStopped(self.handled, self.retried, self.rejected))
 
     def _request_stop(self) -> None:
         self._stop_taking()
