@@ -173,6 +173,18 @@ async def published(jet, name):
         return None
 
 
+async def test_a_read_of_new_messages_begins_with_its_block(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 2)
+        async with stream.ordered(deliver_policy="new") as messages:
+            assert messages.consumer_name is not None
+            await jet.publish(f"{name}.x")
+            assert (await messages.next(timeout=20)).seq == 3
+        with pytest.raises(js.StreamNotFound):
+            async with jet.bind_stream(f"{name}-no").ordered(deliver_policy="new"):
+                pass
+
+
 async def test_idle_reads_do_not_reset(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)

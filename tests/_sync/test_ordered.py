@@ -174,6 +174,18 @@ def published(jet, name):
         return None
 
 
+def test_a_read_of_new_messages_begins_with_its_block(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 2)
+        with stream.ordered(deliver_policy="new") as messages:
+            assert messages.consumer_name is not None
+            jet.publish(f"{name}.x")
+            assert (messages.next(timeout=20)).seq == 3
+        with pytest.raises(js.StreamNotFound):
+            with jet.bind_stream(f"{name}-no").ordered(deliver_policy="new"):
+                pass
+
+
 def test_idle_reads_do_not_reset(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)

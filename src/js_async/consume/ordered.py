@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
@@ -18,8 +18,10 @@ __all__ = ["OrderedMessages", "buffer_of"]
 class OrderedMessages(Iteration[Message]):
     """An iterator over a stream in order, until it is closed. `Stream.ordered` creates it.
 
-    It yields every message exactly once, even if the connection, the consumer or its leader is
-    lost. Several tasks or threads may share the iterator; only one at a time takes a message.
+    It begins with the first message that is requested or, with `deliver_policy="new"`, at the
+    beginning of its `with` block. It yields every message exactly once, even if the connection, the
+    consumer or its leader is lost. Several tasks or threads may share the iterator; only one at a
+    time takes a message.
 
     It raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection is
     closed. If `max_reset_attempts` attempts in a row fail to create a consumer, it raises the last
@@ -115,6 +117,10 @@ class OrderedMessages(Iteration[Message]):
         return await self._buffer.fetch(
             max_messages, timeout=timeout, max_bytes=max_bytes, wait=wait
         )
+
+    async def __aenter__(self) -> Self:
+        await self._buffer.enter()
+        return self
 
     async def drain(self) -> None:
         """Stop pulling. The read ends after the buffered messages; `close` ends it at once."""

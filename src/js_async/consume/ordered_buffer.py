@@ -22,6 +22,7 @@ from twinstream.core.consume.ordered_attempts import ConsumerAttempts
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds, is_cut_short, monotonic
+from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
@@ -152,6 +153,15 @@ class OrderedBuffer(ItemSource[Message]):
                 await self._begin(deadline)
         finally:
             self.turn.release(held)
+
+    async def enter(self) -> None:
+        """Begin a read of new messages, so that it includes those stored from now on.
+
+        Any other read begins with its first message.
+        """
+        if self._read.begins_now:
+            async with AsyncOnFailure(self.close):
+                await self.open(self._api.deadline())
 
     async def pull_ahead(self, deadline: Deadline) -> None:
         """Let the server deliver messages from now on, although no caller waits for them.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message
@@ -19,8 +19,10 @@ __all__ = ["OrderedMessages", "buffer_of"]
 class OrderedMessages(Iteration[Message]):
     """An iterator over a stream in order, until it is closed. `Stream.ordered` creates it.
 
-    It yields every message exactly once, even if the connection, the consumer or its leader is
-    lost. Several tasks or threads may share the iterator; only one at a time takes a message.
+    It begins with the first message that is requested or, with `deliver_policy="new"`, at the
+    beginning of its `with` block. It yields every message exactly once, even if the connection, the
+    consumer or its leader is lost. Several tasks or threads may share the iterator; only one at a
+    time takes a message.
 
     It raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection is
     closed. If `max_reset_attempts` attempts in a row fail to create a consumer, it raises the last
@@ -114,6 +116,10 @@ class OrderedMessages(Iteration[Message]):
             TwinstreamError: Any error of `next`, unless there are messages to return.
         """
         return self._buffer.fetch(max_messages, timeout=timeout, max_bytes=max_bytes, wait=wait)
+
+    def __enter__(self) -> Self:
+        self._buffer.enter()
+        return self
 
     def drain(self) -> None:
         """Stop pulling. The read ends after the buffered messages; `close` ends it at once."""

@@ -23,6 +23,7 @@ from twinstream.core.consume.ordered_attempts import ConsumerAttempts
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds, is_cut_short, monotonic
+from twinstream.core.on_failure import OnFailure
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
@@ -153,6 +154,15 @@ class OrderedBuffer(ItemSource[Message]):
                 self._begin(deadline)
         finally:
             self.turn.release(held)
+
+    def enter(self) -> None:
+        """Begin a read of new messages, so that it includes those stored from now on.
+
+        Any other read begins with its first message.
+        """
+        if self._read.begins_now:
+            with OnFailure(self.close):
+                self.open(self._api.deadline())
 
     def pull_ahead(self, deadline: Deadline) -> None:
         """Let the server deliver messages from now on, although no caller waits for them.

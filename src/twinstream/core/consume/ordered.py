@@ -87,6 +87,11 @@ class OrderedRead:
         return self._configs.name
 
     @property
+    def begins_now(self) -> bool:
+        """Whether the read is one of new messages, and no consumer was created yet."""
+        return self._configs.is_of_new and not self._began
+
+    @property
     def scanned(self) -> int:
         """The stream sequence up to which the caller has received every requested message."""
         return max(self.position, self._scanned_seq)

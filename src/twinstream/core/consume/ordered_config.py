@@ -107,6 +107,8 @@ class OrderedConfigs:
         self._most_idle: Duration | None = None
         self.is_snapshot: Final = wanted.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
         """Whether the read begins with the last message of each subject."""
+        self.is_of_new: Final = wanted.deliver_policy == DeliverPolicy.NEW
+        """Whether the read begins with the next message that is stored."""
 
     @property
     def name(self) -> str:
