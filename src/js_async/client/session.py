@@ -317,7 +317,7 @@ class Session:
                 self._handle(event)
         if pings:
             # Answer all PINGs in one write. Otherwise a flood of PINGs costs a system call each.
-            self._link.write(PONG * pings, True)
+            self._link.write_unasked(PONG * pings)
 
     def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
         match event:

@@ -422,6 +422,11 @@ class Link:
         self._out_size += len(data)
         self._flush_soon()
 
+    def write_unasked(self, data: bytes) -> None:
+        """Send data at once, and never wait for a slow peer: for PINGs and PONGs."""
+        self.write_soon(data)
+        self.flush()
+
     def _flush_soon(self) -> None:
         if not self._flushing:
             self._flushing = True

@@ -48,7 +48,7 @@ class KeepAlive:
         with OnFailure(self._abort):
             flag = self._expect()
             if is_current():
-                self._link.write(PING, True)
+                self._link.write_unasked(PING)
                 return flag
             # The connection was lost before the signal was added, so no PONG will set it.
             self._forget(flag)
@@ -68,7 +68,7 @@ class KeepAlive:
             self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
             return
         self._beat = self._expect()
-        self._link.write(PING, True)
+        self._link.write_unasked(PING)
 
     def _expect(self) -> Signal:
         flag = Signal()

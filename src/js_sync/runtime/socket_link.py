@@ -384,6 +384,11 @@ class Link(Reader):
             self._out_size += len(data)
             self._ask_keeper()
 
+    def write_unasked(self, data: bytes) -> None:
+        """Send data at once, and never wait for a slow peer: for PINGs and PONGs."""
+        self.write_soon(data)
+        self.flush()
+
     def flush(self) -> None:
         """Send the buffered data that the system accepts now.
 
