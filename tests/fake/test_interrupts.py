@@ -99,7 +99,7 @@ def test_a_connection_is_usable_after_an_interrupt_at_any_point(server: NatsServ
             connection.flush(timeout=20)
         # Sending, reading, and waiting at least.
         assert point > 30
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads  # one of an earlier test may have ended
 
 
 def flushed(connection: js.Connection, timeout: float) -> None:
@@ -156,7 +156,7 @@ def test_a_connection_is_closed_by_an_interrupt_at_any_point_of_its_closing(
         assert not link_of(connection).is_open
         assert tasks["twinstream-keeper"].join(Deadline.after(20))
     assert point > 50
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # one of an earlier test may have ended
 
 
 def test_messages_in_flight_are_left_after_an_interrupt_at_any_point(server: NatsServer) -> None:
