@@ -6,7 +6,6 @@ prints a diff for each stale file, and exits with 1 if a file is stale.
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import event_subjects
 import exports
 import fronts
 import shapes
+from freshness import keep_fresh
 from schemas import FOLDER, ROOT, Schemas
 
 MODELS = ROOT / "src" / "twinstream" / "models"
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     schemas = Schemas()
     good = _models(schemas, check)
     for path, make in texts(schemas).items():
-        good &= _file(path, _formatted(path, make()), check)
+        good &= keep_fresh(path, _formatted(path, make()), check=check)
     for name in OTHERS:
         script = ROOT / "codegen" / name
         if script.exists():
@@ -85,7 +85,9 @@ def _models(schemas: Schemas, check: bool) -> bool:
         if not _run([_tool("datamodel-codegen"), *source]):
             return False
         paths = [path.relative_to(fresh) for path in sorted(fresh.rglob("*.py"))]
-        same = [_file(GENERATED / path, (fresh / path).read_text(), check) for path in paths]
+        same = [
+            keep_fresh(GENERATED / path, (fresh / path).read_text(), check=check) for path in paths
+        ]
     return _no_strays(set(paths), check) and all(same)
 
 
@@ -101,22 +103,6 @@ def _no_strays(paths: set[Path], check: bool) -> bool:
         else:
             path.unlink()
     return not (strays and check)
-
-
-def _file(path: Path, text: str, check: bool) -> bool:
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    if old == text:
-        return True
-    if not check:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return True
-    name = path.relative_to(ROOT).as_posix()
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (fresh)"
-    )
-    sys.stdout.writelines(lines)
-    return False
 
 
 def _formatted(path: Path, text: str) -> str:

@@ -9,7 +9,6 @@ the methods. A change of the page is a change of the API, so it is reviewed as o
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
+from freshness import keep_fresh
 from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
@@ -56,15 +56,7 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print("usage: python codegen/public_api.py [--check]", file=sys.stderr)
         return 2
-    old, new = PAGE.read_text("utf-8") if PAGE.exists() else "", page()
-    if not arguments:
-        PAGE.write_text(new, "utf-8")
-        return 0
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), "docs/api.md", "fresh"
-    )
-    sys.stdout.writelines(lines)
-    return int(old != new)
+    return 0 if keep_fresh(PAGE, page(), check=bool(arguments)) else 1
 
 
 def page() -> str:

@@ -6,11 +6,11 @@ python codegen/server_faults.py --check    print a diff and exit with 1 if the p
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from freshness import keep_fresh
 from twinstream.core.server_faults.table import FAULTS, Fault
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "server-faults.md"
@@ -49,16 +49,7 @@ def _row(cells: tuple[str, ...] | list[str]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write or check the page, and return the exit code."""
-    old, new = PAGE.read_text("utf-8") if PAGE.exists() else "", text()
-    if arguments != ["--check"]:
-        PAGE.write_text(new, "utf-8")
-        return 0
-    name = PAGE.name
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), name, f"{name} (fresh)"
-    )
-    sys.stdout.writelines(lines)
-    return int(old != new)
+    return 0 if keep_fresh(PAGE, text(), check=arguments == ["--check"]) else 1
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ schemas of users. This script only resolves references between schema files and 
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import posixpath
 import re
@@ -22,6 +21,7 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from freshness import keep_fresh
 from twinstream.spark.decode import fields
 from twinstream.spark.decode.json_schema import struct_of
 
@@ -235,17 +235,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the Spark types of advisories and metrics.")
     parser.add_argument("--check", action="store_true", help="only check whether the file is stale")
     arguments = parser.parse_args()
-    wanted = module()
-    current = OUTPUT.read_text(encoding="utf-8") if OUTPUT.exists() else ""
-    if wanted == current:
-        return 0
-    if not arguments.check:
-        OUTPUT.write_text(wanted, encoding="utf-8")
-        return 0
-    name = OUTPUT.relative_to(ROOT).as_posix()
-    stale, fresh = current.splitlines(keepends=True), wanted.splitlines(keepends=True)
-    sys.stdout.writelines(difflib.unified_diff(stale, fresh, f"{name} (stale)", f"{name} (fresh)"))
-    return 1
+    return 0 if keep_fresh(OUTPUT, module(), check=arguments.check) else 1
 
 
 if __name__ == "__main__":

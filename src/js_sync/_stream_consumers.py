@@ -39,7 +39,7 @@ class StreamConsumers:
 
         If a filter matches none of the stream's subjects, a warning is logged. Calls with the name
         of a stream, such as those of `JetStream`, do not know its subjects and so do not warn:
-        `JetStream.health` also finds their consumers.
+        `check_health` also finds their consumers.
 
         Args:
             config: Configuration of the consumer. Without a name, the client generates one. Without

@@ -107,10 +107,10 @@ async def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
 
 
 async def test_slow_reader_is_told_how_many_events_it_missed(server, name):
-    told = []
+    drops = []
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
-        async with jet.events(stream_name=name, max_buffered=2, on_drop=told.append) as events:
+        async with jet.events(stream_name=name, max_buffered=2, on_drop=drops.append) as events:
             subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
             for number in range(6):
                 await connection.publish(subject, b"%d" % number)
@@ -120,7 +120,7 @@ async def test_slow_reader_is_told_how_many_events_it_missed(server, name):
             await connection.publish(subject, b"6")
             [event] = await taken(events, 1)
             assert (event.raw, event.missed) == (b"6", 4)
-        assert [drop.dropped for drop in told] == [1, 2, 4]
+        assert [drop.dropped for drop in drops] == [1, 2, 4]
         with pytest.raises(js.BadArgument, match="max_buffered"):
             await jet.events(max_buffered=0)
 
@@ -128,11 +128,11 @@ async def test_slow_reader_is_told_how_many_events_it_missed(server, name):
 async def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
-    def told(_):
+    def failing(_):
         raise LookupError("not my day")
 
     async with js.connect(server.url) as connection:
-        events = connection.jetstream().events(stream_name=name, max_buffered=1, on_drop=told)
+        events = connection.jetstream().events(stream_name=name, max_buffered=1, on_drop=failing)
         async with events:
             for number in range(3):
                 await connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)

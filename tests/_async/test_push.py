@@ -31,11 +31,11 @@ async def test_messages_are_pushed_and_acknowledged(opened, name):
             return (await consumer.info()).ack_floor.stream_seq == 50
 
         await eventually(done)
-        told = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
-        with pytest.raises(ConsumerIsPush, match=told):
+        text = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
+        with pytest.raises(ConsumerIsPush, match=text):
             await consumer.fetch(1)
         async with consumer.messages() as messages:
-            with pytest.raises(ConsumerIsPush, match=told):
+            with pytest.raises(ConsumerIsPush, match=text):
                 await messages.next(timeout=10)
 
 

@@ -215,9 +215,9 @@ async def test_permission_violation_is_raised_by_the_request(server_factory, nam
             subscription = await connection.subscribe("hidden")
             with pytest.raises(js.PermissionDenied, match="hidden"):
                 await subscription.next(timeout=20)
-            told = await events.next(timeout=5)
-            assert isinstance(told, js.ServerReported)
-            assert hint not in told.text
+            event = await events.next(timeout=5)
+            assert isinstance(event, js.ServerReported)
+            assert hint not in event.text
             await connection.flush()
 
 

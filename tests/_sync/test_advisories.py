@@ -106,10 +106,10 @@ def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
 
 
 def test_slow_reader_is_told_how_many_events_it_missed(server, name):
-    told = []
+    drops = []
     with js.connect(server.url) as connection:
         jet = connection.jetstream()
-        with jet.events(stream_name=name, max_buffered=2, on_drop=told.append) as events:
+        with jet.events(stream_name=name, max_buffered=2, on_drop=drops.append) as events:
             subject = f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}"
             for number in range(6):
                 connection.publish(subject, b"%d" % number)
@@ -119,7 +119,7 @@ def test_slow_reader_is_told_how_many_events_it_missed(server, name):
             connection.publish(subject, b"6")
             [event] = taken(events, 1)
             assert (event.raw, event.missed) == (b"6", 4)
-        assert [drop.dropped for drop in told] == [1, 2, 4]
+        assert [drop.dropped for drop in drops] == [1, 2, 4]
         with pytest.raises(js.BadArgument, match="max_buffered"):
             jet.events(max_buffered=0)
 
@@ -127,11 +127,11 @@ def test_slow_reader_is_told_how_many_events_it_missed(server, name):
 def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
-    def told(_):
+    def failing(_):
         raise LookupError("not my day")
 
     with js.connect(server.url) as connection:
-        events = connection.jetstream().events(stream_name=name, max_buffered=1, on_drop=told)
+        events = connection.jetstream().events(stream_name=name, max_buffered=1, on_drop=failing)
         with events:
             for number in range(3):
                 connection.publish(f"$JS.EVENT.ADVISORY.STREAM.ODD.{name}", b"%d" % number)

@@ -32,11 +32,11 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
             return (consumer.info()).ack_floor.stream_seq == 50
 
         eventually(done)
-        told = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
-        with pytest.raises(ConsumerIsPush, match=told):
+        text = f"^{name}/p: a push consumer cannot be pulled from; .*push_messages"
+        with pytest.raises(ConsumerIsPush, match=text):
             consumer.fetch(1)
         with consumer.messages() as messages:
-            with pytest.raises(ConsumerIsPush, match=told):
+            with pytest.raises(ConsumerIsPush, match=text):
                 messages.next(timeout=10)
 
 

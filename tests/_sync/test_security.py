@@ -214,9 +214,9 @@ def test_permission_violation_is_raised_by_the_request(server_factory, name):
             subscription = connection.subscribe("hidden")
             with pytest.raises(js.PermissionDenied, match="hidden"):
                 subscription.next(timeout=20)
-            told = events.next(timeout=5)
-            assert isinstance(told, js.ServerReported)
-            assert hint not in told.text
+            event = events.next(timeout=5)
+            assert isinstance(event, js.ServerReported)
+            assert hint not in event.text
             connection.flush()
 
 

@@ -116,7 +116,7 @@ class Consuming(BackgroundWork):
 
     @property
     def messages(self) -> Messages:
-        """The underlying iterator, with its `buffered` and `outstanding` counts."""
+        """The underlying iterator, with the number of `buffered` messages."""
         return self._messages
 
     async def drain(self, *, timeout: Seconds = 30.0) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from js_sync.api.api import Api
 from js_sync.client.transport import Box
 from js_sync.runtime.concurrency import shielded
-from twinstream.core.consume.acks import NEXT, nak
+from twinstream.core.consume.acks import nak
 from twinstream.core.consume.fetch import GRACE, Fetch
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.pull_request import PullLimits, request_body
@@ -78,16 +78,9 @@ class PullChannel:
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
         return request_body(batch, max_bytes, limits, pin)
 
-    def begin(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
-        """Wait until connected, send the request of a fetch, and return the state of the fetch.
-
-        `instead` is the reply subject of a message to acknowledge. If it is given, the request is
-        sent to that subject as an acknowledgement (+NXT), otherwise to the consumer.
-        """
-        transport, box, subject, word = self._api.transport, self.box, self._subject, b""
-        if instead is not None:
-            box.asks = subject = instead
-            word = NEXT
+    def begin(self, limits: PullLimits, patience: float) -> Fetch:
+        """Wait until connected, send the request of a fetch, and return the state of the fetch."""
+        transport, box, subject = self._api.transport, self.box, self._subject
         if not transport.is_connected:
             limits, patience = self._connected(limits, patience)
         if box.frames:
@@ -95,7 +88,7 @@ class PullChannel:
         self.epoch = transport.epoch
         token = self.token()
         reply = self.prefix + token
-        body = word + self._body(limits.max_messages, limits.max_bytes, limits)
+        body = self._body(limits.max_messages, limits.max_bytes, limits)
         # Clear the signal before the request is sent, and later before reading the mailbox, so that
         # no arrival is missed.
         box.signal.clear()
@@ -103,7 +96,7 @@ class PullChannel:
             # The connection may have been lost since the last request.
             limits, patience = self._connected(limits, patience)
             self.epoch = transport.epoch
-            body = word + self._body(limits.max_messages, limits.max_bytes, limits)
+            body = self._body(limits.max_messages, limits.max_bytes, limits)
             transport.send(subject, reply, b"", body, True)
         # Log the request only now, while the server processes it.
         if _LOG.debugs():
@@ -244,17 +237,13 @@ class PullChannels:
         channel.box.owner = ""
         self._idle.put(channel.prefix, channel.box)
 
-    def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
-        """Run one fetch to its end.
-
-        If `instead` is given, send the request to this reply subject of a message, as its
-        acknowledgement (+NXT).
-        """
+    def fetch(self, limits: PullLimits, patience: float) -> Fetch:
+        """Run one fetch to its end."""
         channel = self.take_idle() or self.take()
         transport, box = self._api.transport, channel.box
         fetch, is_clean = None, False
         try:
-            fetch = channel.begin(limits, patience, instead)
+            fetch = channel.begin(limits, patience)
             if transport.epoch != channel.epoch:
                 fetch.lost()
             while not fetch.is_over:

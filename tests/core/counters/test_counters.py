@@ -65,7 +65,7 @@ def test_a_counter_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "header", "told"),
+    ("data", "header", "text"),
     [
         (b"", "", "not a counter"),
         (b"[]", "", "not a JSON object"),
@@ -77,9 +77,9 @@ def test_a_counter_is_read() -> None:
         (b'{"val":"1"}', '{"A":{"a":1}}', "its value is 1"),
     ],
 )
-def test_what_is_no_counter(data: bytes, header: str, told: str) -> None:
+def test_what_is_no_counter(data: bytes, header: str, text: str) -> None:
     headers = [("Nats-Counter-Sources", header)] if header else []
-    with pytest.raises(InvalidResponse, match=f"S: message 7 on s .*{told}"):
+    with pytest.raises(InvalidResponse, match=f"S: message 7 on s .*{text}"):
         counter_of(message(data, *headers))
 
 

@@ -373,9 +373,9 @@ def test_errors_of_a_guarded_callback_are_only_logged(
 def test_what_happens_in_a_pipeline_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     heard: queue.SimpleQueue[pipeline_events.Happening] = queue.SimpleQueue()
     heard.put(pipeline_events.Failed("orders", "no", None, "ValueError"))
-    told: list[pipeline_events.Happening] = []
-    _pass_on(heard, Reporter(told.append, "tell"))
-    assert len(told) == 1
+    passed: list[pipeline_events.Happening] = []
+    _pass_on(heard, Reporter(passed.append, "tell"))
+    assert len(passed) == 1
     assert texts(caplog, "pipeline", logging.WARNING) == ["source orders has ended: no"]
 
 

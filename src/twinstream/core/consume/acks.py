@@ -12,14 +12,13 @@ from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.header_text import one_line
 from twinstream.errors import BadArgument
 
-__all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
+__all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "nak", "term"]
 
 ACK: Final = b"+ACK"
 # The complete command for the most frequent acknowledgement. Inserting the reply subject takes a
 # third of the time of `publish_command`.
 ACK_COMMAND: Final = b"PUB %b 4\r\n+ACK\r\n"
 IN_PROGRESS: Final = b"+WPI"
-NEXT: Final = b"+NXT "
 
 
 def nak(delay: Seconds | None) -> bytes:
