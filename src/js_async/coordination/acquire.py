@@ -18,17 +18,11 @@ from js_async.coordination.slot import Place, Slot, Slots, may_pass
 from js_async.runtime.concurrency import Signal
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Backoff, Deadline, is_cut_short, monotonic, unsleeping
+from twinstream.core.coordination.waiting_pauses import pause_after, pause_until_expiry
+from twinstream.core.deadline import Deadline, is_cut_short, monotonic, unsleeping
 from twinstream.errors import RequestTimeout, TwinstreamError
 
 __all__ = ["Asking", "NumberedAcquisition", "SlotAcquisition"]
-
-# The pauses between two attempts of a waiter in seconds.
-_BACKOFF: Final = Backoff(0.5, 10.0)
-# In seconds: the time after the end of a TTL at which a waiter first checks again, and the pause
-# before further checks. Servers remove expired records late.
-_REMOVAL: Final = 0.02
-_OVERDUE: Final = 0.1
 
 
 class Asking(ABC):
@@ -135,7 +129,7 @@ class Asking(ABC):
     async def _wait_for(self, deadline: Deadline) -> float:
         """Return how many seconds to wait for the message of a release before the next attempt."""
         self._pauses += 1
-        pause = _BACKOFF.pause(self._pauses)
+        pause = pause_after(self._pauses)
         holder = self.holder
         if holder is None or holder.ttl is None:
             return pause
@@ -145,8 +139,7 @@ class Asking(ABC):
             if not may_pass(error):
                 raise
             return pause
-        left = holder.ttl + _REMOVAL - since
-        return min(pause, left) if left > 0 else _OVERDUE
+        return pause_until_expiry(pause, holder.ttl, since)
 
     def _describe_holder(self) -> str:
         if self._trouble is not None:

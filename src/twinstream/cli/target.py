@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from twinstream.cli.durations import Finite
 from twinstream.cli.failures import JSON_ASKED, Failure
+from twinstream.cli.option_types import Finite
 from twinstream.models.codec.records import evolve, field, frozen, members
 from twinstream.models.files.bounded_read import SMALL, read_small_text
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinstream.cli import durations
+from twinstream.cli import option_types
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
@@ -33,7 +33,7 @@ def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> 
 @click.command(short_help="Pause the deliveries of a consumer.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.argument("length", callback=durations.length)
+@click.argument("length", callback=option_types.length)
 @json_option
 @server_options
 def pause(target: Target, stream: str, consumer: str, length: float, as_json: bool) -> None:
@@ -61,7 +61,7 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 @click.command(short_help="Restart a consumer from a sequence.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--seq", type=durations.SEQUENCE, help="The first sequence to deliver.")
+@click.option("--seq", type=option_types.SEQUENCE, help="The first sequence to deliver.")
 @yes_option
 @json_option
 @server_options

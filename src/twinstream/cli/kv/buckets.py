@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.durations import length
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
+from twinstream.cli.option_types import length
 from twinstream.cli.schedule.add import duration
 from twinstream.cli.screen import counted, plain_table, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options

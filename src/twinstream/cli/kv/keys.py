@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_option
-from twinstream.cli.durations import SEQUENCE, Life
 from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
+from twinstream.cli.option_types import SEQUENCE, Life
 from twinstream.cli.screen import counted, print_json, print_text, to_terminal, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.records.publish_request import Ttl

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.kv.view import entry_as_json
 from twinstream.cli.message.message_view import printable
+from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.screen import notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinstream.cli.durations import Finite
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.option_types import Finite
 from twinstream.cli.screen import notes
 from twinstream.cli.target import Target, server_options
 from twinstream.core.deadline import Deadline

@@ -12,7 +12,6 @@ import click
 from attrs import frozen
 from click.core import ParameterSource
 
-from twinstream.cli.durations import Finite
 from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_source import Durable, InOrder, MessageSource
@@ -20,6 +19,7 @@ from twinstream.cli.message.message_view import as_json as message_as_json
 from twinstream.cli.message.message_view import print_message
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.message.start_position import moment
+from twinstream.cli.option_types import Finite
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import in_time

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.message.message_view import print_stored, stored_as_json
 from twinstream.cli.message.start_position import moment
+from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.screen import counted, notes, print_json, results, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
 

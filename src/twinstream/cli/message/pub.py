@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from twinstream.cli.durations import LAST_SEQUENCE, Finite, Life
 from twinstream.cli.failures import Failure, arguments_judged, failure_as_json, needs_its_reader
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.payloads import Draft, Separator, at_rate, parse_headers, payloads
 from twinstream.cli.message.pub_tally import Tally
+from twinstream.cli.option_types import LAST_SEQUENCE, Finite, Life
 from twinstream.cli.screen import notes, print_json, progress, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import ttl_header

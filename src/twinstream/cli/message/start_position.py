@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from twinstream.cli.durations import LAST_SEQUENCE
+from twinstream.cli.option_types import LAST_SEQUENCE
 from twinstream.models import Timestamp
 
 __all__ = ["moment"]

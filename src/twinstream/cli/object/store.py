@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.durations import length
 from twinstream.cli.object.view import show_status, status_members
+from twinstream.cli.option_types import length
 from twinstream.cli.screen import counted, notes, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import in_bytes

@@ -8,7 +8,7 @@ import click
 from attrs import asdict
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.pipeline.options import config_options, pick, spark_of
 from twinstream.cli.screen import counted, notes, print_json, print_text, progress
 from twinstream.cli.target import json_option

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.escapes import harmless
 from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.message.reconnects import LinkWatch, Patience
+from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.screen import (
     counted,
     notes,

@@ -15,11 +15,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from twinstream.cli.durations import Finite
 from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.reconnects import LinkWatch
+from twinstream.cli.option_types import Finite
 from twinstream.cli.screen import counted, notes, plain_table, print_json, results
 from twinstream.cli.server.event_view import as_json as event_as_json
 from twinstream.cli.server.event_view import describe

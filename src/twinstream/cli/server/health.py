@@ -12,9 +12,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from twinstream.cli.durations import Finite
 from twinstream.cli.failures import Failure, reported
 from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.option_types import Finite
 from twinstream.cli.screen import counted, plain_table, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.hooks import HOOKS, reached

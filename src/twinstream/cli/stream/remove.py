@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.durations import SEQUENCE
 from twinstream.cli.escapes import harmless
+from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.screen import counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import in_bytes
