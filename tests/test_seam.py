@@ -1,8 +1,8 @@
 """The contract of the seam, line by line, on both implementations.
 
-CONTRIBUTING.md holds the contract ("What the seam guarantees"): the name of each line there is the
-name of a check below, and a test compares the two. A check gets a twin, writes a program once, as
-it is for asyncio, and runs it for that twin in a process of its own.
+docs/architecture.md holds the contract ("What the seam guarantees"): the name of each line there is
+the name of a check below, and a test compares the two. A check gets a twin, writes a program once,
+as it is for asyncio, and runs it for that twin in a process of its own.
 """
 
 from __future__ import annotations
@@ -891,6 +891,6 @@ def test_the_contract(line: str, twin: str, server: NatsServer, tmp_path: Path) 
 
 
 def test_the_contract_is_written_down_line_by_line() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
+    text = (ROOT / "docs" / "architecture.md").read_text()
     section = text.partition("## What the seam guarantees\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([a-z]+: [^`]+)` \|", section, re.MULTILINE) == list(LINES)

@@ -8,7 +8,7 @@ for all. When the response of the leader has arrived, another waiting thread bec
 keeper, the only background thread of a connection, reads while no other thread waits. So a program
 that computes for minutes still answers the server's PING.
 
-CONTRIBUTING.md lists what both twins guarantee ("What the seam guarantees").
+docs/architecture.md lists what both twins guarantee ("What the seam guarantees").
 """
 
 from __future__ import annotations
