@@ -127,7 +127,7 @@ coverage: setup-fast ## branch coverage of the fast and some server tests, with 
 		$(BIN)/python -m tests.coverage_of_packages $(VENV)/coverage.json; exit $$floor
 
 demo: setup ## the whole way from the spec to Parquet, on a server of its own
-	@$(BIN)/twinstream demo $(ARGS)
+	@$(BIN)/python -m examples.demo $(ARGS)
 
 bench: setup ## measure both twins beside nats-py, as ratios of one run
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -41,7 +41,7 @@ os.environ.setdefault("GOGC", "400")
 SPARK = "tests/spark/"
 PIPELINES = "tests/spark/pipeline/"
 # and these have their own, one after the other: several at once would leave nothing for the rest.
-APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/cli/test_demo.py")
+APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/test_demo.py")
 # Their tests share nothing and mostly wait for timeouts, so each test is dealt by itself.
 SCRIPTED = ("tests/_async/test_fake_", "tests/_sync/test_fake_")
 # `make setup-fast` leaves PySpark out.

@@ -409,7 +409,8 @@ def replaces(node: ast.AST) -> bool:
 def test_each_constant_that_tests_change_is_there(path: str) -> None:
     module, _, name = path.rpartition(".")
     for twin in ("js_async", "js_sync"):
-        file = SRC.joinpath(*re.sub(rf"^{TWIN}\b", twin, module).split(".")).with_suffix(".py")
+        parts = re.sub(rf"^{TWIN}\b", twin, module).split(".")
+        file = (ROOT if parts[0] == "examples" else SRC).joinpath(*parts).with_suffix(".py")
         assert re.search(rf"^(from .* import .*\b)?{name}\b", text_of(file), re.MULTILINE), file
 
 

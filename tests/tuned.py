@@ -1,4 +1,4 @@
-"""Constants of the SDK that tests change, under other names: `tuned("outbox page", 5)`."""
+"""Constants that tests change, of the SDK and the demo: `tuned("outbox page", 5)`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ CONSTANTS: Final = {
     "absence bound": "twinstream.core.consume.absence_timer.BOUND",
     "ack progress close time": "twin.consume.ack_progress._CLOSE_TIME",
     "ack progress patience": "twin.consume.ack_progress._PATIENCE",
-    "advisory patience": "twinstream.cli.demo.advisories._PATIENCE",
+    "advisory patience": "examples.demo.advisories._PATIENCE",
     "cached results": "twinstream.core.exactly_once.processing._MAX_CACHED",
     "command glance": "twinstream.cli.message.message_source._GLANCE",
     "compared pairs": "twinstream.models.names.overlaps._PAIRS",
     "counter attempt": "twin.counters.counters._ATTEMPT",
     "crossing filters since": "twin.read.page_sources._CROSSING_SINCE",
+    "demo steps": "examples.demo.story.STEPS",
     "diagnosis time": "twin.publish.diagnose._PATIENCE",
     "fetch pause": "twin.consume.fetch_rounds._PAUSE",
     "fetch round": "twin.consume.fetch_rounds.ROUND",

@@ -16,7 +16,7 @@ from tests.cli.output import Run, json_lines
 from tests.hooked import hooked
 from twinstream.cli.groups import twinstream
 from twinstream.cli.server.event_view import describe
-from twinstream.models import ConsumerConfig, decode
+from twinstream.models import ConsumerConfig, MaxDeliver, StreamAction, decode
 from twinstream.testing import NatsServer, Proxy
 
 GOLDEN = Path(__file__).parents[1] / "models" / "golden"
@@ -150,3 +150,25 @@ def test_every_recorded_event_has_a_sentence(path: Path) -> None:
     assert sentence
     assert not sentence.startswith("{")
     assert "None" not in sentence
+
+
+def test_advisories_are_described_from_their_typed_members() -> None:
+    common = {"id": "x", "timestamp": "2026-01-01T00:00:00.123456789Z", "stream": "S"}
+    event = decode(
+        {
+            **common,
+            "type": "io.nats.jetstream.advisory.v1.max_deliver",
+            "consumer": "c",
+            "stream_seq": 5,
+            "deliveries": 3,
+        }
+    )
+    assert isinstance(event, MaxDeliver)
+    assert describe(event) == (
+        "message 5 of S was delivered 3 times to c without an acknowledgement"
+    )
+    made = decode(
+        {**common, "type": "io.nats.jetstream.advisory.v1.stream_action", "action": "create"}
+    )
+    assert isinstance(made, StreamAction)
+    assert describe(made) == "stream S was created"

@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
 from typing import Final
 
 from attrs import frozen
+
+STYLE: Final = Path(__file__).with_name("page.css")
+"""The style sheet of a page with charts."""
 
 WIDTH: Final = 720
 _COLOURS: Final = ("var(--first)", "var(--second)", "var(--third)")

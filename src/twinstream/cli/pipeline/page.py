@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from twinstream.cli.chart import Bar, Series, bars, legend, stacked_areas
+from twinstream.cli.chart import STYLE, Bar, Series, bars, legend, stacked_areas
 from twinstream.cli.screen import counted
 from twinstream.cli.value_text import in_bytes
 
@@ -41,7 +40,7 @@ def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
         key=lambda batch: batch.ended,
     )
     charts = _charts(batches, list(logs)) if batches else "<p>Nothing is landed yet.</p>"
-    style = Path(__file__).parents[1].joinpath("demo", "page.css").read_text("utf-8")
+    style = STYLE.read_text("utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

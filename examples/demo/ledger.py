@@ -8,7 +8,7 @@ from collections import Counter
 
 from attrs import define, field, frozen
 
-from twinstream.cli.demo.handler import Verdict
+from examples.demo.handler import Verdict
 
 
 @frozen

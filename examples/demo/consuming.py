@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from examples.demo.ledger import Ledger
+from examples.demo.scene import CONSUMER, STREAM, Scene
+from examples.demo.workers import Crew
 from js_sync import Consumer, JetStream
-from twinstream.cli.demo.ledger import Ledger
-from twinstream.cli.demo.scene import CONSUMER, STREAM, Scene
-from twinstream.cli.demo.workers import Crew
 from twinstream.cli.screen import progress, remark
 
 _PATIENCE: Final = 120.0

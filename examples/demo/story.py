@@ -9,11 +9,10 @@ from rich.console import Console
 from rich.rule import Rule
 
 import js_sync
+from examples.demo import advisories, configs, consuming, landing, page, publishing, sums
+from examples.demo.scene import Scene, Settings
+from examples.demo.sums import Check
 from js_sync import JetStream
-from twinstream.cli.demo import advisories, configs, consuming, landing, page, publishing, sums
-from twinstream.cli.demo.scene import Scene, Settings
-from twinstream.cli.demo.sums import Check
-from twinstream.core.hooks import HOOKS, reached
 from twinstream.testing import NatsServer
 
 Step = tuple[str, str, Callable[[Scene, JetStream], None]]
@@ -73,8 +72,6 @@ def tell(settings: Settings, console: Console) -> list[Check]:
                 console.print("Skipped because of --no-spark.")
                 continue
             console.print(sentence)
-            if HOOKS:
-                reached("command: before step", jet)
             step(scene, jet)
     checks = sums.checks(scene)
     page.write_page(settings.report, scene, checks)

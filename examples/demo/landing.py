@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from examples.demo.scene import EVENTS, STREAM, Scene, SubjectRow
 from js_sync import JetStream
-from twinstream.cli.demo.scene import EVENTS, STREAM, Scene, SubjectRow
 from twinstream.cli.screen import plain_table, progress, remark
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import Final
 
 import js_async
 import js_sync
-from twinstream.cli.demo.handler import Verdict, handle
-from twinstream.cli.demo.ledger import Ledger
-from twinstream.cli.demo.scene import CONSUMER, STREAM
+from examples.demo.handler import Verdict, handle
+from examples.demo.ledger import Ledger
+from examples.demo.scene import CONSUMER, STREAM
 
 BUFFER: Final = 200
 """The number of messages that a worker buffers: few enough that both workers get messages."""

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from typing import Final
 
+from examples.demo.orders import Expected
+from examples.demo.scene import EVENTS, EventKind, Scene
 from js_sync import JetStream, Stream
-from twinstream.cli.demo.orders import Expected
-from twinstream.cli.demo.scene import EVENTS, EventKind, Scene
 from twinstream.cli.screen import plain_table
 from twinstream.cli.server.event_view import describe
 from twinstream.models import ConsumerConfig, DecodeError, MaxDeliver, Model, UnknownEvent, decode

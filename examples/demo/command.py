@@ -1,4 +1,4 @@
-"""``twinstream demo``: its options and their defaults."""
+"""The command: its options and their defaults."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 
 import click
 
-from twinstream.cli.failures import Failure
+from twinstream.cli.failures import Failure, reported
 from twinstream.cli.screen import notes, print_json, results
 from twinstream.cli.target import json_option
 
-_PACKAGED: Final = Path(__file__).with_name("examples")
-_IN_SOURCES: Final = Path(__file__).parents[4] / "examples"
+_ORDERS: Final = Path(__file__).parents[1] / "orders"
 MIN_EVENTS: Final = 100
 
 
-def examples_folder() -> Path:
-    """Return the folder of the order example, from the wheel or from the source tree."""
-    for folder in (_PACKAGED, _IN_SOURCES):
-        if (folder / "orders" / "stream.yaml").is_file():
-            return _from_here(folder / "orders")
-    raise Failure("the examples of the demo are not installed; reinstall twinstream")
+class Reporting(click.Command):
+    """A command that reports errors that the user can fix without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        with reported():
+            return super().invoke(ctx)
 
 
 def _check_spark() -> None:
@@ -46,7 +46,7 @@ def _from_here(folder: Path) -> Path:
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-@click.command(short_help="Demonstrate the path from a configuration to Parquet.")
+@click.command(cls=Reporting)
 @click.option(
     "--events",
     type=click.IntRange(min=MIN_EVENTS),
@@ -76,8 +76,8 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
     numbers. Exits with 1 if they differ. Needs the extras cli and server and, for Spark, spark and
     java.
     """
-    from twinstream.cli.demo.scene import Settings
-    from twinstream.cli.demo.story import tell
+    from examples.demo.scene import Settings
+    from examples.demo.story import tell
 
     if spark:
         _check_spark()
@@ -87,7 +87,7 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
         settings = Settings(
             events=events,
             spark=spark,
-            examples=examples_folder(),
+            examples=_from_here(_ORDERS),
             output=output or Path(scratch) / "tables",
             report=report,
         )

@@ -8,10 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from twinstream.cli.chart import Bar, Series, bars, legend, stacked_areas
-from twinstream.cli.demo.ledger import Ledger
-from twinstream.cli.demo.scene import Scene
-from twinstream.cli.demo.sums import Check
+from examples.demo.ledger import Ledger
+from examples.demo.scene import Scene
+from examples.demo.sums import Check
+from twinstream.cli.chart import STYLE, Bar, Series, bars, legend, stacked_areas
 
 COLUMNS: Final = 48
 """The number of values on the time axis of the chart, chosen to fit its width."""
@@ -19,7 +19,7 @@ COLUMNS: Final = 48
 
 def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
     """Write the report of a completed run to ``path``."""
-    style = Path(__file__).with_name("page.css").read_text("utf-8")
+    style = STYLE.read_text("utf-8")
     good = all(check.passed for check in checks)
     body = [
         _header(scene, good),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 
+from examples.demo.orders import OrderEvent, order_events
+from examples.demo.scene import STREAM, Scene
 from js_sync import JetStream, PublishFailure, PublishRequest
-from twinstream.cli.demo.orders import OrderEvent, order_events
-from twinstream.cli.demo.scene import STREAM, Scene
 from twinstream.cli.screen import progress, remark
 from twinstream.models import PubAck
 

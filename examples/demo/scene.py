@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 from rich.console import Console
 
-from twinstream.cli.demo.ledger import Ledger
+from examples.demo.ledger import Ledger
 from twinstream.models import ConsumerConfig
 
 STREAM = "ORDERS"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from examples.demo.orders import Expected
+from examples.demo.scene import Scene
 from js_sync import JetStream
-from twinstream.cli.demo.orders import Expected
-from twinstream.cli.demo.scene import Scene
 from twinstream.cli.screen import plain_table
 
 

@@ -1,4 +1,4 @@
-"""``twinstream demo`` as a whole: its sums, its output and its page."""
+"""``make demo`` as a whole: its sums, its output and its page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import js_sync
-from tests.hooked import hooked
+from examples.demo import advisories, story
+from examples.demo.command import demo
+from examples.demo.scene import Scene
+from js_sync import JetStream
+from tests.examples import ROOT
 from tests.tuned import Tuned
-from twinstream.cli.demo import story
-from twinstream.cli.groups import twinstream
 
-TWINSTREAM = Path(sys.executable).with_name("twinstream")
 EVENTS = 500
 
 
@@ -36,8 +36,8 @@ class Page(HTMLParser):
 
 def test_a_small_demo_without_spark_adds_up(tmp_path: Path) -> None:
     report = tmp_path / "page.html"
-    arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
-    result = CliRunner().invoke(twinstream, arguments)
+    arguments = ["--events", str(EVENTS), "--no-spark", "--report", str(report)]
+    result = CliRunner().invoke(demo, arguments)
     assert result.exit_code == 0, result.stdout + result.stderr
     for number in range(1, 7):
         assert f"{number}/6" in result.stdout
@@ -56,7 +56,8 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
     report, tables = tmp_path / "page.html", tmp_path / "tables"
     arguments = ["--report", str(report), "--output", str(tables), "--json"]
     done = subprocess.run(
-        [TWINSTREAM, "demo", "--events", str(EVENTS), *arguments],
+        [sys.executable, "-m", "examples.demo", "--events", str(EVENTS), *arguments],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,
@@ -79,17 +80,19 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
 
 def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, tuned: Tuned) -> None:
     """Another client removes the advisories before the demo reads them."""
-    titles = iter(title for title, _, _ in story.STEPS)
 
-    def lose(jet: js_sync.JetStream) -> None:
-        if next(titles) == "Listen":
-            jet.get_stream("EVENTS").purge()
+    def lose(scene: Scene, jet: JetStream) -> None:
+        jet.get_stream("EVENTS").purge()
+        advisories.show(scene, jet)
 
     tuned("advisory patience", 0.1)
+    tuned(
+        "demo steps",
+        [(*step[:2], lose if step[0] == "Listen" else step[2]) for step in story.STEPS],
+    )
     report = tmp_path / "page.html"
-    arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
-    with hooked("command: before step", lose):
-        result = CliRunner().invoke(twinstream, arguments)
+    arguments = ["--events", str(EVENTS), "--no-spark", "--report", str(report)]
+    result = CliRunner().invoke(demo, arguments)
     assert result.exit_code == 1
     assert "advisories of max_deliver" in result.stderr
     assert "some numbers are wrong" in report.read_text("utf-8")
@@ -97,7 +100,7 @@ def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, tuned: Tuned) -> None:
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    result = CliRunner().invoke(twinstream, ["demo", "--output", str(tmp_path)])
+    result = CliRunner().invoke(demo, ["--output", str(tmp_path)])
     assert result.exit_code == 2
     assert "not empty" in result.stderr
     assert (tmp_path / "mine.txt").read_text() == "mine"
@@ -107,7 +110,7 @@ def test_demo_without_spark_fails_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    result = CliRunner().invoke(twinstream, ["demo", "--report", str(tmp_path / "page.html")])
+    result = CliRunner().invoke(demo, ["--report", str(tmp_path / "page.html")])
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "in a clone: pip install '.[spark,java]'" in result.stderr

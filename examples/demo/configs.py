@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from examples.demo.scene import CONSUMER, EVENTS, STREAM, Scene
 from js_sync import JetStream
-from twinstream.cli.demo.scene import CONSUMER, EVENTS, STREAM, Scene
 from twinstream.cli.failures import Failure
 from twinstream.cli.problems import print_problems
 from twinstream.models import ConsumerConfig, StreamConfig, decode

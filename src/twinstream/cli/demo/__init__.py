@@ -1,8 +1,0 @@
-"""``twinstream demo``: demonstrate the path from configurations to Parquet on a real server.
-
-The demo has six steps in the modules configs, publishing, consuming, advisories, landing and sums.
-The steps store their results in a :class:`~twinstream.cli.demo.scene.Scene`, from which the report
-is created.
-"""
-
-from __future__ import annotations
