@@ -27,9 +27,11 @@ PACKAGES = (
     "backup",
     "coordination",
     "counters",
+    "exactly_once",
     "fast_ingest",
     "groups",
     "health",
+    "outbox",
     "schedules",
     "workers",
 )

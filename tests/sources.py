@@ -19,9 +19,11 @@ PACKAGES = (
     "backup",
     "coordination",
     "counters",
+    "exactly_once",
     "fast_ingest",
     "groups",
     "health",
+    "outbox",
     "schedules",
     "workers",
 )

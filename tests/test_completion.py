@@ -42,6 +42,16 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "async with Worker(nc.jetstream(), 'S', 'c', print) as worker:",
         "error handled in_hand is_running rejected retried run start stop wait waiting",
     ),
+    "processing": (
+        "from js_async.exactly_once import Processing\n"
+        "jet = nc.jetstream()\n"
+        "async with Processing(jet, 'S', 'c', print, into='R', by='id') as processing:",
+        "done drain error is_running repeated run start stop stored wait",
+    ),
+    "writer": (
+        "from js_async.exactly_once import SubjectWriter\nwriter = SubjectWriter(nc.jetstream())",
+        "insert update upsert",
+    ),
     "ordered_message": (
         "stream = await nc.jetstream().get_stream('S')\n"
         "async with stream.ordered() as messages:\n"
@@ -92,8 +102,9 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "close flush in_flight send",
     ),
     "relay": (
-        "async with nc.jetstream().outbox(None, 'S') as relay:",
-        "drain error is_running refused run start stop stored wait wake",
+        "from js_async.outbox import OutboxRelay\n"
+        "async with OutboxRelay(nc.jetstream(), None, 'S', by='id') as relay:",
+        "error flush is_running refused run start stop stored wait wake",
     ),
     "bucket": (
         "bucket = await nc.jetstream().get_key_value('B')\nif bucket:",

@@ -46,6 +46,9 @@ ARROWS: dict[str, set[str]] = {
     },
 }
 
+# Packages above the client that another one of them is built on.
+BELOW = {"groups": {"workers"}, "outbox": {"exactly_once"}}
+
 # The floors of each package, from the ground up: folders, and modules that stand in no folder.
 # Imports go down, or stay within a folder or module.
 FLOORS: dict[str, list[set[str]]] = {
@@ -75,16 +78,14 @@ FLOORS: dict[str, list[set[str]]] = {
         {"_stream_consumers"},
         {"stream"},
         {"subject_writes"},
-        {"exactly_once", "workers"},
         {"kv"},
         {"object_store"},
-        {"groups"},
         {"jetstream"},
         {"extension"},
         {"connection", "nats_py", "_index"},
         {"__init__"},
-        set(PACKAGES) - {"groups"},
-        {"groups"},
+        set(PACKAGES) - set(BELOW),
+        set(BELOW),
     ],
     "twinstream.spark": [
         {"errors"},
@@ -266,9 +267,6 @@ def circles_of(graph: dict[str, set[str]]) -> Iterator[frozenset[str]]:
         if start in seen:
             yield frozenset(other for other in seen if start in reach.get(other, ()))
 
-
-# Packages above the client that another one of them is built on.
-BELOW = {"groups": {"workers"}}
 
 # What packages above the client import of a twin beside its public names and `runtime`.
 MOST_EXTENSION_NAMES = 12

@@ -12,6 +12,7 @@ import pytest
 import js_sync
 from js_sync.api.cluster import Cluster
 from js_sync.api.replicas import Replicas
+from js_sync.exactly_once import SubjectWriter
 from js_sync.groups import ElasticGroup, StaticGroup
 from tests.sources import PACKAGES
 from twinstream.core.client.permission_table import OPERATIONS
@@ -49,6 +50,8 @@ SAME = {
 
 # The line of the table for a class of a package, where it is not that of the package.
 LINES = {
+    "exactly_once.Processing": "processing",
+    "exactly_once.SubjectWriter": "subject_writer.insert",
     "groups.ElasticGroup": "elastic_group.worker",
     # What a method of a group returns.
     "groups.GroupWorker": "static_group.worker",
@@ -75,6 +78,7 @@ GROUPS = {
     "key_value.": (js_sync.KeyValue,),
     "static_group.": (StaticGroup,),
     "elastic_group.": (ElasticGroup,),
+    "subject_writer.": (SubjectWriter,),
 }
 
 

@@ -511,6 +511,7 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     from importlib import import_module
 
     groups = import_module(js.__name__ + ".groups")
+    outboxes = import_module(js.__name__ + ".outbox")
     workers = import_module(js.__name__ + ".workers")
 
     done = []
@@ -540,12 +541,12 @@ def fork_stops(twin: str, server: NatsServer) -> None:
     await group.create(members)
     letters = workers.DeadLetters(jet, "{name}")
     config = ConsumerConfig(durable_name="w", filter_subject="{name}.w")
-    outbox = js.SqliteOutbox(tempfile.mkdtemp() + "/outbox.db")
+    outbox = outboxes.SqliteOutbox(tempfile.mkdtemp() + "/outbox.db")
     stopped = [
         letters,
         workers.Worker(jet, "{name}", config, handler),
         consumer.consume(handler),
-        jet.outbox(outbox, stream="{name}", by="id"),
+        outboxes.OutboxRelay(jet, outbox, "{name}", by="id"),
         group.worker("m", handler),
         locks.leader("l", on_elected=elected),
     ]
@@ -562,7 +563,7 @@ def fork_stops(twin: str, server: NatsServer) -> None:
             for call in ("abandon", "close", "release", "stop"):
                 if hasattr(each, call):
                     await getattr(each, call)()
-            if hasattr(each, "drain") and not isinstance(each, js.OutboxRelay):
+            if hasattr(each, "drain"):
                 await each.drain()
         os._exit(3)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -663,13 +664,11 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
 def fork_all_closing(twin: str, server: NatsServer) -> None:
     """Each method that ends the work of an object does nothing in a forked child."""
     owned = importlib.import_module(f"{twin}.client.closable")
-    # `drain` of an outbox stores its events: this is work.
-    work = {"OutboxRelay.drain"}
     checked = 0
     for kind in blocks(twin):
         for name in owned.CLOSING:
             call = vars(kind).get(name)
-            if call is None or not issubclass(kind, owned.Closable) or call.__qualname__ in work:
+            if call is None or not issubclass(kind, owned.Closable):
                 continue
             body = inspect.getsource(call).replace(call.__doc__ or "", "")
             if "NotImplementedError" not in body and "@abstractmethod" not in body:

@@ -12,15 +12,39 @@ from js_sync import JetStream
 from js_sync.backup import backup_stream, restore_stream
 from js_sync.coordination import Coordination
 from js_sync.counters import Counters
+from js_sync.exactly_once import Processing, SubjectWriter
 from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import Worker
 from twinstream.testing import NatsServer
 
+OUTBOX = SqliteOutbox("app.db")
+
 WRONG: dict[str, tuple[str, Any]] = {
-    "process a name": ("consumer", lambda jet: jet.process("c", print, into="S", by="id")),
-    "relay nothing": ("an outbox", lambda jet: jet.outbox(None, stream="S", by="id")),
-    "relay a path": ("an outbox", lambda jet: jet.outbox("app.db", stream="S", by="id")),
+    "process an object": (
+        "a consumer needs a name",
+        lambda jet: Processing(jet, "S", jet.bind_consumer("S", "c"), print, into="S", by="id"),
+    ),
+    "results into an object": (
+        "a stream needs a name",
+        lambda jet: Processing(jet, "S", "c", print, into=jet.bind_stream("S"), by="id"),
+    ),
+    "an order of a processing": (
+        "order",
+        lambda jet: Processing(jet, "S", "c", print, into="S", by="id", order="key"),
+    ),
+    "a group of a processing": (
+        "priority",
+        lambda jet: Processing(jet, "S", "c", print, into="S", by="id", priority="x"),
+    ),
+    "write to an object": (
+        "a stream needs a name",
+        lambda jet: SubjectWriter(jet, jet.bind_stream("S")),
+    ),
+    "relay nothing": ("an outbox", lambda jet: OutboxRelay(jet, None, "S", by="id")),
+    "relay a path": ("an outbox", lambda jet: OutboxRelay(jet, "app.db", "S", by="id")),
+    "relay by luck": ("by must", lambda jet: OutboxRelay(jet, OUTBOX, "S", by="luck")),
     "letters by name": ("dead_letters", lambda jet: Worker(jet, "S", "c", print, dead_letters="x")),
     "publish a number": ("several requests", lambda jet: jet.publish_many(5)),
     "ingest nothing": ("several requests", lambda jet: FastIngest(jet, "S", None)),
@@ -63,6 +87,12 @@ def test_what_is_of_another_kind_is_refused_at_once(
 
 
 COUNTS: dict[str, Any] = {
+    "processing concurrency": lambda jet, n: Processing(
+        jet, "S", "c", print, into="S", by="id", concurrency=n
+    ),
+    "processing stop_after": lambda jet, n: Processing(
+        jet, "S", "c", print, into="S", by="id", stop_after=n
+    ),
     "consume concurrency": lambda jet, n: jet.bind_consumer("S", "c").consume(print, concurrency=n),
     "worker concurrency": lambda jet, n: Worker(jet, "S", "c", print, concurrency=n),
     "worker max_messages": lambda jet, n: Worker(jet, "S", "c", print, max_messages=n),
@@ -116,13 +146,13 @@ def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:
 
 
 def test_outbox_needs_the_name_of_a_stream(server: NatsServer, tmp_path: Path) -> None:
-    outbox = js_sync.SqliteOutbox(tmp_path / "app.db")
+    outbox = SqliteOutbox(tmp_path / "app.db")
     table: Any = 5
     with pytest.raises(js_sync.BadArgument, match="table must be"):
-        js_sync.SqliteOutbox(tmp_path / "app.db", table=table)
+        SqliteOutbox(tmp_path / "app.db", table=table)
     with js_sync.connect(server.url) as nc:
         jet: JetStream = nc.jetstream()
         stream: Any = jet.bind_stream("S")
         for wrong in (None, stream):
             with pytest.raises(js_sync.BadArgument, match="a stream needs a name"):
-                jet.outbox(outbox, stream=wrong, by="subject")
+                OutboxRelay(jet, outbox, wrong, by="subject")

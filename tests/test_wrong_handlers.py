@@ -11,12 +11,15 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 import js_async.coordination
+import js_async.exactly_once
 import js_async.groups
 import js_async.workers
 import js_sync
 from js_sync.backup import backup_stream, restore_stream
 from js_sync.coordination import Coordination
+from js_sync.exactly_once import Processing
 from js_sync.groups import StaticGroup
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import DeadLetters, Worker
 from twinstream.core.arguments.check_callbacks import check_takes_one
 from twinstream.errors import WrongHandler
@@ -136,9 +139,11 @@ def test_a_generator_function_may_yield_the_results_of_a_message(server: NatsSer
         into = jet.create_stream(
             StreamConfig(name="DOUBLED", subjects=["doubled.*"], discard="new", allow_direct=True)
         )
-        consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
+        stream.create_consumer(ConsumerConfig(durable_name="c"))
         jet.publish("single", b"x")
-        with jet.process(consumer, double, into="DOUBLED", by="id", stop_after=1) as processing:
+        with Processing(
+            jet, "SINGLE", "c", double, into="DOUBLED", by="id", stop_after=1
+        ) as processing:
             processing.wait(timeout=20)
         assert [each.subject for each in into.read()] == ["doubled.1", "doubled.2"]
         for name in ("SINGLE", "DOUBLED"):
@@ -185,7 +190,7 @@ def test_the_asyncio_twin_refuses_plain_functions_at_the_call(
             makes: list[Any] = [
                 lambda: js_async.workers.Worker(jet, "S", "c", handler),
                 lambda: jet.bind_consumer("S", "c").consume(handler),
-                lambda: jet.process(jet.bind_consumer("S", "c"), handler, into="S", by="id"),
+                lambda: js_async.exactly_once.Processing(jet, "S", "c", handler, into="S", by="id"),
                 lambda: js_async.groups.StaticGroup(jet, "S", "g").worker("m", handler),
                 lambda: place.leader("x", on_elected=handler),
             ]
@@ -249,7 +254,7 @@ def test_a_handler_that_cannot_take_one_message_is_refused(
         makes: list[Any] = [
             lambda: Worker(jet, "S", "c", handler),
             lambda: consumer.consume(handler),
-            lambda: jet.process(consumer, handler, into="S", by="id"),
+            lambda: Processing(jet, "S", "c", handler, into="S", by="id"),
             lambda: place.leader("x", on_elected=handler),
             lambda: place.once("x").run(handler),
         ]
@@ -335,7 +340,7 @@ def test_event_callbacks_are_plain_functions(
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         consumer = jet.bind_consumer("S", "c")
-        outbox = js_sync.SqliteOutbox(str(tmp_path / "outbox.db"))
+        outbox = SqliteOutbox(str(tmp_path / "outbox.db"))
         stream = jet.bind_stream("S")
         folder = tmp_path / "backup"
         makes: list[tuple[str, Any]] = [
@@ -346,10 +351,10 @@ def test_event_callbacks_are_plain_functions(
             ("on_report", lambda: stream.push_messages(CONSUMER, on_report=callback).__enter__()),
             ("on_report", lambda: Worker(jet, "S", "c", print, on_report=callback)),
             ("on_report", lambda: DeadLetters(jet, "S", on_report=callback)),
-            ("on_report", lambda: jet.outbox(outbox, stream="S", by="id", on_report=callback)),
+            ("on_report", lambda: OutboxRelay(jet, outbox, "S", by="id", on_report=callback)),
             (
                 "on_report",
-                lambda: jet.process(consumer, print, into="S", by="id", on_report=callback),
+                lambda: Processing(jet, "S", "c", print, into="S", by="id", on_report=callback),
             ),
             ("on_drop", lambda: jet.events(on_drop=callback).__enter__()),
             ("on_progress", lambda: backup_stream(jet, "S", folder, on_progress=callback)),

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from js_async.consume.ordered import OrderedMessages
     from js_async.consume.push import PushMessages
     from js_async.consumer import Consumer
-    from js_async.exactly_once.outbox_relay import OutboxRelay
-    from js_async.exactly_once.outbox_store import OutboxStore
-    from js_async.exactly_once.processing import Processing
-    from js_async.exactly_once.sqlite_outbox import SqliteOutbox
     from js_async.jetstream import JetStream
     from js_async.kv.bucket import KeyValue
     from js_async.kv.cache import KeyValueCache
@@ -65,9 +61,6 @@ if TYPE_CHECKING:
         Unpinned,
         WorkEnded,
     )
-    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
-    from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
-    from twinstream.core.exactly_once.processing import ProcessReport, Reject
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
@@ -114,7 +107,6 @@ if TYPE_CHECKING:
         StoreFailed,
         StreamExists,
         StreamNotFound,
-        SubjectTaken,
         TwinstreamError,
         Unsupported,
         WrongLastMessageId,
@@ -145,7 +137,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyAcknowledged",
-    "AlreadyThere",
     "AtomicBatch",
     "AtomicBatchFailed",
     "AtomicOutcome",
@@ -219,17 +210,11 @@ __all__ = [
     "ObjectStoreStatus",
     "ObjectWatch",
     "OrderedMessages",
-    "OutboxEvent",
-    "OutboxRelay",
-    "OutboxReport",
-    "OutboxStore",
     "OutcomeUnknown",
     "PermissionDenied",
     "Pinned",
     "Placement",
     "Priority",
-    "ProcessReport",
-    "Processing",
     "PubAck",
     "PublishFailure",
     "PublishFailures",
@@ -242,16 +227,13 @@ __all__ = [
     "PushMessages",
     "ReadReport",
     "ReconnectPolicy",
-    "Reject",
     "Republish",
     "RequestTimeout",
     "RevisionMismatch",
     "ServerReported",
     "ServersDiscovered",
     "Snapshot",
-    "SqliteOutbox",
     "StoreFailed",
-    "Stored",
     "Stream",
     "StreamConfig",
     "StreamExists",
@@ -260,7 +242,6 @@ __all__ = [
     "StreamNotFound",
     "StreamRead",
     "StreamSource",
-    "SubjectTaken",
     "SubjectTransform",
     "Subscription",
     "TlsOptions",

@@ -21,9 +21,10 @@ from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import BadArgument, InvalidResponse
 
 if TYPE_CHECKING:
-    from js_async.consume.consume import Consuming, Order
+    from js_async.consume.consume import Consuming
     from js_async.consume.consumer_recovery import OnDeleted
     from js_async.consume.messages import Messages
+    from twinstream.core.consume.order import Order
     from twinstream.core.consume.reports import PullReport
     from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 

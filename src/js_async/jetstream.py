@@ -12,7 +12,6 @@ from js_async.api.stream_lookup import name_by_subject
 from js_async.client.transport import Transport
 from js_async.consumer import Consumer, existing_consumer, made_consumer
 from js_async.publish.publish import PublishedMessage
-from js_async.runtime.concurrency import Handler
 from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
@@ -31,26 +30,14 @@ if TYPE_CHECKING:
     from js_async.api.cluster import Cluster
     from js_async.api.listing import Listing
     from js_async.consume.advisories import Events
-    from js_async.consume.consume import Order
-    from js_async.consume.message import Message
-    from js_async.exactly_once.idempotent_writer import By
-    from js_async.exactly_once.outbox_relay import OutboxRelay
-    from js_async.exactly_once.outbox_store import OutboxStore
-    from js_async.exactly_once.processing import Processing
     from js_async.kv.bucket import KeyValue
     from js_async.object_store.store import ObjectStore
     from js_async.publish.atomic_batch import AtomicBatch
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
     from js_async.read.range_reader import RangeReader
-    from js_async.subject_writes.subject_writes import SubjectWrites
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
-    from twinstream.core.consume.pull_request import Priority
-    from twinstream.core.consume.reports import WorkEnded
-    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
-    from twinstream.core.exactly_once.outbox import OutboxReport
-    from twinstream.core.exactly_once.processing import ProcessReport
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.read.read_request import Via
@@ -74,8 +61,9 @@ class JetStream:
     default for calls of the streams, consumers and messages that this object returns.
 
     Packages with further features are built on this object: `js_async.backup`,
-    `js_async.coordination`, `js_async.counters`, `js_async.fast_ingest`, `js_async.groups`,
-    `js_async.health`, `js_async.schedules` and `js_async.workers`.
+    `js_async.coordination`, `js_async.counters`, `js_async.exactly_once`, `js_async.fast_ingest`,
+    `js_async.groups`, `js_async.health`, `js_async.outbox`, `js_async.schedules` and
+    `js_async.workers`.
     """
 
     def __init__(
@@ -89,17 +77,6 @@ class JetStream:
     ) -> None:
         subjects = ApiSubjects.of(domain=domain, prefix=prefix)
         self._api: Final = Api(transport, subjects, timeout, required_api_level)
-        self._own_writes: SubjectWrites | None = None
-
-    @property
-    def _writes(self) -> SubjectWrites:
-        from js_async.subject_writes.subject_writes import SubjectWrites
-
-        # Not a `cached_property`, for the reason given in `publish.inflight.InFlight`. Two threads
-        # may each create an object, which is harmless: the objects only cache lookups.
-        if self._own_writes is None:
-            self._own_writes = SubjectWrites(self._api)
-        return self._own_writes
 
     def __repr__(self) -> str:
         return f"<JetStream {self.prefix} at {self._api.transport.server_info.server_name}>"
@@ -433,200 +410,6 @@ class JetStream:
         from js_async.publish.atomic_batch import AtomicBatch
 
         return AtomicBatch(self._api, id, max_messages, timeout)
-
-    # ---- conditional writes
-
-    async def insert(
-        self,
-        subject: str,
-        data: bytes = b"",
-        *,
-        headers: HeaderValues | None = None,
-        msg_id: str | None = None,
-        ttl: Seconds | None = None,
-        stream: str | None = None,
-        lasting: Seconds | None = None,
-        check: bool = True,
-        timeout: Seconds | None = None,
-    ) -> Stored | AlreadyThere:
-        """Store a message unless the stream already has a message of its subject.
-
-        Return `Stored`, or `AlreadyThere` if the subject has a message. After a lost response, the
-        call writes again and checks the stream. So `Stored` means that the stream contains this
-        message exactly once. If you choose the `msg_id`, you can repeat the call even after a
-        restart of the program.
-
-        Args:
-            subject: Subject of the message.
-            data: Payload of the message.
-            headers: Headers of the message.
-            msg_id: Message id. The default is a random one.
-            ttl: Time to live in seconds.
-            stream: Name of the stream, for users who may not look up the stream of a subject.
-            lasting: Seconds for which the stream must keep the message. The default is `ttl`, or
-                forever without a `ttl`.
-            check: Check that the stream's settings keep the message for the time of `lasting`.
-            timeout: Seconds; the default is that of this object.
-
-        Raises:
-            UnsuitableSettings: The stream's settings may remove the subject's message too early.
-            OutcomeUnknown: The timeout passed after a lost response.
-            TwinstreamError: Any error of `publish`.
-        """
-        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
-        return await self._writes.insert(request, check=check, lasting=lasting, timeout=timeout)
-
-    async def update(
-        self,
-        subject: str,
-        data: bytes,
-        expected_seq: int,
-        *,
-        headers: HeaderValues | None = None,
-        msg_id: str | None = None,
-        ttl: Seconds | None = None,
-        stream: str | None = None,
-        check: bool = True,
-        timeout: Seconds | None = None,
-    ) -> Stored:
-        """Replace the last message of a subject if its sequence is still `expected_seq`.
-
-        The other arguments are those of `insert`.
-
-        Raises:
-            WrongLastSequence: The last message of the subject has another sequence.
-            OutcomeUnknown: A response was lost, and the outcome could not be determined.
-            UnsuitableSettings: The stream's settings refuse a second message of a subject.
-            TwinstreamError: Any error of `publish`.
-        """
-        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
-        return await self._writes.update(request, expected_seq, check=check, timeout=timeout)
-
-    async def upsert(
-        self,
-        subject: str,
-        data: bytes = b"",
-        *,
-        headers: HeaderValues | None = None,
-        msg_id: str | None = None,
-        ttl: Seconds | None = None,
-        stream: str | None = None,
-        check: bool = True,
-        timeout: Seconds | None = None,
-    ) -> Stored:
-        """Store a message, and remove the earlier messages of its subject.
-
-        If the call repeats the write after a lost response, the repetition never replaces a message
-        that another client stored in between. The arguments are those of `insert`.
-
-        Raises:
-            UnsuitableSettings: The stream's settings keep older messages of a subject, or
-                refuse new ones.
-            OutcomeUnknown: It could not be determined whether the message is stored.
-            TwinstreamError: Any error of `publish`.
-        """
-        request = PublishRequest(subject, data, headers, msg_id, stream, ttl=ttl)
-        return await self._writes.upsert(request, check=check, timeout=timeout)
-
-    def outbox(
-        self,
-        store: OutboxStore,
-        *,
-        stream: str,
-        by: By,
-        poll: Seconds = 0.5,
-        timeout: Seconds = 5.0,
-        on_report: Callable[[OutboxReport], None] | None = None,
-    ) -> OutboxRelay:
-        """Return a relay that stores each event of an outbox in a stream once.
-
-        The relay raises `UnsuitableSettings` if the stream's settings may allow duplicates.
-
-        Args:
-            store: The outbox, for example a `SqliteOutbox`.
-            stream: Name of the stream.
-            by: How duplicates are prevented. "subject": each event has a unique subject, and the
-                stream refuses a second message of a subject. "id": the stream refuses a second
-                message with the same id within its duplicate window; after the window, the relay
-                searches the stream for the ids.
-            poll: Seconds between two checks of the outbox.
-            timeout: Seconds for one attempt.
-            on_report: Callback that receives failures.
-        """
-        from js_async.exactly_once.outbox_relay import OutboxRelay
-
-        return OutboxRelay(
-            self._api,
-            self._writes,
-            store,
-            stream,
-            by,
-            poll=poll,
-            timeout=timeout,
-            on_report=on_report,
-        )
-
-    def process(
-        self,
-        consumer: Consumer,
-        handler: Handler[Message],
-        *,
-        into: str,
-        by: By,
-        name: str | None = None,
-        concurrency: int = 1,
-        order: Order = "none",
-        priority: Priority | None = None,
-        stop_after: int | None = None,
-        retry: Seconds | Sequence[Seconds] = (1, 5, 30),
-        timeout: Seconds = 5.0,
-        on_report: Callable[[ProcessReport | WorkEnded], None] | None = None,
-    ) -> Processing:
-        """Return a processing, which calls a handler for each message and stores its results once.
-
-        When all results of a message are stored, the message is acknowledged with confirmation. The
-        start of the processing raises `UnsuitableSettings` if the settings allow duplicates or
-        losses.
-
-        Args:
-            consumer: The consumer whose messages are processed.
-            handler: Function that gets a message and returns None, a `PublishRequest` or several.
-                The id of a result consists of `name`, the stream and sequence of the processed
-                message, and the index of the result. `{id}` in the subject of a result is replaced
-                by the id of the result. If the handler raises `Reject`, the message is not
-                redelivered.
-            into: Name of the stream for the results.
-            by: As in `outbox`.
-            name: Name in the ids. The default is the name of the consumer.
-            concurrency: As in `Consumer.consume`.
-            order: As in `Consumer.consume`.
-            priority: As in `Consumer.consume`.
-            stop_after: As in `Consumer.consume`.
-            retry: Seconds until redelivery after an error of the handler. With several values, the
-                first applies after the first delivery, the second after the second delivery and so
-                on. The last value applies after all further deliveries.
-            timeout: Seconds for one attempt to store results.
-            on_report: Callback that receives failures, and a `WorkEnded` if an error ended the
-                processing.
-        """
-        from js_async.exactly_once.processing import Processing
-
-        return Processing(
-            self._api,
-            self._writes,
-            consumer,
-            handler,
-            into,
-            by,
-            name=name,
-            concurrency=concurrency,
-            order=order,
-            priority=priority,
-            stop_after=stop_after,
-            retry=retry,
-            timeout=timeout,
-            on_report=on_report,
-        )
 
     # ---- key-value buckets
 

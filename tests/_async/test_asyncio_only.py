@@ -31,6 +31,7 @@ import js_async as js
 import js_async.publish.publisher
 from js_async.backup import Backup, backup_stream, read_backup, restore_stream
 from js_async.fast_ingest import FastIngest
+from js_async.outbox import OutboxRelay, SqliteOutbox
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.fast import FastWaits
 from js_async.runtime.socket_link import Link, _Receiver
@@ -757,10 +758,10 @@ async def test_cancelled_waiting_tasks_block_no_other_caller(server):
             assert [each.metadata.stream_seq for each in got[1::2]] == [1, 2, 3, 4, 5]
 
 
-async def test_cancelled_drain_releases_the_outbox(server, tmp_path):
+async def test_cancelled_flush_releases_the_outbox(server, tmp_path):
     claiming, go_on = threading.Event(), threading.Event()
 
-    class Slow(js.SqliteOutbox):
+    class Slow(SqliteOutbox):
         def claim(self):
             claiming.set()
             assert go_on.wait(30)
@@ -770,25 +771,25 @@ async def test_cancelled_drain_releases_the_outbox(server, tmp_path):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         await jet.create_stream(StreamConfig(name="CANCELLED", subjects=["cancelled.>"]))
-        relay = jet.outbox(Slow(path), stream="CANCELLED", by="subject")
-        draining = asyncio.create_task(relay.drain())
+        relay = OutboxRelay(jet, Slow(path), "CANCELLED", by="subject")
+        flushing = asyncio.create_task(relay.flush())
         assert await asyncio.to_thread(claiming.wait, 30)
-        draining.cancel()
+        flushing.cancel()
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
-            await draining
-        other = jet.outbox(js.SqliteOutbox(path), stream="CANCELLED", by="subject")
-        assert await other.drain(timeout=0.001) == 0
+            await flushing
+        other = OutboxRelay(jet, SqliteOutbox(path), "CANCELLED", by="subject")
+        assert await other.flush(timeout=0.001) == 0
 
 
-async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_path):
+async def test_a_flush_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_path):
     path = str(tmp_path / "app.db")
-    outbox = js.SqliteOutbox(path)
+    outbox = SqliteOutbox(path)
     loop = asyncio.get_running_loop()
     go_on = threading.Event()
 
     class OneThread(ThreadPoolExecutor):
-        """Cancel the drain at one of its calls of the outbox, before the call has begun."""
+        """Cancel the flush at one of its calls of the outbox, before the call has begun."""
 
         left = 0
 
@@ -797,7 +798,7 @@ async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_p
             if self.left == 0:
                 go_on.clear()
                 super().submit(go_on.wait, 30)
-                loop.call_soon(draining.cancel)
+                loop.call_soon(flushing.cancel)
                 loop.call_soon(go_on.set)
             return super().submit(work, *args, **options)
 
@@ -811,12 +812,12 @@ async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_p
                 outbox.create(db)
                 outbox.add(db, "calls.{id}")
             threads.left = call
-            draining = asyncio.create_task(jet.outbox(outbox, stream="CALLS", by="id").drain())
-            await asyncio.wait([draining])
-            assert draining.cancelled() == (threads.left <= 0)
-            await jet.outbox(outbox, stream="CALLS", by="id").drain(0.001)
+            flushing = asyncio.create_task(OutboxRelay(jet, outbox, "CALLS", by="id").flush())
+            await asyncio.wait([flushing])
+            assert flushing.cancelled() == (threads.left <= 0)
+            await OutboxRelay(jet, outbox, "CALLS", by="id").flush(timeout=0.001)
             assert (await stream.info()).state.messages == call
-            if not draining.cancelled():
+            if not flushing.cancelled():
                 break
         assert call > 5
 

@@ -6,6 +6,8 @@ import pytest
 
 import js_async as js
 from js_async.coordination import Coordination
+from js_async.exactly_once import Processing
+from js_async.outbox import OutboxRelay, SqliteOutbox
 from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually, together
 from tests._async.members import elastic
@@ -27,9 +29,10 @@ async def a_consumption(jet, name, handler):
 
 async def a_processing(jet, name, handler):
     stream = await filled(jet, name, 1)
-    consumer = await stream.create_consumer(EXPLICIT)
+    await stream.create_consumer(EXPLICIT)
     await jet.create_stream(StreamConfig(name=f"{name}-r", subjects=[f"{name}-r"]))
-    return jet.process(consumer, handler, into=f"{name}-r", by="id"), f"Processing c of {name}"
+    work = Processing(jet, name, "c", handler, into=f"{name}-r", by="id")
+    return work, f"Processing c of {name}"
 
 
 async def a_worker(jet, name, handler):
@@ -50,8 +53,8 @@ async def a_campaign(jet, name, handler):
 
 async def a_relay(jet, name, path):
     await filled(jet, name, 0)
-    outbox = js.SqliteOutbox(path / "outbox.db")
-    return jet.outbox(outbox, stream=name, by="id"), f"OutboxRelay to {name}"
+    outbox = SqliteOutbox(path / "outbox.db")
+    return OutboxRelay(jet, outbox, name, by="id"), f"OutboxRelay to {name}"
 
 
 async def dead_letters(jet, name, path):

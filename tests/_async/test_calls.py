@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from js_async.counters import Counters
+from js_async.exactly_once import SubjectWriter
 from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.errors import InvalidResponse
@@ -63,7 +64,7 @@ async def test_each_call_is_reported_once_at_its_end(server, name):
         assert brief(reported) == [("api", "$JS.API.INFO", None, None)]
 
         # `insert` looks at the stream's settings first.
-        await jet.insert(f"{name}.b", b"x")
+        await SubjectWriter(jet).insert(f"{name}.b", b"x")
         assert brief(reported)[-1] == ("publish", f"{name}.b", name, None)
 
 

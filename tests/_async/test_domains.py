@@ -10,12 +10,10 @@ import pytest
 
 import js_async as js
 from js_async.coordination import Coordination
+from js_async.exactly_once import Stored, SubjectWriter
 from js_async.exactly_once.idempotent_writer import once_writer
-from js_async.subject_writes.subject_writes import SubjectWrites
 from tests._async.flow import eventually
 from tests.conftest import VERSION
-from tests.inside import api_of
-from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.errors import ObjectPutFailed
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
@@ -61,17 +59,17 @@ async def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, 
         await near.publish(f"{name}.earlier")
         await far.create_stream(config)
         jet = near if domain == "leaf" else far
-        stream = await jet.get_stream(name)
+        stream, writer = await jet.get_stream(name), SubjectWriter(jet)
         for number in range(ROUNDS):
             subject = f"{name}.{number}"
-            first = await jet.insert(subject, b"1")
-            assert isinstance(first, js.Stored)
+            first = await writer.insert(subject, b"1")
+            assert isinstance(first, Stored)
             assert (await stream.get_last_message(subject)).seq == first.seq
-            second = await jet.update(subject, b"2", first.seq)
+            second = await writer.update(subject, b"2", first.seq)
             assert (await stream.get_last_message(subject)).seq == second.seq
             with pytest.raises(js.WrongLastSequence):
-                await jet.update(subject, b"3", first.seq)
-            third = await jet.upsert(subject, b"4")
+                await writer.update(subject, b"3", first.seq)
+            third = await writer.upsert(subject, b"4")
             found = await stream.get_last_message(subject)
             assert (found.seq, found.data) == (third.seq, b"4")
 
@@ -100,7 +98,7 @@ async def test_storage_in_another_domain_does_not_count(leaf, name, by):
         await near.create_stream(config)
         await near.publish(f"{name}.earlier")
         stream = await far.create_stream(config)
-        writer = once_writer(api_of(far), SubjectWrites(api_of(far)), name, by, 5)
+        writer = once_writer(far, name, by, 5)
         await writer.check()
         requests = [
             js.PublishRequest(subject=f"{name}.{at}", data=b"%d" % at, msg_id=str(at))

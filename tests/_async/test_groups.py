@@ -23,7 +23,7 @@ from js_async.groups import (
     static_groups,
 )
 from js_async.health import check_health
-from js_async.workers import DeadLetters, Retry
+from js_async.workers import DeadLetters, Reject, Retry
 from tests._async.flow import eventually, pause, together
 from tests._async.members import (
     QUICK,
@@ -718,7 +718,7 @@ async def test_messages_that_are_given_up_become_dead_letters(opened, name):
         letters = DeadLetters(jet, group.source_stream_name)
 
         async def handler(message):
-            raise js.Reject("no")
+            raise Reject("no")
 
         worker = group.worker("m1", handler, config=QUICK, dead_letters=letters)
         async with worker:

@@ -8,7 +8,7 @@ import pytest
 
 import js_async as js
 from js_async.coordination import Coordination
-from js_async.workers import DeadLetters, HandlerFailed, Retry, Worker
+from js_async.workers import DeadLetters, HandlerFailed, Reject, Retry, Worker
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.logged import levels, texts
@@ -79,7 +79,7 @@ async def test_a_callback_lowers_the_level_and_gets_the_same(opened, name, caplo
         await filled(jet, name, 1)
 
         async def handler(message):
-            raise js.Reject("never")
+            raise Reject("never")
 
         await worked(jet, name, handler, 1, on_report=got.append)
     assert [type(each) for each in got] == [HandlerFailed]
@@ -91,7 +91,7 @@ async def test_a_rejected_message_and_its_dead_letter_are_logged(opened, name, a
         await filled(jet, name, 1)
 
         async def handler(message):
-            raise js.Reject("never")
+            raise Reject("never")
 
         await worked(jet, name, handler, 1, dead_letters=DeadLetters(jet, name))
     assert f"{name}: message 1 ({name}.0) was rejected and is stored as a dead letter" in texts(

@@ -13,6 +13,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 import js_async as js
+from js_async.outbox import OutboxRelay, SqliteOutbox, UnsuitableSettings
 from js_async.runtime.concurrency import Signal, spawn
 from tests._async.flow import eventually
 from tests.descriptors import open_files
@@ -21,7 +22,6 @@ from tests.hooked import hooked, starts
 from tests.inside import api_of
 from tests.odd_messages import OddMessage, publish_raw
 from twinstream.core.deadline import Deadline
-from twinstream.errors import UnsuitableSettings
 from twinstream.models import StreamConfig, evolve
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -38,7 +38,7 @@ def path(tmp_path):
 
 def added(path, subjects, **options):
     """Return an outbox with an event for each subject."""
-    outbox = js.SqliteOutbox(path)
+    outbox = SqliteOutbox(path)
     with closing(sqlite3.connect(path)) as db, db:
         outbox.create(db)
         for subject in subjects:
@@ -55,8 +55,8 @@ async def stored(stream):
 async def test_files_that_a_relay_creates_are_private(opened, name, path):
     async with opened() as jet:
         await made(jet, name)
-        relay = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
-        assert await relay.drain(60) == 0
+        relay = OutboxRelay(jet, SqliteOutbox(path), name, by="id")
+        assert await relay.flush(timeout=60) == 0
     modes = {each: os.stat(each).st_mode & 0o777 for each in (path, f"{path}.outbox.relay")}
     assert modes == dict.fromkeys(modes, 0o600)
 
@@ -67,9 +67,9 @@ async def test_events_are_stored_once_and_leave(opened, name, path, by):
         stream = await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 5, headers={"A": "b"})
         assert outbox.waiting() == 5
-        relay = jet.outbox(outbox, stream=name, by=by)
-        assert await relay.drain(60) == 5
-        assert await relay.drain(60) == 0
+        relay = OutboxRelay(jet, outbox, name, by=by)
+        assert await relay.flush(timeout=60) == 5
+        assert await relay.flush(timeout=60) == 0
         assert outbox.waiting() == 0
         messages = await stored(stream)
         assert len(messages) == 5
@@ -92,7 +92,7 @@ async def test_only_what_was_committed_is_sent(opened, name, path):
             event = outbox.add(db, f"{name}.2", b"committed", id="order-2")
             db.commit()
         assert (event.id, event.subject) == ("order-2", f"{name}.2")
-        assert await jet.outbox(outbox, stream=name, by="id").drain(60) == 1
+        assert await OutboxRelay(jet, outbox, name, by="id").flush(timeout=60) == 1
         assert [message.data for message in await stored(stream)] == [b"committed"]
 
 
@@ -104,7 +104,7 @@ async def test_the_order_of_a_key_is_kept(opened, name, path, by):
         with closing(sqlite3.connect(path)) as db, db:
             for number in range(60):
                 outbox.add(db, f"{name}.{number}", b"%d" % number, key=f"key {number % 3}")
-        await jet.outbox(outbox, stream=name, by=by).drain(60)
+        await OutboxRelay(jet, outbox, name, by=by).flush(timeout=60)
         numbers = [int(message.data) for message in await stored(stream)]
         assert sorted(numbers) == list(range(60))
         for key in range(3):
@@ -116,18 +116,18 @@ KEYS = pytest.mark.parametrize("key", [None, "one"])
 
 
 @KEYS
-async def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
+async def test_a_flush_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
-        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(jet, outbox, name, by="subject")
         with pytest.raises(js.RequestTimeout, match="still pending; the deadline passed"):
-            await relay.drain(0.0001)
+            await relay.flush(timeout=0.0001)
         # What is stored is taken out.
         left = outbox.waiting()
         assert 0 < left == 20 - relay.stored < 20
-        assert await relay.drain(60) == left
+        assert await relay.flush(timeout=60) == left
         assert outbox.waiting() == 0
 
 
@@ -170,7 +170,7 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, tune
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         transport = Stopping(api_of(jet).transport)
-        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(js.JetStream(transport, timeout=20), outbox, name, by="subject")
         transport.relay = relay
         await relay.start()
         await relay.wait(timeout=60)
@@ -179,31 +179,31 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, tune
 
 
 @KEYS
-async def test_stopped_drain_reports_it(opened, name, path, tuned, key):
+async def test_stopped_flush_reports_it(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         transport = Stopping(api_of(jet).transport)
-        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="id")
+        relay = OutboxRelay(js.JetStream(transport, timeout=20), outbox, name, by="id")
         transport.relay = relay
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
-            await relay.drain(60)
+            await relay.flush(timeout=60)
         # What is stored is taken out, and the outbox is free for another relay.
         assert outbox.waiting() == 20 - relay.stored
         assert relay.stored == (5 if key is None else 1)
-        other = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
-        assert await other.drain(timeout=60) == 20 - relay.stored
+        other = OutboxRelay(jet, SqliteOutbox(path), name, by="id")
+        assert await other.flush(timeout=60) == 20 - relay.stored
         assert outbox.waiting() == 0
 
 
-async def test_a_stop_before_a_drain_has_no_effect(opened, name, path):
+async def test_a_stop_before_a_flush_has_no_effect(opened, name, path):
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])
-        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(jet, outbox, name, by="subject")
         await relay.stop()
-        assert await relay.drain(60) == 1
+        assert await relay.flush(timeout=60) == 1
         assert outbox.waiting() == 0
 
 
@@ -211,7 +211,7 @@ async def test_relay_works_in_the_background(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name)
         outbox = added(path, [])
-        async with jet.outbox(outbox, stream=name, by="id", poll=0.02) as relay:
+        async with OutboxRelay(jet, outbox, name, by="id", poll=0.02) as relay:
             for number in range(3):
                 added(path, [f"{name}.{number}"])
                 relay.wake()
@@ -221,7 +221,7 @@ async def test_relay_works_in_the_background(opened, name, path):
 
                 await eventually(there)
             with pytest.raises(js.BadArgument, match="was started"):
-                await relay.drain()
+                await relay.flush()
             with pytest.raises(js.BadArgument, match="already"):
                 await relay.start()
         assert outbox.waiting() == 0
@@ -232,14 +232,14 @@ async def test_subject_that_the_stream_got_in_between_is_no_error(opened, name, 
     async with opened() as jet:
         stream = await made(jet, name)
         outbox = added(path, [f"{name}.1"])
-        relay = jet.outbox(outbox, stream=name, by=by)
-        assert await relay.drain(60) == 1
+        relay = OutboxRelay(jet, outbox, name, by=by)
+        assert await relay.flush(timeout=60) == 1
         await stream.change(lambda found: evolve(found, subjects=[f"{name}.>", f"{name}-new.>"]))
         added(path, [f"{name}-new.1", f"{name}-no.1"])
         with pytest.raises(js.PublishFailures, match=f"{name}-no.1: stream") as caught:
-            await relay.drain(60)
+            await relay.flush(timeout=60)
         assert (relay.stored, caught.value.count) == (2, 1)
-        assert await relay.drain(60) == 0
+        assert await relay.flush(timeout=60) == 0
         assert [event.subject for event, _ in outbox.refused()] == [f"{name}-no.1"]
 
 
@@ -247,15 +247,15 @@ async def test_one_relay_at_a_time(opened, name, path):
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])
-        other = js.SqliteOutbox(path)
+        other = SqliteOutbox(path)
         assert other.claim()
         reports = []
-        relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+        relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
         with pytest.raises(js.RequestTimeout, match="another relay works"):
-            await relay.drain(0.2)
+            await relay.flush(timeout=0.2)
         assert "another relay" in str(reports[0])
         other.release()
-        assert await relay.drain(60) == 1
+        assert await relay.flush(timeout=60) == 1
         with pytest.raises(js.BadArgument, match="not claimed"):
             outbox.pending(1)
 
@@ -271,8 +271,8 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
             outbox.add(db, f"{name}-no.4", b"no such subject", key="b")
             outbox.add(db, f"{name}.5", b"free")
         reports = []
-        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
-        assert await relay.drain(60) == 2
+        relay = OutboxRelay(jet, outbox, name, by=by, on_report=reports.append)
+        assert await relay.flush(timeout=60) == 2
         assert relay.refused == 2
         assert [report.refused for report in reports] == [True, True]
         (large, why), (strange, where) = outbox.refused()
@@ -281,7 +281,7 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         assert "refused" in str(reports[0])
         outbox.drop(large.number)
         outbox.retry(strange.number)
-        assert await relay.drain(60) == 1
+        assert await relay.flush(timeout=60) == 1
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
 
 
@@ -308,8 +308,8 @@ async def test_damaged_rows_are_refused_and_the_rest_is_stored(opened, name, pat
             where = "WHERE number = ?"
             db.execute(f"UPDATE outbox SET subject = CAST(x'ff' AS TEXT) {where}", (len(cases),))
         reports = []
-        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
-        assert await relay.drain(60) == 2
+        relay = OutboxRelay(jet, outbox, name, by=by, on_report=reports.append)
+        assert await relay.flush(timeout=60) == 2
         assert relay.refused == len(reports) == len(cases)
         assert all(report.refused for report in reports)
         refused = outbox.refused()
@@ -327,8 +327,8 @@ async def test_an_id_of_a_stranger_does_not_end_the_relay(opened, server, name, 
         forged = OddMessage(b"NATS/1.0\r\nNats-Msg-Id: \xff\r\n\r\n")
         publish_raw(server.port, f"{name}.1", forged)
         outbox = added(path, [f"{name}.1", f"{name}.2"])
-        relay = jet.outbox(outbox, stream=name, by="subject", on_report=lambda _: None)
-        assert await relay.drain(60) == 1
+        relay = OutboxRelay(jet, outbox, name, by="subject", on_report=lambda _: None)
+        assert await relay.flush(timeout=60) == 1
         ((_, why),) = outbox.refused()
         assert "with the id" in why
 
@@ -349,7 +349,7 @@ async def test_a_damaged_floor_lets_the_whole_stream_be_searched(opened, name, p
 
         await jet.publish(f"{name}.x", msg_id="marker")
         await eventually(forgotten)
-        assert await jet.outbox(outbox, stream=name, by="id", timeout=0.2).drain(60) == 1
+        assert await OutboxRelay(jet, outbox, name, by="id", timeout=0.2).flush(timeout=60) == 1
         assert [message.subject for message in await stored(stream)].count(f"{name}.1") == 1
 
 
@@ -371,9 +371,9 @@ async def test_denied_subjects_do_not_keep_off_what_is_behind_them(
         added(path, [f"{name}.behind.1"], key="a")
         added(path, [f"{name}.yes.1", f"{name}.yes.2"], key="b")
         # With no time for a second round.
-        relay = jet.outbox(outbox, stream=name, by=by, poll=60)
+        relay = OutboxRelay(jet, outbox, name, by=by, poll=60)
         with pytest.raises(js.RequestTimeout, match="Permissions Violation"):
-            await relay.drain(50)
+            await relay.flush(timeout=50)
         assert [message.subject for message in await stored(stream)] == [
             f"{name}.yes.1",
             f"{name}.yes.2",
@@ -386,9 +386,9 @@ async def test_taken_subject_is_reported(opened, name, path):
         await made(jet, name)
         await jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
-        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(jet, outbox, name, by="subject")
         with pytest.raises(js.PublishFailures, match="a unique subject"):
-            await relay.drain(60)
+            await relay.flush(timeout=60)
         ((_, why),) = outbox.refused()
         assert why == (
             f"{name}.1: sequence 1 of {name} has it, with the id none; this message's id is"
@@ -410,15 +410,15 @@ async def test_the_settings_are_checked_first(opened, name, path, by, settings, 
     async with opened() as jet:
         stream = await made(jet, name, **settings)
         outbox = added(path, [f"{name}.1"])
-        relay = jet.outbox(outbox, stream=name, by=by)
+        relay = OutboxRelay(jet, outbox, name, by=by)
         with pytest.raises(UnsuitableSettings, match=words):
-            await relay.drain(60)
+            await relay.flush(timeout=60)
         with pytest.raises(UnsuitableSettings, match=words):
             await relay.start()
         assert (await stream.info()).state.messages == 0
         assert outbox.waiting() == 1
         with pytest.raises(js.BadArgument, match="by must be"):
-            jet.outbox(outbox, stream=name, by="luck")
+            OutboxRelay(jet, outbox, name, by="luck")
 
 
 async def test_a_missing_stream_is_waited_for(opened, name, path):
@@ -429,19 +429,19 @@ async def test_a_missing_stream_is_waited_for(opened, name, path):
         async def make(report):
             reports.append(report)
 
-        relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+        relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
         with pytest.raises(js.RequestTimeout, match="stream not found"):
-            await relay.drain(0.3)
+            await relay.flush(timeout=0.3)
         assert len(reports) > 1
         await made(jet, name)
-        assert await relay.drain(60) == 1
+        assert await relay.flush(timeout=60) == 1
 
 
 async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name, duplicate_window=timedelta(seconds=3))
         outbox = added(path, [f"{name}.{number}" for number in range(4)])
-        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.7)
+        relay = OutboxRelay(jet, outbox, name, by="id", timeout=0.7)
 
         # A relay that stored two events and ended before it took them out.
         outbox.claim()
@@ -457,7 +457,7 @@ async def test_what_was_stored_before_is_found_beyond_the_window(opened, name, p
 
         assert not (await jet.publish(f"{name}.x", msg_id="marker")).duplicate
         await eventually(forgotten)
-        assert await relay.drain(60) == 4
+        assert await relay.flush(timeout=60) == 4
         messages = await stored(stream)
         events = [message for message in messages if not message.subject.endswith(".x")]
         assert [message.data for message in events] == [
@@ -477,15 +477,15 @@ async def test_what_was_stored_and_refused_later_is_not_stored_again(opened, nam
         outbox.set_floor(f"{name}@{(await stream.info()).created}", 0)
         outbox.refuse(event.number, "no such subject")
         outbox.release()
-        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.2)
-        assert await relay.drain(60) == 1
+        relay = OutboxRelay(jet, outbox, name, by="id", timeout=0.2)
+        assert await relay.flush(timeout=60) == 1
 
         async def forgotten():
             return not (await jet.publish(f"{name}.x", msg_id=event.id)).duplicate
 
         await eventually(forgotten)
         outbox.retry(event.number)
-        assert await relay.drain(60) == 0
+        assert await relay.flush(timeout=60) == 0
         assert [message.subject for message in await stored(stream)] == [f"{name}.1", f"{name}.x"]
 
 
@@ -500,7 +500,7 @@ async def test_possible_gap_in_the_events_is_reported(opened, name, path):
         outbox.release()
         await stream.purge(keep=1)
         with pytest.raises(js.OutcomeUnknown, match="from 3 on, but those from 2"):
-            await jet.outbox(outbox, stream=name, by="id").drain(60)
+            await OutboxRelay(jet, outbox, name, by="id").flush(timeout=60)
 
 
 async def test_a_locked_database_is_waited_for(opened, name, path, tuned):
@@ -511,9 +511,9 @@ async def test_a_locked_database_is_waited_for(opened, name, path, tuned):
         reports = []
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN EXCLUSIVE")
-            relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+            relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
             with pytest.raises(js.RequestTimeout, match="cannot be used now: database is locked"):
-                await relay.drain(0.2)
+                await relay.flush(timeout=0.2)
             db.execute("COMMIT")
             await relay.start()
 
@@ -562,7 +562,7 @@ async def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, u
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])
         reports = []
-        relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
+        relay = OutboxRelay(jet, outbox, name, by="subject", poll=0.01, on_report=reports.append)
         relays = [relay]
         with starts() as tasks:
             await relay.start()
@@ -589,12 +589,12 @@ async def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, u
 async def test_an_outbox_needs_a_file(path):
     for bad in ("", ":memory:"):
         with pytest.raises(js.BadArgument, match="path of a file"):
-            js.SqliteOutbox(bad)
+            SqliteOutbox(bad)
     for wrong in (Path(":memory:"), None, 5):
         with pytest.raises(js.BadArgument, match="path"):
-            js.SqliteOutbox(wrong)
+            SqliteOutbox(wrong)
     with pytest.raises(js.BadArgument, match="table must be"):
-        js.SqliteOutbox(path, table="a b")
+        SqliteOutbox(path, table="a b")
     outbox = added(Path(path), [])
     with closing(sqlite3.connect(path)) as db:
         for subject, options in (
@@ -631,7 +631,7 @@ async def test_refused_events_come_out_of_the_block_of_a_relay(opened, name, pat
             return outbox.refused()
 
         async def relayed(error=None):
-            async with jet.outbox(outbox, stream=name, by="id", poll=0.02):
+            async with OutboxRelay(jet, outbox, name, by="id", poll=0.02):
                 await eventually(refused)
                 if error is not None:
                     raise error

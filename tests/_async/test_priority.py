@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.exactly_once import Processing
 from js_async.workers import Worker
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
@@ -198,7 +199,7 @@ async def test_workers_and_processing_use_the_priority_group_of_their_client(ope
 
         await jet.create_stream(StreamConfig(name=f"{name}-out", subjects=[f"{name}-out.*"]))
         stream = await jet.get_stream(name)
-        consumer = await stream.create_consumer(
+        await stream.create_consumer(
             ConsumerConfig(durable_name="p", priority_policy="overflow", priority_groups=["g"])
         )
 
@@ -206,7 +207,7 @@ async def test_workers_and_processing_use_the_priority_group_of_their_client(ope
             return js.PublishRequest(subject=f"{name}-out.{{id}}", data=message.data)
 
         options = {"into": f"{name}-out", "by": "subject", "stop_after": 4, "priority": group}
-        async with jet.process(consumer, result, **options) as work:
+        async with Processing(jet, name, "p", result, **options) as work:
             await work.wait(timeout=30)
         assert work.done == 4
 

@@ -8,11 +8,11 @@ import pytest
 from attrs import evolve
 
 import js_async as js
+from js_async.exactly_once import Processing, Reject, UnsuitableSettings
 from tests._async.flow import eventually, pause
 from tests._async.lossy import Lossy
 from tests._async.streams import filled, settled
 from tests.inside import api_of, writer_of
-from twinstream.errors import UnsuitableSettings
 from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -38,17 +38,17 @@ async def test_each_message_is_processed_once(opened, name, by):
         stream = await filled(jet, name, 40)
         results = await output(jet, name)
         consumer = await stream.create_consumer(WORKER)
-        work = jet.process(consumer, doubled, into=results.name, by=by, concurrency=4)
+        work = Processing(jet, name, "w", doubled, into=results.name, by=by, concurrency=4)
         async with work:
             await eventually(settled, consumer, 40)
         assert (work.done, work.stored, work.repeated) == (40, 80, 0)
         first = await results.get_message(1)
         assert first.headers["Nats-Msg-Id"].startswith(f"w-{name}-")
         # All of it again, from the start, in another process as it were.
-        again = await stream.create_consumer(
-            ConsumerConfig(durable_name="w2", ack_policy="explicit")
+        await stream.create_consumer(ConsumerConfig(durable_name="w2", ack_policy="explicit"))
+        repeat = Processing(
+            jet, name, "w2", doubled, into=results.name, by=by, name="w", stop_after=40
         )
-        repeat = jet.process(again, doubled, into=results.name, by=by, name="w", stop_after=40)
         await repeat.start()
         await repeat.wait(timeout=30)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
@@ -67,8 +67,8 @@ async def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, nam
             calls.append(message.metadata.num_delivered)
             await pause(4)
 
-        bound = jet.bind_consumer(name, "w")
-        async with jet.process(bound, handle, into=results.name, by="subject"):
+        jet.bind_consumer(name, "w")
+        async with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             await eventually(settled, consumer, 1)
         assert calls == [1]
 
@@ -83,7 +83,7 @@ async def test_errors_come_again_and_rejections_do_not(opened, name):
         async def handle(message):
             tries.append(message.data)
             if message.data == b"0":
-                raise js.Reject("never")
+                raise Reject("never")
             if message.data == b"1" and tries.count(b"1") < 3:
                 raise ValueError("not yet")
             if message.data == b"1":
@@ -91,8 +91,10 @@ async def test_errors_come_again_and_rejections_do_not(opened, name):
             return js.PublishRequest(subject=f"{name}-out.x")
 
         reports = []
-        work = jet.process(
-            consumer,
+        work = Processing(
+            jet,
+            name,
+            "w",
             handle,
             into=results.name,
             by="id",
@@ -122,8 +124,8 @@ async def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
         results = await output(jet, name)
         consumer = await stream.create_consumer(WORKER)
         reports = []
-        work = jet.process(
-            consumer, doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
+        work = Processing(
+            jet, name, "w", doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
         )
         write, lost = writer_of(work).write, []
 
@@ -146,14 +148,21 @@ async def test_a_handler_leaves_acknowledging_alone(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         await output(jet, name)
-        consumer = await stream.create_consumer(WORKER)
+        await stream.create_consumer(WORKER)
         reports = []
 
         async def handle(message):
             await message.ack()
 
-        work = jet.process(
-            consumer, handle, into=f"{name}-OUT", by="id", on_report=reports.append, stop_after=1
+        work = Processing(
+            jet,
+            name,
+            "w",
+            handle,
+            into=f"{name}-OUT",
+            by="id",
+            on_report=reports.append,
+            stop_after=1,
         )
         await work.start()
         await work.wait(timeout=60)
@@ -164,16 +173,16 @@ async def test_the_settings_are_checked_first(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         await output(jet, name, max_age=timedelta(hours=1))
-        few = await stream.create_consumer(
+        await stream.create_consumer(
             ConsumerConfig(durable_name="few", ack_policy="explicit", max_deliver=3)
         )
         with pytest.raises(UnsuitableSettings, match=f"{name}/few does not .* raise Reject"):
-            await jet.process(few, doubled, into=f"{name}-OUT", by="id").start()
-        consumer = await stream.create_consumer(WORKER)
+            await Processing(jet, name, "few", doubled, into=f"{name}-OUT", by="id").start()
+        await stream.create_consumer(WORKER)
         with pytest.raises(UnsuitableSettings, match="max_age"):
-            await jet.process(consumer, doubled, into=f"{name}-OUT", by="subject").start()
+            await Processing(jet, name, "w", doubled, into=f"{name}-OUT", by="subject").start()
         with pytest.raises(js.StreamNotFound):
-            await jet.process(consumer, doubled, into=f"{name}-NO", by="subject").start()
+            await Processing(jet, name, "w", doubled, into=f"{name}-NO", by="subject").start()
 
 
 async def test_results_beyond_the_window_are_looked_up(opened, name):
@@ -183,7 +192,7 @@ async def test_results_beyond_the_window_are_looked_up(opened, name):
         consumer = await stream.create_consumer(WORKER)
         for number in range(3):
             await jet.publish(f"{name}.{number}", b"x")
-        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id", timeout=0.7)
         await work.start()
         await eventually(settled, consumer, 3)
         await work.stop()
@@ -203,7 +212,7 @@ async def test_results_beyond_the_window_are_looked_up(opened, name):
 
         await eventually(forgotten)
         before = (await results.info()).state.messages
-        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
+        again = Processing(jet, name, "w", doubled, into=results.name, by="id", timeout=0.7)
         await again.start()
         await eventually(settled, consumer, 4)
         await again.stop()
@@ -222,14 +231,16 @@ async def test_one_look_finds_the_results_of_all_that_come_again(opened, name, t
         # A look asks for the first of the results, once.
         start_at = f"$JS.API.STREAM.MSG.GET.{results.name}"
         seen = lossy.jetstream(timeout=20)
-        async with seen.process(consumer, doubled, into=results.name, by="id") as work:
+        async with Processing(seen, name, "w", doubled, into=results.name, by="id") as work:
             await eventually(settled, consumer, 20)
         assert start_at not in lossy.api
         again = await stream.create_consumer(evolve(WORKER, durable_name="w2"))
         # Delivered once, by a process that died.
         for message in await again.fetch(20):
             await message.nak()
-        repeat = seen.process(again, doubled, into=results.name, by="id", name="w", concurrency=4)
+        repeat = Processing(
+            seen, name, "w2", doubled, into=results.name, by="id", name="w", concurrency=4
+        )
         async with repeat:
             await eventually(settled, again, 20)
         assert (work.stored, repeat.stored, repeat.repeated) == (40, 0, 40)
@@ -246,7 +257,7 @@ async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
             await jet.publish(f"{name}-out.other")
         await results.purge(keep=1)
         await message.nak()
-        work = jet.process(consumer, doubled, into=results.name, by="id")
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id")
         await work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 3"):
             await work.wait(timeout=60)
@@ -267,7 +278,7 @@ async def test_results_removed_by_limits_are_not_stored_again(opened, name):
 
         await eventually(is_empty)
         await message.nak()
-        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id", timeout=0.2)
         await work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 2"):
             await work.wait(timeout=60)
@@ -294,8 +305,15 @@ async def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, tu
             await results.delete_message(seq)
         await message.nak()
         reports = []
-        work = jet.process(
-            consumer, doubled, into=results.name, by="id", timeout=0.2, on_report=reports.append
+        work = Processing(
+            jet,
+            name,
+            "w",
+            doubled,
+            into=results.name,
+            by="id",
+            timeout=0.2,
+            on_report=reports.append,
         )
         async with work:
             await eventually(settled, consumer, 1)

@@ -11,6 +11,8 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
+from js_async.exactly_once import Processing
+from js_async.outbox import OutboxRelay, SqliteOutbox
 from tests._async.crashing import Crashed, Crashing, CrashingStore, Fate
 from tests._async.flow import eventually
 from tests._async.streams import settled
@@ -47,7 +49,7 @@ async def held(stream):
 async def test_an_outbox_through_crashes(server, name, tmp_path, by):
     crashes, chance = rounds(40, 1000), random.Random(17)
     path = str(tmp_path / "app.db")
-    outbox = js.SqliteOutbox(path)
+    outbox = SqliteOutbox(path)
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], duplicate_window=WINDOWS[by])
@@ -66,7 +68,7 @@ async def test_an_outbox_through_crashes(server, name, tmp_path, by):
                 lives += 1
                 await one_life(connection, outbox, name, by, fate)
                 died += fate.dead
-        await jet.outbox(outbox, stream=name, by=by).drain(60)
+        await OutboxRelay(jet, outbox, name, by=by).flush(timeout=60)
         counts, order = await held(stream)
         doubles = {id: count for id, count in counts.items() if count > 1}
         lost = set(ids) - set(counts)
@@ -81,9 +83,9 @@ async def test_an_outbox_through_crashes(server, name, tmp_path, by):
 
 async def one_life(connection, outbox, name, by, fate):
     jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
-    relay = jet.outbox(CrashingStore(outbox, fate), stream=name, by=by)
+    relay = OutboxRelay(jet, CrashingStore(outbox, fate), name, by=by)
     try:
-        await relay.drain(60)
+        await relay.flush(timeout=60)
     except Crashed:
         assert fate.dead
 
@@ -123,10 +125,12 @@ async def test_processing_through_crashes(server, name, by):
             step = lives // 2 + 1 if lives < 2 * STEPS else chance.randrange(1, STEPS)
             fate = Fate(step, after=bool(lives % 2))
             lives += 1
-            await one_worker(connection, consumer, results, by, double, fate)
+            await one_worker(connection, name, results, by, double, fate)
             died += fate.dead
-        work = jet.process(
-            await stream.get_consumer("w"),
+        work = Processing(
+            jet,
+            name,
+            "w",
             double,
             into=results.name,
             by=by,
@@ -145,12 +149,13 @@ async def test_processing_through_crashes(server, name, by):
         assert (lost, doubles) == (0, {})
 
 
-async def one_worker(connection, consumer, results, by, handler, fate):
+async def one_worker(connection, name, results, by, handler, fate):
     """Process messages until the crash, or until two messages are done."""
     jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
     try:
-        own = await jet.get_consumer(consumer.stream_name, consumer.name)
-        work = jet.process(own, handler, into=results.name, by=by, stop_after=2, timeout=0.5)
+        work = Processing(
+            jet, name, "w", handler, into=results.name, by=by, stop_after=2, timeout=0.5
+        )
         await work.start()
         await work.wait(timeout=60)
     except Crashed:

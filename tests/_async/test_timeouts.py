@@ -10,6 +10,7 @@ import js_async as js
 from js_async.api.cluster import Cluster
 from js_async.api.replicas import Replicas
 from js_async.counters import Counters
+from js_async.exactly_once import SubjectWriter
 from js_async.groups import ElasticGroup, StaticGroup, StaticGroupConfig
 from js_async.schedules import Schedule, Schedules
 from js_async.workers import DeadLetters
@@ -33,6 +34,10 @@ STREAM_INFO = {
     "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
     "created": "2026-01-01T00:00:00Z",
 }
+
+
+def writer(jet):
+    return SubjectWriter(jet, "S", check=False)
 
 
 async def listed(listing):
@@ -69,9 +74,9 @@ CALLS = {
     "object_stores": lambda jet, **t: listed(jet.object_stores(**t)),
     "object_store_names": lambda jet, **t: listed(jet.object_store_names(**t)),
     "publish": lambda jet, **t: jet.publish("s", **t),
-    "insert": lambda jet, **t: jet.insert("s", check=False, stream="S", **t),
-    "update": lambda jet, **t: jet.update("s", b"", 1, check=False, stream="S", **t),
-    "upsert": lambda jet, **t: jet.upsert("s", check=False, stream="S", **t),
+    "SubjectWriter.insert": lambda jet, **t: writer(jet).insert("s", **t),
+    "SubjectWriter.update": lambda jet, **t: writer(jet).update("s", b"", 1, **t),
+    "SubjectWriter.upsert": lambda jet, **t: writer(jet).upsert("s", **t),
     "Stream.info": lambda jet, **t: jet.bind_stream("S").info(**t),
     "Stream.info(confirmed)": lambda jet, **t: jet.bind_stream("S").info(confirmed=True, **t),
     "Stream.subjects": lambda jet, **t: listed(jet.bind_stream("S").subjects(**t)),
@@ -160,8 +165,6 @@ OWN = {
     "JetStream.range_reader",  # progress of a read
     "JetStream.events",
     "JetStream.coordination",
-    "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
-    "JetStream.process",
     "JetStream.bind_stream",
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
@@ -226,6 +229,7 @@ OWNERS = [
     js.ObjectStore,
     Counters,
     Schedules,
+    SubjectWriter,
     DeadLetters,
     StaticGroup,
     ElasticGroup,

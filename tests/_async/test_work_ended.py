@@ -7,6 +7,7 @@ import logging
 import pytest
 
 import js_async as js
+from js_async.exactly_once import Processing
 from js_async.groups import InvalidGroupConfig
 from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually
@@ -38,9 +39,9 @@ async def consuming(jet, name, on_report):
 
 
 async def processing(jet, name, on_report):
-    consumer = await jet.create_consumer(name, ConsumerConfig(durable_name="c", max_deliver=-1))
+    await jet.create_consumer(name, ConsumerConfig(durable_name="c", max_deliver=-1))
     await jet.create_stream(StreamConfig(name=f"{name}-r", subjects=[f"{name}-r"]))
-    work = jet.process(consumer, raises, into=f"{name}-r", by="id", on_report=on_report)
+    work = Processing(jet, name, "c", raises, into=f"{name}-r", by="id", on_report=on_report)
     await work.start()
     await jet.delete_consumer(name, "c")
     return work, "consumer", js.ConsumerDeleted

@@ -11,7 +11,7 @@ import pytest
 import js_async as js
 from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message
-from js_async.workers import DeadLetters, HandlerFailed, TryLater, Worker
+from js_async.workers import DeadLetters, HandlerFailed, Reject, TryLater, Worker
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere
 from js_async.workers.settings import WorkSettings
@@ -203,7 +203,7 @@ async def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retent
             if number % 6 == 0:
                 raise ValueError(f"bad\nnumber {number}")
             if number == 3:
-                raise js.Reject("never a three")
+                raise Reject("never a three")
 
         letters = DeadLetters(jet, name)
         worker = Worker(
@@ -463,7 +463,7 @@ async def test_two_workers_share_dead_letters(opened, name):
         letters = DeadLetters(jet, name)
 
         async def reject(message):
-            raise js.Reject("no")
+            raise Reject("no")
 
         def made(durable):
             consumer = ConsumerConfig(durable_name=durable, filter_subject=f"{name}.{durable}")

@@ -17,8 +17,10 @@ import js_sync as js
 from js_sync.backup import backup_stream, restore_stream
 from js_sync.coordination import Coordination
 from js_sync.counters import Counters
+from js_sync.exactly_once import Processing, Stored, SubjectWriter
 from js_sync.fast_ingest import FastIngest
 from js_sync.health import check_health
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.schedules import Schedule, Schedules
 from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually, together
@@ -37,20 +39,20 @@ PATIENCE = 10.0
 SETTINGS = {
     "atomic_batch": {"allow_atomic": True},
     "fast_ingest": {"allow_batched": True},
-    "insert": {
+    "subject_writer_insert": {
         "storage": "file",
         "max_msgs_per_subject": 1,
         "discard": "new",
         "discard_new_per_subject": True,
     },
-    "upsert": {"max_msgs_per_subject": 1},
+    "subject_writer_upsert": {"max_msgs_per_subject": 1},
     "counters": {"allow_msg_counter": True, "allow_direct": True},
     "get_message_direct": {"allow_direct": True},
     "get_last_message_direct": {"allow_direct": True},
     "read": {"allow_direct": True},
     "schedules": {"allow_msg_schedules": True, "allow_msg_ttl": True, "allow_rollup_hdrs": True},
     "outbox": {"storage": "file"},
-    "process": {"storage": "file"},
+    "processing": {"storage": "file"},
     "backup_stream": {"storage": "file"},
     "restore_stream": {"storage": "file"},
     "snapshot": {"allow_direct": True},
@@ -105,7 +107,7 @@ class Stage:
             set_bucket(jet, self.stream)
             return
         stream = jet.create_stream(self.config)
-        if self.stream in {"insert", "counters", "coordination"}:
+        if self.stream in {"subject_writer_insert", "counters", "coordination"}:
             return
         for number in range(3):
             jet.publish(self.subject, b"%d" % number)
@@ -189,7 +191,7 @@ PREPARED = {
     "object_sweep": an_object_store,
     "check_health": a_message_without_acknowledgement,
     "check_health_of_stream": a_message_without_acknowledgement,
-    "process": another_stream,
+    "processing": another_stream,
     "dead_letters": one_failure,
     "restore_stream": only_a_backup,
 }
@@ -295,15 +297,15 @@ def fast_ingest(jet, stage):
 
 def insert(jet, stage):
     key = f"{stage.subject}.key"
-    assert isinstance(jet.insert(key, b"1", stream=stage.stream), js.Stored)
+    assert isinstance(SubjectWriter(jet, stage.stream).insert(key, b"1"), Stored)
 
 
 def update(jet, stage):
-    assert (jet.update(stage.subject, b"1", 3, stream=stage.stream)).seq == 4
+    assert (SubjectWriter(jet, stage.stream).update(stage.subject, b"1", 3)).seq == 4
 
 
 def upsert(jet, stage):
-    assert (jet.upsert(stage.subject, b"1", stream=stage.stream)).seq == 4
+    assert (SubjectWriter(jet, stage.stream).upsert(stage.subject, b"1")).seq == 4
 
 
 def counters(jet, stage):
@@ -323,22 +325,23 @@ def schedules(jet, stage):
 def outbox(jet, stage):
     with TemporaryDirectory() as folder:
         path = f"{folder}/app.db"
-        store = js.SqliteOutbox(path)
+        store = SqliteOutbox(path)
         with closing(sqlite3.connect(path)) as db, db:
             store.create(db)
             store.add(db, f"p.{stage.stream}.{{id}}", b"x")
-        relay = jet.outbox(store, stream=stage.stream, by="id", timeout=stage.short)
-        assert relay.drain(stage.short) == 1
+        relay = OutboxRelay(jet, store, stage.stream, by="id", timeout=stage.short)
+        assert relay.flush(timeout=stage.short) == 1
 
 
-def process(jet, stage):
+def processing(jet, stage):
     def handle(message):
         subject = f"p.{stage.stream}_OUT.{{id}}"
         return [js.PublishRequest(subject=subject, data=message.data)]
 
-    consumer = jet.get_consumer(stage.stream, "c")
-    into = f"{stage.stream}_OUT"
-    work = jet.process(consumer, handle, into=into, by="id", stop_after=3, timeout=stage.short)
+    into, short = f"{stage.stream}_OUT", stage.short
+    work = Processing(
+        jet, stage.stream, "c", handle, into=into, by="id", stop_after=3, timeout=short
+    )
     work.start()
     work.wait(timeout=stage.short)
     assert work.done == 3
@@ -737,13 +740,13 @@ ACTS = {
     "push_messages": (("push", "deliver.{stream}.push"), push_messages, "2.11"),
     "atomic_batch": ((), atomic_batch, "2.12"),
     "fast_ingest": (("p.{stream}.>",), fast_ingest, "2.14"),
-    "insert": (("p.{stream}.>",), insert, "2.11"),
-    "update": (("p.{stream}.>",), update, "2.11"),
-    "upsert": (("p.{stream}.>",), upsert, "2.11"),
+    "subject_writer.insert": (("p.{stream}.>",), insert, "2.11"),
+    "subject_writer.update": (("p.{stream}.>",), update, "2.11"),
+    "subject_writer.upsert": (("p.{stream}.>",), upsert, "2.11"),
     "counters": (("p.{stream}.>",), counters, "2.12"),
     "schedules": (("p.{stream}.>",), schedules, "2.14"),
     "outbox": (("p.{stream}.*",), outbox, "2.11"),
-    "process": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), process, "2.11"),
+    "processing": (("c", "{stream}_OUT", "p.{stream}_OUT.*"), processing, "2.11"),
     "dead_letters.create": ((), dead_letters_create, "2.11"),
     "dead_letters": ((), dead_letters, "2.11"),
     # Small windows, which show that acknowledgements are needed, came with 2.12.5.

@@ -7,6 +7,8 @@ import pytest
 
 import js_sync as js
 from js_sync.coordination import Coordination
+from js_sync.exactly_once import Processing
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import DeadLetters, Worker
 from tests._sync.flow import eventually, together
 from tests._sync.members import elastic
@@ -28,9 +30,10 @@ def a_consumption(jet, name, handler):
 
 def a_processing(jet, name, handler):
     stream = filled(jet, name, 1)
-    consumer = stream.create_consumer(EXPLICIT)
+    stream.create_consumer(EXPLICIT)
     jet.create_stream(StreamConfig(name=f"{name}-r", subjects=[f"{name}-r"]))
-    return jet.process(consumer, handler, into=f"{name}-r", by="id"), f"Processing c of {name}"
+    work = Processing(jet, name, "c", handler, into=f"{name}-r", by="id")
+    return work, f"Processing c of {name}"
 
 
 def a_worker(jet, name, handler):
@@ -51,8 +54,8 @@ def a_campaign(jet, name, handler):
 
 def a_relay(jet, name, path):
     filled(jet, name, 0)
-    outbox = js.SqliteOutbox(path / "outbox.db")
-    return jet.outbox(outbox, stream=name, by="id"), f"OutboxRelay to {name}"
+    outbox = SqliteOutbox(path / "outbox.db")
+    return OutboxRelay(jet, outbox, name, by="id"), f"OutboxRelay to {name}"
 
 
 def dead_letters(jet, name, path):

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from js_sync.counters import Counters
+from js_sync.exactly_once import SubjectWriter
 from tests.inside import pipeline_of
 from tests.logged import raised
 from twinstream.errors import InvalidResponse
@@ -64,7 +65,7 @@ def test_each_call_is_reported_once_at_its_end(server, name):
         assert brief(reported) == [("api", "$JS.API.INFO", None, None)]
 
         # `insert` looks at the stream's settings first.
-        jet.insert(f"{name}.b", b"x")
+        SubjectWriter(jet).insert(f"{name}.b", b"x")
         assert brief(reported)[-1] == ("publish", f"{name}.b", name, None)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import js_sync as js
 from js_sync.client.subscription import SubscriptionBuffer
+from js_sync.exactly_once import Stored, SubjectWriter
 from tests._sync.flow import eventually, together
 from twinstream.core.client.options import ConnectOptions
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -95,14 +96,14 @@ def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(server, na
         jet = connection.jetstream(timeout=10)
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         longest = f"{name}." + "x" * (2999 - len(name))
-        assert jet.insert(longest) == js.Stored(stream=name, seq=1)
+        assert SubjectWriter(jet).insert(longest) == Stored(stream=name, seq=1)
         consumer = stream.create_consumer(
             ConsumerConfig(durable_name="c" * 255, filter_subject=longest)
         )
         (message,) = consumer.fetch(1)
         assert message.subject == longest
         with pytest.raises(js.BadArgument, match="at most 3000"):
-            jet.insert(f"{name}." + "x" * 5000)
+            SubjectWriter(jet).insert(f"{name}." + "x" * 5000)
         connection.flush()
         assert not [event for event in events if isinstance(event, js.Disconnected)]
 
@@ -262,9 +263,9 @@ def test_disconnected_caller_gets_the_reason_within_its_timeout(server_factory, 
             lambda: consumer.fetch(1, timeout=0.2),
             lambda: consumer.fetch(1, timeout=0.2, wait="none"),
             lambda: consumer.next(timeout=0.2),
-            lambda: jet.insert(name, timeout=0.2),
-            lambda: jet.upsert(name, timeout=0.2),
-            lambda: jet.update(name, b"", 1, timeout=0.2),
+            lambda: SubjectWriter(jet).insert(name, timeout=0.2),
+            lambda: SubjectWriter(jet).upsert(name, timeout=0.2),
+            lambda: SubjectWriter(jet).update(name, b"", 1, timeout=0.2),
         ):
             with pytest.raises(js.RequestTimeout, match=r"in time; last: .* 127\.0\.0\.1:"):
                 work()

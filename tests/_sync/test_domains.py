@@ -11,12 +11,10 @@ import pytest
 
 import js_sync as js
 from js_sync.coordination import Coordination
+from js_sync.exactly_once import Stored, SubjectWriter
 from js_sync.exactly_once.idempotent_writer import once_writer
-from js_sync.subject_writes.subject_writes import SubjectWrites
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
-from tests.inside import api_of
-from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.errors import ObjectPutFailed
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
@@ -62,17 +60,17 @@ def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, domain
         near.publish(f"{name}.earlier")
         far.create_stream(config)
         jet = near if domain == "leaf" else far
-        stream = jet.get_stream(name)
+        stream, writer = jet.get_stream(name), SubjectWriter(jet)
         for number in range(ROUNDS):
             subject = f"{name}.{number}"
-            first = jet.insert(subject, b"1")
-            assert isinstance(first, js.Stored)
+            first = writer.insert(subject, b"1")
+            assert isinstance(first, Stored)
             assert (stream.get_last_message(subject)).seq == first.seq
-            second = jet.update(subject, b"2", first.seq)
+            second = writer.update(subject, b"2", first.seq)
             assert (stream.get_last_message(subject)).seq == second.seq
             with pytest.raises(js.WrongLastSequence):
-                jet.update(subject, b"3", first.seq)
-            third = jet.upsert(subject, b"4")
+                writer.update(subject, b"3", first.seq)
+            third = writer.upsert(subject, b"4")
             found = stream.get_last_message(subject)
             assert (found.seq, found.data) == (third.seq, b"4")
 
@@ -101,7 +99,7 @@ def test_storage_in_another_domain_does_not_count(leaf, name, by):
         near.create_stream(config)
         near.publish(f"{name}.earlier")
         stream = far.create_stream(config)
-        writer = once_writer(api_of(far), SubjectWrites(api_of(far)), name, by, 5)
+        writer = once_writer(far, name, by, 5)
         writer.check()
         requests = [
             js.PublishRequest(subject=f"{name}.{at}", data=b"%d" % at, msg_id=str(at))

@@ -24,7 +24,7 @@ from js_sync.groups import (
     static_groups,
 )
 from js_sync.health import check_health
-from js_sync.workers import DeadLetters, Retry
+from js_sync.workers import DeadLetters, Reject, Retry
 from tests._sync.flow import eventually, pause, together
 from tests._sync.members import (
     QUICK,
@@ -719,7 +719,7 @@ def test_messages_that_are_given_up_become_dead_letters(opened, name):
         letters = DeadLetters(jet, group.source_stream_name)
 
         def handler(message):
-            raise js.Reject("no")
+            raise Reject("no")
 
         worker = group.worker("m1", handler, config=QUICK, dead_letters=letters)
         with worker:

@@ -9,6 +9,7 @@ import struct
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once import SubjectWriter
 from tests._sync.flow import eventually, together
 from tests.descriptors import socket_to
 from tests.inside import session_of
@@ -216,7 +217,7 @@ def test_a_message_id_that_the_server_would_change_is_refused(server, name, id):
         subject = f"{name}.a"
         for publish in (
             lambda: jet.publish(subject, msg_id=id),
-            lambda: jet.upsert(subject, msg_id=id),
+            lambda: SubjectWriter(jet).upsert(subject, msg_id=id),
             lambda: jet.publish(subject, expected_last_msg_id=id),
             lambda: jet.publish(subject, headers={"Nats-Msg-Id": id}),
             lambda: jet.publish(subject, headers={"Nats-Msg-Id": [id]}, expected_last_seq=0),

@@ -9,7 +9,7 @@ import pytest
 
 import js_sync as js
 from js_sync.coordination import Coordination
-from js_sync.workers import DeadLetters, HandlerFailed, Retry, Worker
+from js_sync.workers import DeadLetters, HandlerFailed, Reject, Retry, Worker
 from tests._sync.flow import eventually
 from tests._sync.streams import filled
 from tests.logged import levels, texts
@@ -78,7 +78,7 @@ def test_a_callback_lowers_the_level_and_gets_the_same(opened, name, caplog):
         filled(jet, name, 1)
 
         def handler(message):
-            raise js.Reject("never")
+            raise Reject("never")
 
         worked(jet, name, handler, 1, on_report=got.append)
     assert [type(each) for each in got] == [HandlerFailed]
@@ -90,7 +90,7 @@ def test_a_rejected_message_and_its_dead_letter_are_logged(opened, name, all_lev
         filled(jet, name, 1)
 
         def handler(message):
-            raise js.Reject("never")
+            raise Reject("never")
 
         worked(jet, name, handler, 1, dead_letters=DeadLetters(jet, name))
     assert f"{name}: message 1 ({name}.0) was rejected and is stored as a dead letter" in texts(

@@ -14,6 +14,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 import js_sync as js
+from js_sync.outbox import OutboxRelay, SqliteOutbox, UnsuitableSettings
 from js_sync.runtime.concurrency import Signal, spawn
 from tests._sync.flow import eventually
 from tests.descriptors import open_files
@@ -22,7 +23,6 @@ from tests.hooked import hooked, starts
 from tests.inside import api_of
 from tests.odd_messages import OddMessage, publish_raw
 from twinstream.core.deadline import Deadline
-from twinstream.errors import UnsuitableSettings
 from twinstream.models import StreamConfig, evolve
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -39,7 +39,7 @@ def path(tmp_path):
 
 def added(path, subjects, **options):
     """Return an outbox with an event for each subject."""
-    outbox = js.SqliteOutbox(path)
+    outbox = SqliteOutbox(path)
     with closing(sqlite3.connect(path)) as db, db:
         outbox.create(db)
         for subject in subjects:
@@ -56,8 +56,8 @@ def stored(stream):
 def test_files_that_a_relay_creates_are_private(opened, name, path):
     with opened() as jet:
         made(jet, name)
-        relay = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
-        assert relay.drain(60) == 0
+        relay = OutboxRelay(jet, SqliteOutbox(path), name, by="id")
+        assert relay.flush(timeout=60) == 0
     modes = {each: os.stat(each).st_mode & 0o777 for each in (path, f"{path}.outbox.relay")}
     assert modes == dict.fromkeys(modes, 0o600)
 
@@ -68,9 +68,9 @@ def test_events_are_stored_once_and_leave(opened, name, path, by):
         stream = made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 5, headers={"A": "b"})
         assert outbox.waiting() == 5
-        relay = jet.outbox(outbox, stream=name, by=by)
-        assert relay.drain(60) == 5
-        assert relay.drain(60) == 0
+        relay = OutboxRelay(jet, outbox, name, by=by)
+        assert relay.flush(timeout=60) == 5
+        assert relay.flush(timeout=60) == 0
         assert outbox.waiting() == 0
         messages = stored(stream)
         assert len(messages) == 5
@@ -93,7 +93,7 @@ def test_only_what_was_committed_is_sent(opened, name, path):
             event = outbox.add(db, f"{name}.2", b"committed", id="order-2")
             db.commit()
         assert (event.id, event.subject) == ("order-2", f"{name}.2")
-        assert jet.outbox(outbox, stream=name, by="id").drain(60) == 1
+        assert OutboxRelay(jet, outbox, name, by="id").flush(timeout=60) == 1
         assert [message.data for message in stored(stream)] == [b"committed"]
 
 
@@ -105,7 +105,7 @@ def test_the_order_of_a_key_is_kept(opened, name, path, by):
         with closing(sqlite3.connect(path)) as db, db:
             for number in range(60):
                 outbox.add(db, f"{name}.{number}", b"%d" % number, key=f"key {number % 3}")
-        jet.outbox(outbox, stream=name, by=by).drain(60)
+        OutboxRelay(jet, outbox, name, by=by).flush(timeout=60)
         numbers = [int(message.data) for message in stored(stream)]
         assert sorted(numbers) == list(range(60))
         for key in range(3):
@@ -117,18 +117,18 @@ KEYS = pytest.mark.parametrize("key", [None, "one"])
 
 
 @KEYS
-def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
+def test_a_flush_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
-        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(jet, outbox, name, by="subject")
         with pytest.raises(js.RequestTimeout, match="still pending; the deadline passed"):
-            relay.drain(0.0001)
+            relay.flush(timeout=0.0001)
         # What is stored is taken out.
         left = outbox.waiting()
         assert 0 < left == 20 - relay.stored < 20
-        assert relay.drain(60) == left
+        assert relay.flush(timeout=60) == left
         assert outbox.waiting() == 0
 
 
@@ -171,7 +171,7 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, tuned, key
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         transport = Stopping(api_of(jet).transport)
-        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(js.JetStream(transport, timeout=20), outbox, name, by="subject")
         transport.relay = relay
         relay.start()
         relay.wait(timeout=60)
@@ -180,31 +180,31 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, tuned, key
 
 
 @KEYS
-def test_stopped_drain_reports_it(opened, name, path, tuned, key):
+def test_stopped_flush_reports_it(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         transport = Stopping(api_of(jet).transport)
-        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="id")
+        relay = OutboxRelay(js.JetStream(transport, timeout=20), outbox, name, by="id")
         transport.relay = relay
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
-            relay.drain(60)
+            relay.flush(timeout=60)
         # What is stored is taken out, and the outbox is free for another relay.
         assert outbox.waiting() == 20 - relay.stored
         assert relay.stored == (5 if key is None else 1)
-        other = jet.outbox(js.SqliteOutbox(path), stream=name, by="id")
-        assert other.drain(timeout=60) == 20 - relay.stored
+        other = OutboxRelay(jet, SqliteOutbox(path), name, by="id")
+        assert other.flush(timeout=60) == 20 - relay.stored
         assert outbox.waiting() == 0
 
 
-def test_a_stop_before_a_drain_has_no_effect(opened, name, path):
+def test_a_stop_before_a_flush_has_no_effect(opened, name, path):
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
-        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(jet, outbox, name, by="subject")
         relay.stop()
-        assert relay.drain(60) == 1
+        assert relay.flush(timeout=60) == 1
         assert outbox.waiting() == 0
 
 
@@ -212,7 +212,7 @@ def test_relay_works_in_the_background(opened, name, path):
     with opened() as jet:
         stream = made(jet, name)
         outbox = added(path, [])
-        with jet.outbox(outbox, stream=name, by="id", poll=0.02) as relay:
+        with OutboxRelay(jet, outbox, name, by="id", poll=0.02) as relay:
             for number in range(3):
                 added(path, [f"{name}.{number}"])
                 relay.wake()
@@ -222,7 +222,7 @@ def test_relay_works_in_the_background(opened, name, path):
 
                 eventually(there)
             with pytest.raises(js.BadArgument, match="was started"):
-                relay.drain()
+                relay.flush()
             with pytest.raises(js.BadArgument, match="already"):
                 relay.start()
         assert outbox.waiting() == 0
@@ -233,14 +233,14 @@ def test_subject_that_the_stream_got_in_between_is_no_error(opened, name, path, 
     with opened() as jet:
         stream = made(jet, name)
         outbox = added(path, [f"{name}.1"])
-        relay = jet.outbox(outbox, stream=name, by=by)
-        assert relay.drain(60) == 1
+        relay = OutboxRelay(jet, outbox, name, by=by)
+        assert relay.flush(timeout=60) == 1
         stream.change(lambda found: evolve(found, subjects=[f"{name}.>", f"{name}-new.>"]))
         added(path, [f"{name}-new.1", f"{name}-no.1"])
         with pytest.raises(js.PublishFailures, match=f"{name}-no.1: stream") as caught:
-            relay.drain(60)
+            relay.flush(timeout=60)
         assert (relay.stored, caught.value.count) == (2, 1)
-        assert relay.drain(60) == 0
+        assert relay.flush(timeout=60) == 0
         assert [event.subject for event, _ in outbox.refused()] == [f"{name}-no.1"]
 
 
@@ -248,15 +248,15 @@ def test_one_relay_at_a_time(opened, name, path):
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
-        other = js.SqliteOutbox(path)
+        other = SqliteOutbox(path)
         assert other.claim()
         reports = []
-        relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+        relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
         with pytest.raises(js.RequestTimeout, match="another relay works"):
-            relay.drain(0.2)
+            relay.flush(timeout=0.2)
         assert "another relay" in str(reports[0])
         other.release()
-        assert relay.drain(60) == 1
+        assert relay.flush(timeout=60) == 1
         with pytest.raises(js.BadArgument, match="not claimed"):
             outbox.pending(1)
 
@@ -272,8 +272,8 @@ def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
             outbox.add(db, f"{name}-no.4", b"no such subject", key="b")
             outbox.add(db, f"{name}.5", b"free")
         reports = []
-        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
-        assert relay.drain(60) == 2
+        relay = OutboxRelay(jet, outbox, name, by=by, on_report=reports.append)
+        assert relay.flush(timeout=60) == 2
         assert relay.refused == 2
         assert [report.refused for report in reports] == [True, True]
         (large, why), (strange, where) = outbox.refused()
@@ -282,7 +282,7 @@ def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
         assert "refused" in str(reports[0])
         outbox.drop(large.number)
         outbox.retry(strange.number)
-        assert relay.drain(60) == 1
+        assert relay.flush(timeout=60) == 1
         assert [event.number for event, _ in outbox.refused()] == [strange.number]
 
 
@@ -309,8 +309,8 @@ def test_damaged_rows_are_refused_and_the_rest_is_stored(opened, name, path, by)
             where = "WHERE number = ?"
             db.execute(f"UPDATE outbox SET subject = CAST(x'ff' AS TEXT) {where}", (len(cases),))
         reports = []
-        relay = jet.outbox(outbox, stream=name, by=by, on_report=reports.append)
-        assert relay.drain(60) == 2
+        relay = OutboxRelay(jet, outbox, name, by=by, on_report=reports.append)
+        assert relay.flush(timeout=60) == 2
         assert relay.refused == len(reports) == len(cases)
         assert all(report.refused for report in reports)
         refused = outbox.refused()
@@ -328,8 +328,8 @@ def test_an_id_of_a_stranger_does_not_end_the_relay(opened, server, name, path):
         forged = OddMessage(b"NATS/1.0\r\nNats-Msg-Id: \xff\r\n\r\n")
         publish_raw(server.port, f"{name}.1", forged)
         outbox = added(path, [f"{name}.1", f"{name}.2"])
-        relay = jet.outbox(outbox, stream=name, by="subject", on_report=lambda _: None)
-        assert relay.drain(60) == 1
+        relay = OutboxRelay(jet, outbox, name, by="subject", on_report=lambda _: None)
+        assert relay.flush(timeout=60) == 1
         ((_, why),) = outbox.refused()
         assert "with the id" in why
 
@@ -350,7 +350,7 @@ def test_a_damaged_floor_lets_the_whole_stream_be_searched(opened, name, path, f
 
         jet.publish(f"{name}.x", msg_id="marker")
         eventually(forgotten)
-        assert jet.outbox(outbox, stream=name, by="id", timeout=0.2).drain(60) == 1
+        assert OutboxRelay(jet, outbox, name, by="id", timeout=0.2).flush(timeout=60) == 1
         assert [message.subject for message in stored(stream)].count(f"{name}.1") == 1
 
 
@@ -370,9 +370,9 @@ def test_denied_subjects_do_not_keep_off_what_is_behind_them(server_factory, nam
         added(path, [f"{name}.behind.1"], key="a")
         added(path, [f"{name}.yes.1", f"{name}.yes.2"], key="b")
         # With no time for a second round.
-        relay = jet.outbox(outbox, stream=name, by=by, poll=60)
+        relay = OutboxRelay(jet, outbox, name, by=by, poll=60)
         with pytest.raises(js.RequestTimeout, match="Permissions Violation"):
-            relay.drain(50)
+            relay.flush(timeout=50)
         assert [message.subject for message in stored(stream)] == [
             f"{name}.yes.1",
             f"{name}.yes.2",
@@ -385,9 +385,9 @@ def test_taken_subject_is_reported(opened, name, path):
         made(jet, name)
         jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
-        relay = jet.outbox(outbox, stream=name, by="subject")
+        relay = OutboxRelay(jet, outbox, name, by="subject")
         with pytest.raises(js.PublishFailures, match="a unique subject"):
-            relay.drain(60)
+            relay.flush(timeout=60)
         ((_, why),) = outbox.refused()
         assert why == (
             f"{name}.1: sequence 1 of {name} has it, with the id none; this message's id is"
@@ -409,15 +409,15 @@ def test_the_settings_are_checked_first(opened, name, path, by, settings, words)
     with opened() as jet:
         stream = made(jet, name, **settings)
         outbox = added(path, [f"{name}.1"])
-        relay = jet.outbox(outbox, stream=name, by=by)
+        relay = OutboxRelay(jet, outbox, name, by=by)
         with pytest.raises(UnsuitableSettings, match=words):
-            relay.drain(60)
+            relay.flush(timeout=60)
         with pytest.raises(UnsuitableSettings, match=words):
             relay.start()
         assert (stream.info()).state.messages == 0
         assert outbox.waiting() == 1
         with pytest.raises(js.BadArgument, match="by must be"):
-            jet.outbox(outbox, stream=name, by="luck")
+            OutboxRelay(jet, outbox, name, by="luck")
 
 
 def test_a_missing_stream_is_waited_for(opened, name, path):
@@ -428,19 +428,19 @@ def test_a_missing_stream_is_waited_for(opened, name, path):
         def make(report):
             reports.append(report)
 
-        relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+        relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
         with pytest.raises(js.RequestTimeout, match="stream not found"):
-            relay.drain(0.3)
+            relay.flush(timeout=0.3)
         assert len(reports) > 1
         made(jet, name)
-        assert relay.drain(60) == 1
+        assert relay.flush(timeout=60) == 1
 
 
 def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
     with opened() as jet:
         stream = made(jet, name, duplicate_window=timedelta(seconds=3))
         outbox = added(path, [f"{name}.{number}" for number in range(4)])
-        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.7)
+        relay = OutboxRelay(jet, outbox, name, by="id", timeout=0.7)
 
         # A relay that stored two events and ended before it took them out.
         outbox.claim()
@@ -456,7 +456,7 @@ def test_what_was_stored_before_is_found_beyond_the_window(opened, name, path):
 
         assert not (jet.publish(f"{name}.x", msg_id="marker")).duplicate
         eventually(forgotten)
-        assert relay.drain(60) == 4
+        assert relay.flush(timeout=60) == 4
         messages = stored(stream)
         events = [message for message in messages if not message.subject.endswith(".x")]
         assert [message.data for message in events] == [
@@ -476,15 +476,15 @@ def test_what_was_stored_and_refused_later_is_not_stored_again(opened, name, pat
         outbox.set_floor(f"{name}@{(stream.info()).created}", 0)
         outbox.refuse(event.number, "no such subject")
         outbox.release()
-        relay = jet.outbox(outbox, stream=name, by="id", timeout=0.2)
-        assert relay.drain(60) == 1
+        relay = OutboxRelay(jet, outbox, name, by="id", timeout=0.2)
+        assert relay.flush(timeout=60) == 1
 
         def forgotten():
             return not (jet.publish(f"{name}.x", msg_id=event.id)).duplicate
 
         eventually(forgotten)
         outbox.retry(event.number)
-        assert relay.drain(60) == 0
+        assert relay.flush(timeout=60) == 0
         assert [message.subject for message in stored(stream)] == [f"{name}.1", f"{name}.x"]
 
 
@@ -499,7 +499,7 @@ def test_possible_gap_in_the_events_is_reported(opened, name, path):
         outbox.release()
         stream.purge(keep=1)
         with pytest.raises(js.OutcomeUnknown, match="from 3 on, but those from 2"):
-            jet.outbox(outbox, stream=name, by="id").drain(60)
+            OutboxRelay(jet, outbox, name, by="id").flush(timeout=60)
 
 
 def test_a_locked_database_is_waited_for(opened, name, path, tuned):
@@ -510,9 +510,9 @@ def test_a_locked_database_is_waited_for(opened, name, path, tuned):
         reports = []
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN EXCLUSIVE")
-            relay = jet.outbox(outbox, stream=name, by="id", poll=0.01, on_report=reports.append)
+            relay = OutboxRelay(jet, outbox, name, by="id", poll=0.01, on_report=reports.append)
             with pytest.raises(js.RequestTimeout, match="cannot be used now: database is locked"):
-                relay.drain(0.2)
+                relay.flush(timeout=0.2)
             db.execute("COMMIT")
             relay.start()
 
@@ -561,7 +561,7 @@ def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, unlogge
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
         reports = []
-        relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
+        relay = OutboxRelay(jet, outbox, name, by="subject", poll=0.01, on_report=reports.append)
         relays = [relay]
         with starts() as tasks:
             relay.start()
@@ -588,12 +588,12 @@ def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, unlogge
 def test_an_outbox_needs_a_file(path):
     for bad in ("", ":memory:"):
         with pytest.raises(js.BadArgument, match="path of a file"):
-            js.SqliteOutbox(bad)
+            SqliteOutbox(bad)
     for wrong in (Path(":memory:"), None, 5):
         with pytest.raises(js.BadArgument, match="path"):
-            js.SqliteOutbox(wrong)
+            SqliteOutbox(wrong)
     with pytest.raises(js.BadArgument, match="table must be"):
-        js.SqliteOutbox(path, table="a b")
+        SqliteOutbox(path, table="a b")
     outbox = added(Path(path), [])
     with closing(sqlite3.connect(path)) as db:
         for subject, options in (
@@ -630,7 +630,7 @@ def test_refused_events_come_out_of_the_block_of_a_relay(opened, name, path):
             return outbox.refused()
 
         def relayed(error=None):
-            with jet.outbox(outbox, stream=name, by="id", poll=0.02):
+            with OutboxRelay(jet, outbox, name, by="id", poll=0.02):
                 eventually(refused)
                 if error is not None:
                     raise error

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once import Processing
 from js_sync.workers import Worker
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
@@ -199,7 +200,7 @@ def test_workers_and_processing_use_the_priority_group_of_their_client(opened, n
 
         jet.create_stream(StreamConfig(name=f"{name}-out", subjects=[f"{name}-out.*"]))
         stream = jet.get_stream(name)
-        consumer = stream.create_consumer(
+        stream.create_consumer(
             ConsumerConfig(durable_name="p", priority_policy="overflow", priority_groups=["g"])
         )
 
@@ -207,7 +208,7 @@ def test_workers_and_processing_use_the_priority_group_of_their_client(opened, n
             return js.PublishRequest(subject=f"{name}-out.{{id}}", data=message.data)
 
         options = {"into": f"{name}-out", "by": "subject", "stop_after": 4, "priority": group}
-        with jet.process(consumer, result, **options) as work:
+        with Processing(jet, name, "p", result, **options) as work:
             work.wait(timeout=30)
         assert work.done == 4
 

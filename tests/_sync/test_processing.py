@@ -9,11 +9,11 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
+from js_sync.exactly_once import Processing, Reject, UnsuitableSettings
 from tests._sync.flow import eventually, pause
 from tests._sync.lossy import Lossy
 from tests._sync.streams import filled, settled
 from tests.inside import api_of, writer_of
-from twinstream.errors import UnsuitableSettings
 from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -39,15 +39,17 @@ def test_each_message_is_processed_once(opened, name, by):
         stream = filled(jet, name, 40)
         results = output(jet, name)
         consumer = stream.create_consumer(WORKER)
-        work = jet.process(consumer, doubled, into=results.name, by=by, concurrency=4)
+        work = Processing(jet, name, "w", doubled, into=results.name, by=by, concurrency=4)
         with work:
             eventually(settled, consumer, 40)
         assert (work.done, work.stored, work.repeated) == (40, 80, 0)
         first = results.get_message(1)
         assert first.headers["Nats-Msg-Id"].startswith(f"w-{name}-")
         # All of it again, from the start, in another process as it were.
-        again = stream.create_consumer(ConsumerConfig(durable_name="w2", ack_policy="explicit"))
-        repeat = jet.process(again, doubled, into=results.name, by=by, name="w", stop_after=40)
+        stream.create_consumer(ConsumerConfig(durable_name="w2", ack_policy="explicit"))
+        repeat = Processing(
+            jet, name, "w2", doubled, into=results.name, by=by, name="w", stop_after=40
+        )
         repeat.start()
         repeat.wait(timeout=30)
         assert (repeat.done, repeat.stored, repeat.repeated) == (40, 0, 80)
@@ -66,8 +68,8 @@ def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
             calls.append(message.metadata.num_delivered)
             pause(4)
 
-        bound = jet.bind_consumer(name, "w")
-        with jet.process(bound, handle, into=results.name, by="subject"):
+        jet.bind_consumer(name, "w")
+        with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             eventually(settled, consumer, 1)
         assert calls == [1]
 
@@ -82,7 +84,7 @@ def test_errors_come_again_and_rejections_do_not(opened, name):
         def handle(message):
             tries.append(message.data)
             if message.data == b"0":
-                raise js.Reject("never")
+                raise Reject("never")
             if message.data == b"1" and tries.count(b"1") < 3:
                 raise ValueError("not yet")
             if message.data == b"1":
@@ -90,8 +92,10 @@ def test_errors_come_again_and_rejections_do_not(opened, name):
             return js.PublishRequest(subject=f"{name}-out.x")
 
         reports = []
-        work = jet.process(
-            consumer,
+        work = Processing(
+            jet,
+            name,
+            "w",
             handle,
             into=results.name,
             by="id",
@@ -121,8 +125,8 @@ def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
         results = output(jet, name)
         consumer = stream.create_consumer(WORKER)
         reports = []
-        work = jet.process(
-            consumer, doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
+        work = Processing(
+            jet, name, "w", doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
         )
         write, lost = writer_of(work).write, []
 
@@ -145,14 +149,21 @@ def test_a_handler_leaves_acknowledging_alone(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         output(jet, name)
-        consumer = stream.create_consumer(WORKER)
+        stream.create_consumer(WORKER)
         reports = []
 
         def handle(message):
             message.ack()
 
-        work = jet.process(
-            consumer, handle, into=f"{name}-OUT", by="id", on_report=reports.append, stop_after=1
+        work = Processing(
+            jet,
+            name,
+            "w",
+            handle,
+            into=f"{name}-OUT",
+            by="id",
+            on_report=reports.append,
+            stop_after=1,
         )
         work.start()
         work.wait(timeout=60)
@@ -163,16 +174,16 @@ def test_the_settings_are_checked_first(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         output(jet, name, max_age=timedelta(hours=1))
-        few = stream.create_consumer(
+        stream.create_consumer(
             ConsumerConfig(durable_name="few", ack_policy="explicit", max_deliver=3)
         )
         with pytest.raises(UnsuitableSettings, match=f"{name}/few does not .* raise Reject"):
-            jet.process(few, doubled, into=f"{name}-OUT", by="id").start()
-        consumer = stream.create_consumer(WORKER)
+            Processing(jet, name, "few", doubled, into=f"{name}-OUT", by="id").start()
+        stream.create_consumer(WORKER)
         with pytest.raises(UnsuitableSettings, match="max_age"):
-            jet.process(consumer, doubled, into=f"{name}-OUT", by="subject").start()
+            Processing(jet, name, "w", doubled, into=f"{name}-OUT", by="subject").start()
         with pytest.raises(js.StreamNotFound):
-            jet.process(consumer, doubled, into=f"{name}-NO", by="subject").start()
+            Processing(jet, name, "w", doubled, into=f"{name}-NO", by="subject").start()
 
 
 def test_results_beyond_the_window_are_looked_up(opened, name):
@@ -182,7 +193,7 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         consumer = stream.create_consumer(WORKER)
         for number in range(3):
             jet.publish(f"{name}.{number}", b"x")
-        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id", timeout=0.7)
         work.start()
         eventually(settled, consumer, 3)
         work.stop()
@@ -202,7 +213,7 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
 
         eventually(forgotten)
         before = (results.info()).state.messages
-        again = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.7)
+        again = Processing(jet, name, "w", doubled, into=results.name, by="id", timeout=0.7)
         again.start()
         eventually(settled, consumer, 4)
         again.stop()
@@ -221,14 +232,16 @@ def test_one_look_finds_the_results_of_all_that_come_again(opened, name, tuned):
         # A look asks for the first of the results, once.
         start_at = f"$JS.API.STREAM.MSG.GET.{results.name}"
         seen = lossy.jetstream(timeout=20)
-        with seen.process(consumer, doubled, into=results.name, by="id") as work:
+        with Processing(seen, name, "w", doubled, into=results.name, by="id") as work:
             eventually(settled, consumer, 20)
         assert start_at not in lossy.api
         again = stream.create_consumer(evolve(WORKER, durable_name="w2"))
         # Delivered once, by a process that died.
         for message in again.fetch(20):
             message.nak()
-        repeat = seen.process(again, doubled, into=results.name, by="id", name="w", concurrency=4)
+        repeat = Processing(
+            seen, name, "w2", doubled, into=results.name, by="id", name="w", concurrency=4
+        )
         with repeat:
             eventually(settled, again, 20)
         assert (work.stored, repeat.stored, repeat.repeated) == (40, 0, 40)
@@ -245,7 +258,7 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
             jet.publish(f"{name}-out.other")
         results.purge(keep=1)
         message.nak()
-        work = jet.process(consumer, doubled, into=results.name, by="id")
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id")
         work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 3"):
             work.wait(timeout=60)
@@ -266,7 +279,7 @@ def test_results_removed_by_limits_are_not_stored_again(opened, name):
 
         eventually(is_empty)
         message.nak()
-        work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id", timeout=0.2)
         work.start()
         with pytest.raises(js.OutcomeUnknown, match="has only sequences from 2"):
             work.wait(timeout=60)
@@ -293,8 +306,15 @@ def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, tuned):
             results.delete_message(seq)
         message.nak()
         reports = []
-        work = jet.process(
-            consumer, doubled, into=results.name, by="id", timeout=0.2, on_report=reports.append
+        work = Processing(
+            jet,
+            name,
+            "w",
+            doubled,
+            into=results.name,
+            by="id",
+            timeout=0.2,
+            on_report=reports.append,
         )
         with work:
             eventually(settled, consumer, 1)

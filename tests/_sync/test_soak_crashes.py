@@ -12,6 +12,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once import Processing
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from tests._sync.crashing import Crashed, Crashing, CrashingStore, Fate
 from tests._sync.flow import eventually
 from tests._sync.streams import settled
@@ -48,7 +50,7 @@ def held(stream):
 def test_an_outbox_through_crashes(server, name, tmp_path, by):
     crashes, chance = rounds(40, 1000), random.Random(17)
     path = str(tmp_path / "app.db")
-    outbox = js.SqliteOutbox(path)
+    outbox = SqliteOutbox(path)
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], duplicate_window=WINDOWS[by])
@@ -67,7 +69,7 @@ def test_an_outbox_through_crashes(server, name, tmp_path, by):
                 lives += 1
                 one_life(connection, outbox, name, by, fate)
                 died += fate.dead
-        jet.outbox(outbox, stream=name, by=by).drain(60)
+        OutboxRelay(jet, outbox, name, by=by).flush(timeout=60)
         counts, order = held(stream)
         doubles = {id: count for id, count in counts.items() if count > 1}
         lost = set(ids) - set(counts)
@@ -82,9 +84,9 @@ def test_an_outbox_through_crashes(server, name, tmp_path, by):
 
 def one_life(connection, outbox, name, by, fate):
     jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
-    relay = jet.outbox(CrashingStore(outbox, fate), stream=name, by=by)
+    relay = OutboxRelay(jet, CrashingStore(outbox, fate), name, by=by)
     try:
-        relay.drain(60)
+        relay.flush(timeout=60)
     except Crashed:
         assert fate.dead
 
@@ -124,10 +126,12 @@ def test_processing_through_crashes(server, name, by):
             step = lives // 2 + 1 if lives < 2 * STEPS else chance.randrange(1, STEPS)
             fate = Fate(step, after=bool(lives % 2))
             lives += 1
-            one_worker(connection, consumer, results, by, double, fate)
+            one_worker(connection, name, results, by, double, fate)
             died += fate.dead
-        work = jet.process(
-            stream.get_consumer("w"),
+        work = Processing(
+            jet,
+            name,
+            "w",
             double,
             into=results.name,
             by=by,
@@ -146,12 +150,13 @@ def test_processing_through_crashes(server, name, by):
         assert (lost, doubles) == (0, {})
 
 
-def one_worker(connection, consumer, results, by, handler, fate):
+def one_worker(connection, name, results, by, handler, fate):
     """Process messages until the crash, or until two messages are done."""
     jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
     try:
-        own = jet.get_consumer(consumer.stream_name, consumer.name)
-        work = jet.process(own, handler, into=results.name, by=by, stop_after=2, timeout=0.5)
+        work = Processing(
+            jet, name, "w", handler, into=results.name, by=by, stop_after=2, timeout=0.5
+        )
         work.start()
         work.wait(timeout=60)
     except Crashed:

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once import AlreadyThere, Stored, SubjectWriter, UnsuitableSettings
 from tests._sync.flow import pause, together
 from tests._sync.lossy import Lossy
 from tests.inside import session_of
 from twinstream.core.deadline import Deadline
-from twinstream.errors import UnsuitableSettings
 from twinstream.models import KeyValueConfig, StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
@@ -34,34 +34,37 @@ def held(stream):
 @FORMS
 def test_a_subject_is_inserted_once(opened, name, form):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, **form)
-        first = jet.insert(f"{name}.1", b"one")
-        assert first == js.Stored(stream=name, seq=1)
-        again = jet.insert(f"{name}.1", b"two")
-        assert isinstance(again, js.AlreadyThere)
+        first = writer.insert(f"{name}.1", b"one")
+        assert first == Stored(stream=name, seq=1)
+        again = writer.insert(f"{name}.1", b"two")
+        assert isinstance(again, AlreadyThere)
         assert (again.stream, again.seq, again.message.data) == (name, 1, b"one")
-        assert jet.insert(f"{name}.2") == js.Stored(stream=name, seq=2)
+        assert writer.insert(f"{name}.2") == Stored(stream=name, seq=2)
         assert held(stream) == 2
 
 
 @FORMS
 def test_the_same_identity_is_the_same_message(opened, name, form):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, **form)
-        first = jet.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
-        again = jet.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
-        assert again == js.Stored(stream=name, seq=first.seq, repeated=True)
-        other = jet.insert(f"{name}.1", b"one", msg_id="event-2")
-        assert isinstance(other, js.AlreadyThere)
+        first = writer.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
+        again = writer.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
+        assert again == Stored(stream=name, seq=first.seq, repeated=True)
+        other = writer.insert(f"{name}.1", b"one", msg_id="event-2")
+        assert isinstance(other, AlreadyThere)
         assert other.message.headers["Nats-Msg-Id"] == "event-1"
         assert held(stream) == 1
 
 
 def test_one_of_many_inserts(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name)
-        results = together(*[lambda n=n: jet.insert(f"{name}.1", b"%d" % n) for n in range(20)])
-        stored = [each for each in results if isinstance(each, js.Stored)]
+        results = together(*[lambda n=n: writer.insert(f"{name}.1", b"%d" % n) for n in range(20)])
+        stored = [each for each in results if isinstance(each, Stored)]
         assert len(stored) == 1
         assert {each.seq for each in results} == {stored[0].seq}
         assert held(stream) == 1
@@ -69,15 +72,16 @@ def test_one_of_many_inserts(opened, name):
 
 def test_a_removed_message_is_not_there(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name)
-        jet.insert(f"{name}.1", b"one")
+        writer.insert(f"{name}.1", b"one")
         stream.delete_message(1)
-        assert jet.insert(f"{name}.1", b"two") == js.Stored(stream=name, seq=2)
+        assert writer.insert(f"{name}.1", b"two") == Stored(stream=name, seq=2)
         # An identity is refused as long as the duplicate window remembers it.
-        jet.insert(f"{name}.2", msg_id="x")
+        writer.insert(f"{name}.2", msg_id="x")
         stream.delete_message(3)
-        again = jet.insert(f"{name}.2", msg_id="x")
-        assert again == js.AlreadyThere(stream=name, seq=3, message=None)
+        again = writer.insert(f"{name}.2", msg_id="x")
+        assert again == AlreadyThere(stream=name, seq=3, message=None)
 
 
 @pytest.mark.parametrize(
@@ -90,79 +94,86 @@ def test_a_removed_message_is_not_there(opened, name):
 )
 def test_settings_that_forget_are_named(opened, name, settings, words):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, **settings)
         with pytest.raises(UnsuitableSettings, match=words) as caught:
-            jet.insert(f"{name}.1")
+            writer.insert(f"{name}.1")
         assert caught.value.stream == name
         assert held(stream) == 0
-        assert isinstance(jet.insert(f"{name}.1", check=False), js.Stored)
+        assert isinstance(SubjectWriter(jet, check=False).insert(f"{name}.1"), Stored)
         if "max_age" in settings:
-            assert (jet.insert(f"{name}.2", lasting=3600)).seq == 2
+            assert (writer.insert(f"{name}.2", lasting=3600)).seq == 2
             with pytest.raises(UnsuitableSettings, match="3601 s or more"):
-                jet.insert(f"{name}.3", lasting=timedelta(seconds=3601))
+                writer.insert(f"{name}.3", lasting=timedelta(seconds=3601))
 
 
 def test_corrected_settings_are_noticed_at_once(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_age=timedelta(hours=1))
         jet.create_stream(config)
         with pytest.raises(UnsuitableSettings):
-            jet.insert(f"{name}.1")
+            writer.insert(f"{name}.1")
         jet.update_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
-        assert isinstance(jet.insert(f"{name}.1"), js.Stored)
+        assert isinstance(writer.insert(f"{name}.1"), Stored)
 
 
 def test_subject_without_a_stream_is_reported(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         with pytest.raises(js.NoStream, match=f"{name}.1: no stream has this subject"):
-            jet.insert(f"{name}.1")
+            writer.insert(f"{name}.1")
         made(jet, name)
         with pytest.raises(js.StreamNotFound):
-            jet.insert(f"{name}.1", stream=f"{name}-NO")
+            SubjectWriter(jet, f"{name}-NO").insert(f"{name}.1")
         with pytest.raises(js.BadArgument):
-            jet.insert(f"{name}.*")
+            writer.insert(f"{name}.*")
 
 
 def test_full_stream_refuses_with_a_reason(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         made(jet, name, discard="new", max_msgs=1)
-        jet.insert(f"{name}.1")
+        writer.insert(f"{name}.1")
         with pytest.raises(js.StoreFailed):
-            jet.insert(f"{name}.2")
-        assert isinstance(jet.insert(f"{name}.1"), js.AlreadyThere)
+            writer.insert(f"{name}.2")
+        assert isinstance(writer.insert(f"{name}.1"), AlreadyThere)
 
 
 def test_an_insert_with_a_life(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         made(jet, name, allow_msg_ttl=True, max_age=timedelta(hours=1))
-        assert isinstance(jet.insert(f"{name}.1", ttl=3600), js.Stored)
+        assert isinstance(writer.insert(f"{name}.1", ttl=3600), Stored)
         with pytest.raises(UnsuitableSettings, match="max_age"):
-            jet.insert(f"{name}.2", ttl=7200)
+            writer.insert(f"{name}.2", ttl=7200)
 
 
 @pytest.mark.parametrize("form", [{"max_msgs_per_subject": 1}, {}], ids=["one", "history"])
 def test_an_update_replaces_what_was_expected(opened, name, form):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, **form)
         subject = f"{name}.1"
-        first = jet.insert(subject, b"one")
-        second = jet.update(subject, b"two", first.seq)
-        assert second == js.Stored(stream=name, seq=2)
+        first = writer.insert(subject, b"one")
+        second = writer.update(subject, b"two", first.seq)
+        assert second == Stored(stream=name, seq=2)
         with pytest.raises(js.WrongLastSequence):
-            jet.update(subject, b"three", first.seq)
+            writer.update(subject, b"three", first.seq)
         assert (stream.get_last_message(subject)).data == b"two"
         with pytest.raises(js.BadArgument, match="use insert"):
-            jet.update(subject, b"three", 0)
+            writer.update(subject, b"three", 0)
 
 
 def test_one_of_many_updates(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, max_msgs_per_subject=1)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
 
         def change(number):
             try:
-                return (jet.update(f"{name}.1", b"%d" % number, first.seq)).seq
+                return (writer.update(f"{name}.1", b"%d" % number, first.seq)).seq
             except js.WrongLastSequence:
                 return None
 
@@ -173,35 +184,38 @@ def test_one_of_many_updates(opened, name):
 
 def test_an_upsert_leaves_the_newest_only(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, max_msgs_per_subject=1)
-        assert jet.upsert(f"{name}.1", b"one") == js.Stored(stream=name, seq=1)
-        assert jet.upsert(f"{name}.1", b"two") == js.Stored(stream=name, seq=2)
+        assert writer.upsert(f"{name}.1", b"one") == Stored(stream=name, seq=1)
+        assert writer.upsert(f"{name}.1", b"two") == Stored(stream=name, seq=2)
         assert held(stream) == 1
         history = made(jet, f"{name}-H", max_msgs_per_subject=3)
         with pytest.raises(
             UnsuitableSettings, match="max_msgs_per_subject is 3, so older messages"
         ):
-            jet.upsert(f"{name}-H.1")
+            writer.upsert(f"{name}-H.1")
         assert held(history) == 0
 
 
 def test_an_upsert_rolls_up_where_a_history_is_kept(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, allow_rollup_hdrs=True)
         for number in range(3):
             jet.publish(f"{name}.1", b"%d" % number)
-        jet.upsert(f"{name}.1", b"newest", headers={"A": "b"})
+        writer.upsert(f"{name}.1", b"newest", headers={"A": "b"})
         assert held(stream) == 1
         assert (stream.get_last_message(f"{name}.1")).headers["A"] == "b"
 
 
 def test_error_for_a_full_subject_explains_how_to_replace_it(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         made(jet, name, **FULL)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
         for call in (
-            lambda: jet.upsert(f"{name}.1"),
-            lambda: jet.update(f"{name}.1", b"two", first.seq),
+            lambda: writer.upsert(f"{name}.1"),
+            lambda: writer.update(f"{name}.1", b"two", first.seq),
         ):
             with pytest.raises(UnsuitableSettings, match=r"allow_rollup_hdrs=True on server 2\.14"):
                 call()
@@ -210,14 +224,15 @@ def test_error_for_a_full_subject_explains_how_to_replace_it(opened, name):
 @pytest.mark.since("2.14")
 def test_a_full_subject_is_replaced_by_a_rollup(opened, name):
     with opened() as jet:
+        writer = SubjectWriter(jet)
         stream = made(jet, name, **FULL, allow_rollup_hdrs=True)
-        first = jet.insert(f"{name}.1", b"one")
-        second = jet.update(f"{name}.1", b"two", first.seq)
+        first = writer.insert(f"{name}.1", b"one")
+        second = writer.update(f"{name}.1", b"two", first.seq)
         with pytest.raises(js.WrongLastSequence):
-            jet.update(f"{name}.1", b"three", first.seq)
-        assert (jet.upsert(f"{name}.1", b"four")).seq == second.seq + 1
+            writer.update(f"{name}.1", b"three", first.seq)
+        assert (writer.upsert(f"{name}.1", b"four")).seq == second.seq + 1
         assert held(stream) == 1
-        assert isinstance(jet.insert(f"{name}.1"), js.AlreadyThere)
+        assert isinstance(writer.insert(f"{name}.1"), AlreadyThere)
 
 
 LOSSES = pytest.mark.parametrize(
@@ -232,13 +247,14 @@ def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
-        result = jet.insert(f"{name}.1", b"x")
-        assert result == js.Stored(stream=name, seq=1, repeated="answer" in losses)
+        result = writer.insert(f"{name}.1", b"x")
+        assert result == Stored(stream=name, seq=1, repeated="answer" in losses)
         # Refused, and the refusal is lost.
         link.losses = list(losses)
-        assert isinstance(jet.insert(f"{name}.1", b"y"), js.AlreadyThere)
+        assert isinstance(writer.insert(f"{name}.1", b"y"), AlreadyThere)
         assert held(stream) == 1
 
 
@@ -248,14 +264,15 @@ def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
         link.losses = list(losses)
-        second = jet.update(f"{name}.1", b"2", first.seq)
-        assert second == js.Stored(stream=name, seq=2, repeated="answer" in losses)
+        second = writer.update(f"{name}.1", b"2", first.seq)
+        assert second == Stored(stream=name, seq=2, repeated="answer" in losses)
         link.losses = list(losses)
-        third = jet.upsert(f"{name}.1", b"3")
-        assert third == js.Stored(stream=name, seq=3, repeated="answer" in losses)
+        third = writer.upsert(f"{name}.1", b"3")
+        assert third == Stored(stream=name, seq=3, repeated="answer" in losses)
         assert (stream.info()).state.last_seq == 3
 
 
@@ -264,15 +281,16 @@ def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
 
         def overwrite():
             jet.publish(f"{name}.1", b"somebody else")
 
         link.losses = [overwrite]
-        second = jet.update(f"{name}.1", b"2", first.seq)
-        assert second == js.Stored(stream=name, seq=2, repeated=True)
+        second = writer.update(f"{name}.1", b"2", first.seq)
+        assert second == Stored(stream=name, seq=2, repeated=True)
 
 
 REFUSALS = pytest.mark.parametrize("refusal", ["behind", "in flight"])
@@ -284,10 +302,11 @@ def test_a_former_leaders_refusal_is_not_the_outcome(cluster, name, refusal, los
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=3, max_msgs_per_subject=1)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
         link.losses = [lost + refusal]
-        second = jet.update(f"{name}.1", b"2", first.seq)
+        second = writer.update(f"{name}.1", b"2", first.seq)
         assert (second.seq, (stream.info()).state.last_seq) == (2, 2)
 
 
@@ -298,21 +317,22 @@ def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, name, ref
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         made(jet, name, num_replicas=3, max_msgs_per_subject=1)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
 
         def overwrite():
             jet.publish(f"{name}.1", b"of another client")
             return refusal
 
         link.losses = [overwrite]
-        second = jet.update(f"{name}.1", b"2", first.seq)
-        assert second == js.Stored(stream=name, seq=2, repeated=True)
+        second = writer.update(f"{name}.1", b"2", first.seq)
+        assert second == Stored(stream=name, seq=2, repeated=True)
         # The other client was first this time.
         third = jet.publish(f"{name}.1", b"of another client")
         link.losses = ["lost " + refusal]
         with pytest.raises(js.WrongLastSequence):
-            jet.update(f"{name}.1", b"4", third.seq - 1)
+            writer.update(f"{name}.1", b"4", third.seq - 1)
 
 
 def last_frame(link, stream, subject):
@@ -328,21 +348,22 @@ def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name, case
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=3, max_msgs_per_subject=1)
-        jet.insert(f"{name}.1", b"before")
+        writer.insert(f"{name}.1", b"before")
         before = last_frame(link, name, f"{name}.1")
         stream.purge(subject=f"{name}.1")
         if case == "refused":
-            jet.insert(f"{name}.1", b"of another client")
+            writer.insert(f"{name}.1", b"of another client")
         link.losses = ["lost behind" if case == "lost" else "behind"]
         link.outdated = [before]
-        found = jet.insert(f"{name}.1", b"2")
+        found = writer.insert(f"{name}.1", b"2")
         if case == "refused":
-            assert isinstance(found, js.AlreadyThere)
+            assert isinstance(found, AlreadyThere)
             assert found.message.data == b"of another client"
         else:
             assert (found.stream, found.seq) == (name, 2)
-            assert isinstance(found, js.Stored)
+            assert isinstance(found, Stored)
 
 
 @pytest.mark.parametrize("marker", [True, False])
@@ -372,14 +393,15 @@ def test_a_sequence_that_the_subject_never_had_is_refused(cluster, name, replica
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
-        jet.insert(f"{name}.1")
+        writer.insert(f"{name}.1")
         with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 1"):
-            jet.update(f"{name}.1", b"2", 7)
+            writer.update(f"{name}.1", b"2", 7)
         assert link.asked == (2 if replicas == 1 else 5)
         stream.purge()
         with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 0"):
-            jet.update(f"{name}.1", b"2", 1)
+            writer.update(f"{name}.1", b"2", 1)
 
 
 # In a cluster of 2.11 a refused message leaves its identity behind, as one in process.
@@ -389,12 +411,13 @@ def test_what_was_never_stored_is_refused(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
+        writer = SubjectWriter(jet)
         made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
         jet.publish(f"{name}.1", b"somebody else")
         link.losses = ["request"]
         with pytest.raises(js.WrongLastSequence):
-            jet.update(f"{name}.1", b"2", first.seq)
+            writer.update(f"{name}.1", b"2", first.seq)
 
 
 # Before 2.12 the identity is checked before the condition, so this can be determined.
@@ -403,9 +426,10 @@ def test_undeterminable_outcome_is_reported(server, name):
     with js.connect(server.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream()
+        writer = SubjectWriter(jet)
         window = timedelta(seconds=0.1)
         made(jet, name, max_msgs_per_subject=1, duplicate_window=window)
-        first = jet.insert(f"{name}.1")
+        first = writer.insert(f"{name}.1")
 
         def overwrite():
             jet.publish(f"{name}.1", b"somebody else")
@@ -413,17 +437,18 @@ def test_undeterminable_outcome_is_reported(server, name):
 
         link.losses = [overwrite]
         with pytest.raises(js.OutcomeUnknown, match="of another writer"):
-            jet.update(f"{name}.1", b"2", first.seq)
+            writer.update(f"{name}.1", b"2", first.seq)
 
 
 def test_elapsed_time_is_reported(server, name):
     with js.connect(server.url) as connection:
         link = Lossy(session_of(connection))
         jet = link.jetstream()
+        writer = SubjectWriter(jet)
         made(jet, name, max_msgs_per_subject=1)
         link.losses = ["answer"] * 100
         with pytest.raises(js.OutcomeUnknown, match="a response was lost"):
-            jet.upsert(f"{name}.2", timeout=0.5)
+            writer.upsert(f"{name}.2", timeout=0.5)
         link.losses = ["request"] * 100
         with pytest.raises(js.OutcomeUnknown):
-            jet.insert(f"{name}.3", timeout=0.5)
+            writer.insert(f"{name}.3", timeout=0.5)

@@ -11,6 +11,7 @@ import js_sync as js
 from js_sync.api.cluster import Cluster
 from js_sync.api.replicas import Replicas
 from js_sync.counters import Counters
+from js_sync.exactly_once import SubjectWriter
 from js_sync.groups import ElasticGroup, StaticGroup, StaticGroupConfig
 from js_sync.schedules import Schedule, Schedules
 from js_sync.workers import DeadLetters
@@ -34,6 +35,10 @@ STREAM_INFO = {
     "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
     "created": "2026-01-01T00:00:00Z",
 }
+
+
+def writer(jet):
+    return SubjectWriter(jet, "S", check=False)
 
 
 def listed(listing):
@@ -70,9 +75,9 @@ CALLS = {
     "object_stores": lambda jet, **t: listed(jet.object_stores(**t)),
     "object_store_names": lambda jet, **t: listed(jet.object_store_names(**t)),
     "publish": lambda jet, **t: jet.publish("s", **t),
-    "insert": lambda jet, **t: jet.insert("s", check=False, stream="S", **t),
-    "update": lambda jet, **t: jet.update("s", b"", 1, check=False, stream="S", **t),
-    "upsert": lambda jet, **t: jet.upsert("s", check=False, stream="S", **t),
+    "SubjectWriter.insert": lambda jet, **t: writer(jet).insert("s", **t),
+    "SubjectWriter.update": lambda jet, **t: writer(jet).update("s", b"", 1, **t),
+    "SubjectWriter.upsert": lambda jet, **t: writer(jet).upsert("s", **t),
     "Stream.info": lambda jet, **t: jet.bind_stream("S").info(**t),
     "Stream.info(confirmed)": lambda jet, **t: jet.bind_stream("S").info(confirmed=True, **t),
     "Stream.subjects": lambda jet, **t: listed(jet.bind_stream("S").subjects(**t)),
@@ -161,8 +166,6 @@ OWN = {
     "JetStream.range_reader",  # progress of a read
     "JetStream.events",
     "JetStream.coordination",
-    "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
-    "JetStream.process",
     "JetStream.bind_stream",
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
@@ -227,6 +230,7 @@ OWNERS = [
     js.ObjectStore,
     Counters,
     Schedules,
+    SubjectWriter,
     DeadLetters,
     StaticGroup,
     ElasticGroup,

@@ -8,6 +8,7 @@ import logging
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once import Processing
 from js_sync.groups import InvalidGroupConfig
 from js_sync.workers import DeadLetters, Worker
 from tests._sync.flow import eventually
@@ -39,9 +40,9 @@ def consuming(jet, name, on_report):
 
 
 def processing(jet, name, on_report):
-    consumer = jet.create_consumer(name, ConsumerConfig(durable_name="c", max_deliver=-1))
+    jet.create_consumer(name, ConsumerConfig(durable_name="c", max_deliver=-1))
     jet.create_stream(StreamConfig(name=f"{name}-r", subjects=[f"{name}-r"]))
-    work = jet.process(consumer, raises, into=f"{name}-r", by="id", on_report=on_report)
+    work = Processing(jet, name, "c", raises, into=f"{name}-r", by="id", on_report=on_report)
     work.start()
     jet.delete_consumer(name, "c")
     return work, "consumer", js.ConsumerDeleted

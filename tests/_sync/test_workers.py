@@ -12,7 +12,7 @@ import pytest
 import js_sync as js
 from js_sync.consume.delivery import Delivery
 from js_sync.consume.message import Message
-from js_sync.workers import DeadLetters, HandlerFailed, TryLater, Worker
+from js_sync.workers import DeadLetters, HandlerFailed, Reject, TryLater, Worker
 from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere
 from js_sync.workers.settings import WorkSettings
@@ -204,7 +204,7 @@ def test_poison_becomes_one_dead_letter_with_its_body(opened, name, retention, o
             if number % 6 == 0:
                 raise ValueError(f"bad\nnumber {number}")
             if number == 3:
-                raise js.Reject("never a three")
+                raise Reject("never a three")
 
         letters = DeadLetters(jet, name)
         worker = Worker(
@@ -464,7 +464,7 @@ def test_two_workers_share_dead_letters(opened, name):
         letters = DeadLetters(jet, name)
 
         def reject(message):
-            raise js.Reject("no")
+            raise Reject("no")
 
         def made(durable):
             consumer = ConsumerConfig(durable_name=durable, filter_subject=f"{name}.{durable}")

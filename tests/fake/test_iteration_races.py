@@ -17,6 +17,7 @@ from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.consume.push_buffer import PushBuffer
 from js_sync.fast_ingest import FastIngest
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.runtime.concurrency import Signal
 from js_sync.subject_writes.stream_guarantees import StreamGuarantees
 from tests._sync.flow import eventually
@@ -345,9 +346,9 @@ def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        outbox = js.SqliteOutbox(tmp_path / "outbox")
+        outbox = SqliteOutbox(tmp_path / "outbox")
         # Nor for the answer of the server, which it would ask first.
-        relay = connection.jetstream(timeout=60).outbox(outbox, stream="S", by="id", poll=3600)
+        relay = OutboxRelay(connection.jetstream(timeout=60), outbox, "S", by="id", poll=3600)
         stopping = threading.Event()
 
         def stop():

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import js_sync as js
+from js_sync.outbox import SqliteOutbox
 from tests.soak import LONG, rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
@@ -114,7 +115,7 @@ def test_an_outbox_through_kills(
 ) -> None:
     path, ids = str(tmp_path / "app.db"), []
     server = server_factory()
-    outbox = js.SqliteOutbox(path)
+    outbox = SqliteOutbox(path)
     with js.connect(server.url, reconnect=PATIENT) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name="IN", subjects=["in.>"], duplicate_window=WINDOWS[by])

@@ -10,8 +10,10 @@ import asyncio
 import sys
 import time
 
-import js_async
-import js_sync
+import js_async.exactly_once
+import js_async.outbox
+import js_sync.exactly_once
+import js_sync.outbox
 from twinstream.records.publish_request import PublishRequest
 
 PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
@@ -25,15 +27,19 @@ def blocking(work, by, url, stream, path, finish):
     with js_sync.connect(url, reconnect=PATIENT) as connection:
         jet = connection.jetstream(timeout=20)
         if work == "outbox":
-            relay = jet.outbox(js_sync.SqliteOutbox(path), stream=stream, by=by, poll=0.01)
+            relay = js_sync.outbox.OutboxRelay(
+                jet, js_sync.outbox.SqliteOutbox(path), stream, by=by, poll=0.01
+            )
             if finish:
-                relay.drain(60)
+                relay.flush(timeout=60)
                 return
             with relay:
                 print("ready", flush=True)
                 time.sleep(3600)
         consumer = jet.get_consumer(stream, "w")
-        handling = jet.process(consumer, results, into=f"{stream}-OUT", by=by, concurrency=3)
+        handling = js_sync.exactly_once.Processing(
+            jet, stream, "w", results, into=f"{stream}-OUT", by=by, concurrency=3
+        )
         with handling:
             print("ready", flush=True)
             while not (finish and settled(consumer.info())):
@@ -44,9 +50,11 @@ async def for_loops(work, by, url, stream, path, finish):
     async with js_async.connect(url, reconnect=PATIENT) as connection:
         jet = connection.jetstream(timeout=20)
         if work == "outbox":
-            relay = jet.outbox(js_async.SqliteOutbox(path), stream=stream, by=by, poll=0.01)
+            relay = js_async.outbox.OutboxRelay(
+                jet, js_async.outbox.SqliteOutbox(path), stream, by=by, poll=0.01
+            )
             if finish:
-                await relay.drain(60)
+                await relay.flush(timeout=60)
                 return
             async with relay:
                 print("ready", flush=True)
@@ -56,7 +64,9 @@ async def for_loops(work, by, url, stream, path, finish):
             return results(message)
 
         consumer = await jet.get_consumer(stream, "w")
-        handling = jet.process(consumer, handle, into=f"{stream}-OUT", by=by, concurrency=3)
+        handling = js_async.exactly_once.Processing(
+            jet, stream, "w", handle, into=f"{stream}-OUT", by=by, concurrency=3
+        )
         async with handling:
             print("ready", flush=True)
             while not (finish and settled(await consumer.info())):

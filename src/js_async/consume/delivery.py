@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from twinstream.models import ConsumerInfo
 
 __all__ = [
-    "AGE_SHARE",
     "Delivery",
     "ahead",
     "is_for_nobody_else",
     "pull_bounds",
 ]
 
-AGE_SHARE: Final = 0.5
+_AGE_SHARE: Final = 0.5
 """The share of the consumer's ack_wait within which the caller should take a buffered message."""
 
 # A pinned client that sends no pull for `priority_timeout` loses its pin. The client therefore
@@ -103,6 +102,6 @@ def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
         max_batch=config.max_batch or None,
         max_waiting=config.max_waiting or None,
         max_expires=min(lives, default=None),
-        max_age=None if ack_wait is None else ack_wait * AGE_SHARE,
+        max_age=None if ack_wait is None else ack_wait * _AGE_SHARE,
         pull_every=None if pin is None else pin * _PIN_SHARE,
     )

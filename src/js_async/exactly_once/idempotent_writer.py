@@ -9,32 +9,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from js_async.api.api import Api
-from js_async.publish.pipeline import Pipeline
-from js_async.publish.publish_many import PublishMany
-from js_async.stream import known_info
+from js_async import JetStream, PublishFailure, Stream
+from js_async.extension import SubjectWrites, api_of
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
 from twinstream.core.exactly_once.guarantees import identity_gaps, insert_gaps
-from twinstream.core.publish.limits import limits_of
 from twinstream.core.wire.pub_ack import is_of
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import (
     BadArgument,
-    PublishFailure,
     RequestTimeout,
     SubjectTaken,
     TwinstreamError,
 )
-from twinstream.models import StreamConfig
+from twinstream.models import StreamConfig, StreamInfo
 from twinstream.records.guarantee_gap import GuaranteeGap
 from twinstream.records.header_names import MSG_ID
 from twinstream.records.publish_request import PublishRequest
-
-if TYPE_CHECKING:
-    from js_async.stream import Stream
-    from js_async.subject_writes.subject_writes import SubjectWrites
 
 __all__ = ["By", "ByIdentity", "BySubject", "IdempotentWriter", "Written", "once_writer"]
 
@@ -56,29 +48,32 @@ class IdempotentWriter:
 
     def __init__(
         self,
-        api: Api,
-        writes: SubjectWrites,
-        stream: str,
+        jet: JetStream,
+        stream_name: str,
         timeout: float,
         promise: str,
         gaps_of: Callable[[StreamConfig], list[GuaranteeGap]],
     ) -> None:
-        self._api: Final = api
-        self._writes: Final = writes
-        self._streams: Final = writes.streams
-        self._stream: Final = stream
+        self.stream: Final[Stream] = jet.bind_stream(stream_name)
+        """The stream in which the messages are stored."""
+        self._jet: Final = jet
+        self._writes: Final = SubjectWrites(api_of(jet))
         self._timeout: Final = timeout
         self._promise: Final = promise
         self._gaps_of: Final = gaps_of
         self._subjects: list[str] = [">"]
         self._domain: str | None = None
 
-    async def check(self) -> Stream:
-        """Return the stream. Raises `UnsuitableSettings` if its settings break the guarantee."""
-        stream = await self._streams.named(self._stream, self._promise, self._gaps_of)
-        self._subjects = known_info(stream).config.subjects or [stream.name]
-        self._domain = known_info(stream).domain
-        return stream
+    async def check(self) -> StreamInfo:
+        """Return the info of the stream, which is requested after each reconnect.
+
+        Raises `UnsuitableSettings` if the settings of the stream break the guarantee.
+        """
+        streams = self._writes.streams
+        info = await streams.named(self.stream.name, self._promise, self._gaps_of)
+        self._subjects = info.config.subjects or [self.stream.name]
+        self._domain = info.domain
+        return info
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages and return the outcome of each. They may be stored in any order."""
@@ -93,16 +88,16 @@ class IdempotentWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        limits = limits_of(self._api.timeout, _WINDOW, self._timeout)
-        outcomes = PublishMany(Pipeline(self._api, limits), published, True)
+        outcomes = self._jet.publish_many(published, window=_WINDOW, timeout=self._timeout)
         numbers = iter(sent)
         async for outcome in outcomes:
             if isinstance(outcome, PublishFailure):
                 results[next(numbers)] = outcome.error
-            elif not is_of(outcome, self._stream, self._domain):
+            elif not is_of(outcome, self.stream.name, self._domain):
                 results[next(numbers)] = RequestTimeout(
                     f"{outcome.stream} in domain {outcome.domain or 'unset'} acknowledged before"
-                    f" {self._stream} in domain {self._domain or 'unset'}: both have the subject"
+                    f" {self.stream.name} in domain {self._domain or 'unset'}: both have the"
+                    " subject"
                 )
             else:
                 repeated = bool(outcome.duplicate)
@@ -116,7 +111,7 @@ class IdempotentWriter:
         if not found:
             return found
         # The subject may have been added to the stream after the stream was looked up.
-        self._streams.forget(self._stream)
+        self._writes.streams.forget(self.stream.name)
         await self.check()
         return self._mismatches(requests)
 
@@ -138,19 +133,19 @@ class ByIdentity(IdempotentWriter):
     whether the stream contains the message.
     """
 
-    def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
+    def __init__(self, jet: JetStream, stream_name: str, timeout: float) -> None:
         promise = "that a message is stored once by its identity"
         super().__init__(
-            api, writes, stream, timeout, promise, lambda config: identity_gaps(config, timeout)
+            jet, stream_name, timeout, promise, lambda config: identity_gaps(config, timeout)
         )
 
 
 class BySubject(IdempotentWriter):
     """A writer that identifies messages by their unique subject: it inserts each of them."""
 
-    def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
+    def __init__(self, jet: JetStream, stream_name: str, timeout: float) -> None:
         promise = "that a message is stored once by its subject"
-        super().__init__(api, writes, stream, timeout, promise, insert_gaps)
+        super().__init__(jet, stream_name, timeout, promise, insert_gaps)
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Insert messages and return the outcome of each. They may be stored in any order."""
@@ -197,15 +192,13 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     )
 
 
-def once_writer(
-    api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float
-) -> IdempotentWriter:
-    """Return the writer for `stream` that identifies messages by `by`.
+def once_writer(jet: JetStream, stream_name: str, by: By, timeout: float) -> IdempotentWriter:
+    """Return the writer for a stream that identifies messages by `by`.
 
     `timeout` is the limit of one attempt in seconds. Raises `BadArgument` for another `by`.
     """
     if by == "subject":
-        return BySubject(api, writes, stream, timeout)
+        return BySubject(jet, stream_name, timeout)
     if by == "id":
-        return ByIdentity(api, writes, stream, timeout)
+        return ByIdentity(jet, stream_name, timeout)
     raise BadArgument(f"by must be 'subject' or 'id', got {by!r}")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from functools import partial
+from typing import Final, Self
 
-from js_async.api.api import Api
-from js_async.background.work import BackgroundWork
-from js_async.consume.consume import Consuming, Order
-from js_async.consume.message import Message
-from js_async.consume.messages import buffer_of
-from js_async.consumer import Consumer
+from js_async import Consumer, Consuming, JetStream, Message
 from js_async.exactly_once.idempotent_writer import By
 from js_async.exactly_once.result_store import ResultStore
+from js_async.extension import BackgroundWork, api_of, buffer_of
 from js_async.runtime.concurrency import Handler, Lock, call, check_handler
-from js_async.subject_writes.subject_writes import SubjectWrites
-from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.consume.ack_wait import ack_wait_of
+from twinstream.core.consume.order import Order
+from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkEnded
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.exactly_once.processing import (
@@ -28,6 +24,7 @@ from twinstream.core.exactly_once.processing import (
     results_of,
 )
 from twinstream.core.log.reporter import Reporter
+from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
@@ -37,9 +34,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import NO_RESPONSE
 from twinstream.models import ConsumerConfig
-
-if TYPE_CHECKING:
-    from twinstream.core.consume.pull_request import Priority
 
 __all__ = ["Processing"]
 
@@ -61,11 +55,41 @@ class _Consumption(Consuming):
 
 
 class Processing(BackgroundWork):
-    """A processing of a consumer's messages in the background. `JetStream.process` creates it.
+    """A processing of a consumer's messages in the background, without duplicate results.
 
-    It calls a handler for each message, stores the results that the handler returns, and then
-    acknowledges the message. Use it in a `with` block, or call `run`, or call `start`, and finally
-    `stop` or `drain`.
+    It calls a handler for each message, stores the results that the handler returns in another
+    stream, each of them once, and then acknowledges the message with confirmation. Use it in a
+    `with` block, or call `run`, or call `start`, and finally `stop` or `drain`. The constructor
+    sends no request.
+
+    Args:
+        jet: The JetStream context.
+        stream_name: Name of the stream whose messages are processed.
+        consumer: Name of the consumer.
+        handler: Function that gets a message and returns None, a `PublishRequest` or several. The
+            id of a result consists of `name`, the stream and sequence of the processed message, and
+            the index of the result. `{id}` in the subject of a result is replaced by the id of the
+            result. If the handler raises `Reject`, the message is not redelivered.
+        into: Name of the stream for the results.
+        by: How duplicates are prevented. "subject": each result has a unique subject, and the
+            stream refuses a second message of a subject. "id": the stream refuses a second message
+            with the same id within its duplicate window; for older results, the processing searches
+            the stream.
+        name: Name in the ids. The default is the name of the consumer.
+        concurrency: Maximum number of handlers that run at once.
+        order: "none", "subject" (messages of one subject one after the other) or "total" (all
+            messages one after the other).
+        priority: Priority group and options.
+        stop_after: End after this number of messages.
+        retry: Seconds until redelivery after an error of the handler. With several values, the
+            first applies after the first delivery, the second after the second delivery and so on.
+            The last value applies after all further deliveries.
+        timeout: Seconds for one attempt to store results.
+        on_report: Callback that receives failures, and a `WorkEnded` if an error ended the
+            processing.
+
+    Raises:
+        BadArgument: An argument is invalid.
     """
 
     # The consumption reports it.
@@ -73,50 +97,68 @@ class Processing(BackgroundWork):
 
     def __init__(
         self,
-        api: Api,
-        writes: SubjectWrites,
-        consumer: Consumer,
+        jet: JetStream,
+        stream_name: str,
+        consumer: str,
         handler: Handler[Message],
+        *,
         into: str,
         by: By,
-        *,
-        name: str | None,
+        name: str | None = None,
+        concurrency: int = 1,
+        order: Order = "none",
+        priority: Priority | None = None,
+        stop_after: int | None = None,
+        retry: Seconds | Sequence[Seconds] = (1, 5, 30),
+        timeout: Seconds = 5.0,
+        on_report: Callable[[ProcessReport | WorkEnded], None] | None = None,
+    ) -> None:
+        super().__init__()
+        api_of(jet)  # Raises `BadArgument` for another object.
+        check_name(stream_name, "stream")
+        check_name(consumer, "consumer")
+        check_name(into, "stream")
+        # A generator function yields its results.
+        check_handler(handler, may_yield=True)
+        self._jet: Final = jet
+        self._consumer: Final[Consumer] = jet.bind_consumer(stream_name, consumer)
+        self._handler: Final = handler
+        self._into: Final = into
+        self._name: Final = name or consumer
+        self._timeout: Final = seconds(timeout)
+        self._results: Final = ResultStore(jet, into, by, self._timeout)
+        self._delays: Final = delays(retry)
+        self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
+            on_report, stream=stream_name, consumer=consumer
+        )
+        self._new_consumption: Final = partial(
+            self._consume, concurrency, order, priority, stop_after, on_report
+        )
+        # `start` replaces it when the settings of the consumer are known. This one checks the
+        # arguments.
+        self._consuming = self._new_consumption()
+        self._input: InputStream | None = None
+        self._counting: Final = Lock()
+        self.done = 0
+        """The number of messages with stored results and a confirmed acknowledgement."""
+
+    def _consume(
+        self,
         concurrency: int,
         order: Order,
         priority: Priority | None,
         stop_after: int | None,
-        retry: Seconds | Sequence[Seconds],
-        timeout: Seconds,
         on_report: Callable[[ProcessReport | WorkEnded], None] | None,
-    ) -> None:
-        super().__init__()
-        check_kind(consumer, Consumer, "consumer", "a Consumer, as `get_consumer` returns it")
-        # A generator function yields its results.
-        check_handler(handler, may_yield=True)
-        self._api: Final = api
-        self._consumer: Final = consumer
-        self._handler: Final = handler
-        self._into: Final = into
-        self._name: Final = name or consumer.name
-        self._timeout: Final = seconds(timeout)
-        self._results: Final = ResultStore(api, writes, into, by, self._timeout)
-        self._delays: Final = delays(retry)
-        self._reporter: Final[Reporter[ProcessReport | WorkEnded]] = Reporter(
-            on_report, stream=consumer.stream_name, consumer=consumer.name
-        )
-        self._consuming: Final = _Consumption(
-            f"{consumer.name} of {consumer.stream_name}",
-            consumer.messages(priority=priority, stop_after=stop_after),
+    ) -> _Consumption:
+        return _Consumption(
+            self._label,
+            self._consumer.messages(priority=priority, stop_after=stop_after),
             self._handle,
             concurrency,
             order,
             progress=True,
             on_end=on_report,
         )
-        self._input: InputStream | None = None
-        self._counting: Final = Lock()
-        self.done = 0
-        """The number of messages with stored results and a confirmed acknowledgement."""
 
     @property
     def _label(self) -> str:
@@ -133,11 +175,6 @@ class Processing(BackgroundWork):
         return self._results.repeated
 
     # ---- lifecycle
-
-    @property
-    def consuming(self) -> Consuming:
-        """The underlying consumption, which pulls the messages and runs the workers."""
-        return self._consuming
 
     async def start(self) -> None:
         """Check the settings of the streams and the consumer, then start to work.
@@ -156,15 +193,15 @@ class Processing(BackgroundWork):
         if gaps:
             where = f"{self._consumer.stream_name}/{self._consumer.name}"
             raise UnsuitableSettings(where, "that each message is processed", tuple(gaps))
-        stream = await self._api.stream_info(self._consumer.stream_name)
+        stream = await self._jet.bind_stream(self._consumer.stream_name).info()
         self._input = InputStream(self._name, self._consumer.stream_name, stream.created)
         self._input.check()
         await self._results.open(self._input, stream.ts)
-        ack_wait = ack_wait_of(info)
-        if ack_wait is not None:
-            # `Consumer.consume` used the cached ack_wait, which may be outdated or None.
-            buffer_of(self._consuming.messages).set_ack_wait(ack_wait)
+        self._consuming = self._new_consumption()
         await self._consuming.start()
+        if self._stopping.is_set():
+            # `stop` or `drain` was called during the requests.
+            await self._consuming.end_soon()
 
     async def _work(self) -> None:
         await self._consuming.wait()
@@ -192,7 +229,11 @@ class Processing(BackgroundWork):
             return
         if not self._is_started:
             return
-        await buffer_of(self._consuming.messages).drain()
+        if self._consuming.is_running:
+            await buffer_of(self._consuming.messages).drain()
+        else:
+            # A start is under way, and nothing is buffered.
+            await self._end_soon()
         await self._await_end(timeout)
 
     async def __aenter__(self) -> Self:

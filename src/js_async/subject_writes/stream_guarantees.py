@@ -12,7 +12,7 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subject_match import matcher
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import NoStream, UnsuitableSettings
-from twinstream.models import StreamConfig
+from twinstream.models import StreamConfig, StreamInfo
 from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = ["StreamGuarantees"]
@@ -38,13 +38,13 @@ class StreamGuarantees:
 
     async def named(
         self, name: str, promise: str, gaps_of: Callable[[StreamConfig], list[GuaranteeGap]]
-    ) -> Stream:
-        """Return the stream called `name`.
+    ) -> StreamInfo:
+        """Return the info of the stream called `name`.
 
         `gaps_of` returns the settings that break a guarantee. If there are any, the call raises
         `UnsuitableSettings`. `promise` describes the guarantee in the error.
         """
-        return self._checked(await self._of(b"", name), promise, gaps_of)
+        return known_info(self._checked(await self._of(b"", name), promise, gaps_of))
 
     async def _of(
         self, literal: bytes, name: str | None, deadline: Deadline | None = None

@@ -51,7 +51,7 @@ _MOST_DOUBTS: Final = 3
 
 
 class SubjectWrites:
-    """The insert, update and upsert calls of a JetStream context.
+    """The insert, update and upsert calls of a `SubjectWriter` and of packages.
 
     Each call first checks that the settings of the stream make its guarantee possible, unless
     `check` is False. Then it makes a `SubjectWrite`.
@@ -69,7 +69,7 @@ class SubjectWrites:
         lasting: Seconds | None,
         timeout: Seconds | None,
     ) -> Stored | AlreadyThere:
-        """Store a message unless its subject has one; see `JetStream.insert`."""
+        """Store a message unless its subject has one; see `SubjectWriter.insert`."""
         tries = WriteAttempts(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None or span == NEVER else seconds(span, "lasting", years=LONGEST)
@@ -91,7 +91,7 @@ class SubjectWrites:
     ) -> Stored:
         """Replace the last message of a subject if its sequence is `expected_seq`.
 
-        See `JetStream.update`.
+        See `SubjectWriter.update`.
         """
         if type(expected_seq) is not int or expected_seq < 1:
             raise BadArgument(
@@ -117,7 +117,7 @@ class SubjectWrites:
     ) -> Stored:
         """Store a message, and remove the earlier messages of its subject.
 
-        See `JetStream.upsert`.
+        See `SubjectWriter.upsert`.
         """
         deadline = self._api.deadline(timeout)
         await self.ready(deadline)

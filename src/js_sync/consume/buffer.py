@@ -10,7 +10,6 @@ from typing import Final
 
 from js_sync.consume.ack_progress import AckProgress
 from js_sync.consume.consumer_recovery import ConsumerRecovery
-from js_sync.consume.delivery import AGE_SHARE
 from js_sync.consume.item_source import ItemSource, NothingInTime
 from js_sync.consume.message import Message, frame_of, late_at, messages_of
 from js_sync.consume.pull_driver import PullDriver
@@ -26,7 +25,6 @@ from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import TwinstreamError
-from twinstream.models.codec.records import evolve
 
 __all__ = ["MessageBuffer"]
 
@@ -98,12 +96,6 @@ class MessageBuffer(ItemSource[Message]):
         if self._engine is None or self.progress.gave_up:
             return 0
         return self._engine.requests.outstanding - self.ready.is_passed
-
-    def set_ack_wait(self, ack_wait: float) -> None:
-        """Set the `ack_wait` of the consumer in seconds. Call this before the first pull."""
-        self.ready.ack_wait = ack_wait
-        driver = self._driver
-        driver.limits = evolve(driver.limits, max_age=ack_wait * AGE_SHARE)
 
     def change_ack_wait(self, ack_wait: float) -> None:
         """Set the `ack_wait` of an updated consumer, in seconds.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 from zlib import crc32
 
 from js_sync.background.work import BackgroundWork
@@ -15,16 +15,11 @@ from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages, buffer_of
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.consume.order import Order
 from twinstream.core.deadline import NEVER, Seconds
 from twinstream.errors import BadArgument
 
-__all__ = ["Consuming", "Order"]
-
-Order = Literal["none", "subject", "total"]
-"""Which messages are handled strictly one after the other.
-
-"none": no messages; "subject": messages of the same subject; "total": all messages.
-"""
+__all__ = ["Consuming"]
 
 
 class _Lane:

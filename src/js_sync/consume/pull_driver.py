@@ -76,8 +76,8 @@ class PullDriver:
         self._epoch = 0
         # The token of the last pull that the engine does not count, or None.
         self._uncounted: bytes | None = None
-        self.limits = limits
-        """The limits of the next pulls."""
+        self.limits: Final = limits
+        """The limits of the pulls."""
         self.doubt: Final = AbsenceTimer()
         """A timer of the time without responders, used if the user may not request the info."""
         self.error: TwinstreamError | None = None

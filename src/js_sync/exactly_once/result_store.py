@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_sync.api.api import Api
-from js_sync.consume.message import Message
+from js_sync import JetStream, Message
 from js_sync.exactly_once.idempotent_writer import By, IdempotentWriter, once_writer
 from js_sync.exactly_once.stored_results import KnownResults
 from js_sync.runtime.concurrency import Lock
-from js_sync.subject_writes.subject_writes import SubjectWrites
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import InputStream
 from twinstream.errors import OutcomeUnknown
@@ -23,9 +21,8 @@ __all__ = ["ResultStore"]
 class ResultStore:
     """The output stream of a processing. `timeout` is the limit of a write (seconds)."""
 
-    def __init__(self, api: Api, writes: SubjectWrites, into: str, by: By, timeout: float) -> None:
-        self._api: Final = api
-        self.writer: Final[IdempotentWriter] = once_writer(api, writes, into, by, timeout)
+    def __init__(self, jet: JetStream, into: str, by: By, timeout: float) -> None:
+        self.writer: Final[IdempotentWriter] = once_writer(jet, into, by, timeout)
         self._looks_up: Final = by == "id"
         self._timeout: Final = timeout
         self._known: KnownResults | None = None
@@ -41,7 +38,7 @@ class ResultStore:
         `input` is the stream of the messages, `now` the server's current time, if it is known.
         """
         if self._looks_up:
-            self._known = KnownResults(self._api, self.writer, input, now, self._timeout)
+            self._known = KnownResults(self.writer, input, now, self._timeout)
         self.writer.check()
 
     def store(self, message: Message, results: list[PublishRequest]) -> OutcomeUnknown | None:

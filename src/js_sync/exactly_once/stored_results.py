@@ -11,24 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from js_sync.api.api import Api
+from js_sync import Message
+from js_sync.exactly_once.idempotent_writer import IdempotentWriter
 from js_sync.exactly_once.msg_id_scan import stored_ids
-from js_sync.read.get_message import first_seq_at
 from js_sync.runtime.concurrency import Lock
-from js_sync.stream import known_info
 from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
 from twinstream.models.codec.records import frozen
 from twinstream.records.publish_request import PublishRequest
-
-if TYPE_CHECKING:
-    from js_sync.consume.message import Message
-    from js_sync.exactly_once.idempotent_writer import IdempotentWriter
-    from js_sync.stream import Stream
 
 __all__ = ["KnownResults"]
 
@@ -60,13 +54,11 @@ class KnownResults:
 
     def __init__(
         self,
-        api: Api,
         writer: IdempotentWriter,
         input: InputStream,
         now: Timestamp | None,
         timeout: float,
     ) -> None:
-        self._api: Final = api
         self._writer: Final = writer
         self._input: Final = input
         self._timeout: Final = timeout
@@ -84,8 +76,7 @@ class KnownResults:
         """
         if not results or message.metadata.num_delivered == 1:
             return ()
-        stream = self._writer.check()
-        window = known_info(stream).config.duplicate_window
+        window = (self._writer.check()).config.duplicate_window
         half = window.total_seconds() / 2 if window else 0.0
         stored = Timestamp.from_ns(message.metadata.timestamp_ns)
         if self._is_young(stored, half):
@@ -95,7 +86,7 @@ class KnownResults:
             # One caller scans. The callers that wait for the lock use the result of this scan.
             look = self._look
             if look is None or since < look.since or monotonic() + self._timeout > look.at + half:
-                return self._scan(stream, since, results)
+                return self._scan(since, results)
             return look.ids
 
     def _is_young(self, stored: Timestamp, half: float) -> bool:
@@ -108,20 +99,19 @@ class KnownResults:
         age = (self._now - stored).total_seconds() + monotonic() - self._started + self._timeout
         return age + _SKEW.total_seconds() < half
 
-    def _scan(
-        self, stream: Stream, since: Timestamp, results: Sequence[PublishRequest]
-    ) -> Collection[str]:
+    def _scan(self, since: Timestamp, results: Sequence[PublishRequest]) -> Collection[str]:
         # Read the clock before the request. A result that the scan does not find can only have been
         # stored after this moment.
         at = monotonic()
         own = OwnIds(self._input, {result.msg_id for result in results})
-        found = self._look_up(stream, since, own)
+        found = self._look_up(since, own)
         # If there were too many ids, `found` is complete for these `results` only. So it is not
         # used for other messages.
         self._look = _Look(found, since, at) if own.is_whole else None
         return found
 
-    def _look_up(self, stream: Stream, since: Timestamp, own: OwnIds) -> Collection[str]:
+    def _look_up(self, since: Timestamp, own: OwnIds) -> Collection[str]:
+        stream = self._writer.stream
         state = (stream.info(confirmed=True)).state
         # Nothing to find: the stream never had a message (`last_seq` counts removed ones, too), or
         # its last message is older than `since`.
@@ -134,6 +124,5 @@ class KnownResults:
                 " have been results of a redelivered message: its limits removed them. Compare by"
                 " hand and reject or acknowledge the message, or process by subject"
             )
-        behind = state.last_seq + 1
-        start = first_seq_at(self._api, stream.name, since, behind)
-        return stored_ids(self._api, stream, start, behind, own.select, _LOOK_UP)
+        read = stream.read(start_time=since, idle_timeout=_LOOK_UP)
+        return stored_ids(read, own.select)

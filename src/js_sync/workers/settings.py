@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final, Literal
+from typing import Final
 
 from js_sync import Message
 from js_sync.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
+from twinstream.core.consume.order import Order
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
@@ -17,11 +18,10 @@ from twinstream.models.codec.records import frozen
 
 __all__ = ["KeyOf", "WorkSettings"]
 
-KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
+KeyOf = Order | Callable[[Message], Hashable]
 """Which messages are handled sequentially.
 
-`"subject"`: the messages of one subject; `"total"`: all messages; `"none"`: no messages; a function
-that returns a key: the messages with the same key.
+A function returns the key of a message; messages with the same key are handled sequentially.
 """
 
 # The default number of buffered messages. `_AHEAD`: for each handler, if no buffered message has to

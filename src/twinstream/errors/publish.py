@@ -25,7 +25,7 @@ class OutcomeUnknown(TwinstreamError):
     """It is unknown whether the server stored the message.
 
     `__cause__` is the last error. If the caller publishes the message again, it may be stored
-    twice, unless the write is idempotent (see `insert`).
+    twice, unless the write is idempotent (see `SubjectWriter`).
     """
 
 

@@ -137,7 +137,7 @@ class SyncTwin:
         def handle(message: Any) -> None:
             str(message.headers)
             handled.set()
-            raise js_sync.Reject("no")
+            raise js_sync.workers.Reject("no")
 
         with make(handle):
             handled.wait(seconds)
@@ -202,7 +202,7 @@ class AsyncTwin:
             async def handle(message: Any) -> None:
                 str(message.headers)
                 handled.set()
-                raise js_async.Reject("no")
+                raise js_async.workers.Reject("no")
 
             async with make(handle):
                 with suppress(TimeoutError):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from js_async.backup import read_backup
-from js_async.exactly_once.sqlite_outbox import SqliteOutbox
+from js_async.outbox import SqliteOutbox
 from tests.fuzz.stored.samples import (
     BODY,
     BUCKET,

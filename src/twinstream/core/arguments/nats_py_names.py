@@ -73,6 +73,13 @@ _SEQUENCES: Final = "seq (of the consumer: metadata.consumer_seq)"
 
 GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
     "CoreMessage": _CONTENT,
+    "JetStream": {
+        "insert": "exactly_once.SubjectWriter(jet).insert(subject, data)",
+        "outbox": "outbox.OutboxRelay(jet, store, stream_name, by=)",
+        "process": "exactly_once.Processing(jet, stream_name, consumer, handler, into=, by=)",
+        "update": "exactly_once.SubjectWriter(jet).update(subject, data, expected_seq)",
+        "upsert": "exactly_once.SubjectWriter(jet).upsert(subject, data)",
+    },
     "Message": {
         **_CONTENT,
         "acknowledge": "ack()",
@@ -94,7 +101,7 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "set": "put(key, value)",
     },
 }
-"""Names by class that readers of other clients guess, with the names that mean the same."""
+"""Names by class that readers guess, with the names that mean the same, also of packages."""
 
 
 def _unknown(owner: object, name: str) -> AttributeError:

@@ -134,9 +134,9 @@ _TABLE: Final = (
     ),
     Pattern("atomic_batch", "subject*", "{subject}"),
     Pattern("fast_ingest", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
-    Pattern("insert", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
-    Pattern("update", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
-    Pattern("upsert", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern("subject_writer.insert", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern("subject_writer.update", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern("subject_writer.upsert", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
     Pattern(
         "counters",
         "stream subject",
@@ -149,7 +149,7 @@ _TABLE: Final = (
     ),
     Pattern("outbox", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
     Pattern(
-        "process",
+        "processing",
         "stream consumer into subject",
         "P.CONSUMER.INFO.{stream}.{consumer} P.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         " $JS.ACK.{stream}.{consumer}.> P.STREAM.INFO.{stream} P.STREAM.INFO.{into} {subject}",

@@ -52,6 +52,7 @@ __all__ = [
     "graver",
     "is_fault_of_event",
     "is_of_event_alone",
+    "request_of",
 ]
 
 # Errors of a message for which a retry does not help: it is too large, its headers are too large,
@@ -90,17 +91,6 @@ class OutboxEvent:
     key: str | None = None
     damage: str = ""
 
-    def request(self, stream: str) -> PublishRequest:
-        """Return the event as a message to publish to `stream`."""
-        headers = Headers(self.headers) if self.headers else None
-        return PublishRequest(
-            subject=self.subject,
-            data=self.data,
-            headers=headers,
-            msg_id=self.id,
-            expected_stream=stream,
-        )
-
 
 @frozen(kw_only=True)
 class OutboxReport(Report):
@@ -134,6 +124,18 @@ class OutboxReport(Report):
             return f"the outbox cannot be sent now, it is tried again: {self.error}"
         verdict = "refused and set aside" if self.refused else "not stored yet"
         return f"event {self.event.number} ({self.event.subject}) is {verdict}: {self.error}"
+
+
+def request_of(event: OutboxEvent, stream_name: str) -> PublishRequest:
+    """Return an event as a message to publish to a stream."""
+    headers = Headers(event.headers) if event.headers else None
+    return PublishRequest(
+        subject=event.subject,
+        data=event.data,
+        headers=headers,
+        msg_id=event.id,
+        expected_stream=stream_name,
+    )
 
 
 class Lanes:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from js_async.api.api import Api
 from js_async.exactly_once.idempotent_writer import ByIdentity, IdempotentWriter, Written
-from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
-from js_async.exactly_once.outbox_window import OutboxWindow
+from js_async.outbox.store_calls import StoreCalls, StoreTrouble
+from js_async.outbox.window import OutboxWindow
 from js_async.runtime.concurrency import Signal
 from twinstream.core.deadline import Deadline, Failures
 from twinstream.core.exactly_once.conditional_write import Stored
@@ -20,6 +19,7 @@ from twinstream.core.exactly_once.outbox import (
     graver,
     is_fault_of_event,
     is_of_event_alone,
+    request_of,
 )
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
@@ -51,23 +51,20 @@ class OutboxSender:
 
     def __init__(
         self,
-        api: Api,
         store: StoreCalls,
         writer: IdempotentWriter,
-        stream: str,
         stopping: Signal,
         failures: Failures,
         timeout: float,
         on_report: Callable[[OutboxReport], None] | None,
     ) -> None:
-        self._api: Final = api
         self._store: Final = store
         self._writer: Final = writer
-        self._stream: Final = stream
+        self._stream: Final = writer.stream.name
         self._stopping: Final = stopping
         self._failures: Final = failures
         self._timeout: Final = timeout
-        self._report: Final[Reporter[OutboxReport]] = Reporter(on_report, stream=stream)
+        self._report: Final[Reporter[OutboxReport]] = Reporter(on_report, stream=self._stream)
         self._window: OutboxWindow | None = None
         # With `on_report`, each failure is reported when it happens, so no call raises it later.
         self._unseen: Final = UnreadFailures(on_report is None)
@@ -132,9 +129,9 @@ class OutboxSender:
             return self._report_error(error)
 
     async def _check(self) -> None:
-        stream = await self._writer.check()
+        info = await self._writer.check()
         if isinstance(self._writer, ByIdentity) and self._window is None:
-            window = OutboxWindow(self._api, self._store, stream, self._timeout)
+            window = OutboxWindow(self._store, self._writer.stream, info, self._timeout)
             await window.look()
             self._window = window
             self.stored += window.found
@@ -189,7 +186,7 @@ class OutboxSender:
                 await self._finish(done)
                 await self._look_again(self._window)
                 return False, trouble
-            requests = [event.request(self._stream) for event in wave]
+            requests = [request_of(event, self._stream) for event in wave]
             results = await self._writer.write(requests)
             for event, result in zip(wave, results, strict=True):
                 if isinstance(result, Stored):
@@ -237,7 +234,7 @@ class OutboxSender:
         if refused:
             await self._store.call(lambda store: store.refuse(event.number, str(error)))
             self.refused += 1
-            self._unseen.add(PublishFailure(event.request(self._stream), error))
+            self._unseen.add(PublishFailure(request_of(event, self._stream), error))
         self._report_error(error, event, refused)
         return None if refused else error
 

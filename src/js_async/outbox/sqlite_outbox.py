@@ -214,22 +214,22 @@ class SqliteOutbox:
             # SQLite does not store a lone surrogate, which a name in the reason may contain.
             db.execute(text, (reason.encode("utf-8", "backslashreplace").decode(), number))
 
-    def floor(self, stream: str) -> int | None:
+    def floor(self, stream_name: str) -> int | None:
         """Return the floor of a stream (see `OutboxStore`), or None if it was never set.
 
         A floor that is not a sequence is 0, so that the whole stream is searched.
         """
         text = f"SELECT seq FROM {self._table}_floor WHERE stream = ?"
-        row = self._db.execute(text, (stream,)).fetchone()
+        row = self._db.execute(text, (stream_name,)).fetchone()
         if row is None:
             return None
         return row[0] if isinstance(row[0], int) and row[0] > 0 else 0
 
-    def set_floor(self, stream: str, seq: int) -> None:
+    def set_floor(self, stream_name: str, seq: int) -> None:
         """Store the floor of a stream (see `OutboxStore`)."""
         with self._db as db:
             text = f"INSERT OR REPLACE INTO {self._table}_floor (stream, seq) VALUES (?, ?)"
-            db.execute(text, (stream, seq))
+            db.execute(text, (stream_name, seq))
 
 
 _COLUMNS: Final = "number, id, subject, data, headers, key"

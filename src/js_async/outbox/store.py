@@ -57,10 +57,10 @@ class OutboxStore(Protocol):
         """Mark an event as refused, with the reason why it cannot be stored."""
         ...
 
-    def floor(self, stream: str) -> int | None:
+    def floor(self, stream_name: str) -> int | None:
         """Return the floor of a stream, or None if it was never set."""
         ...
 
-    def set_floor(self, stream: str, seq: int) -> None:
+    def set_floor(self, stream_name: str, seq: int) -> None:
         """Store the floor of a stream."""
         ...

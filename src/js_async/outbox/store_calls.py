@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from js_async.exactly_once.outbox_store import OutboxStore
+from js_async.outbox.store import OutboxStore
 from js_async.runtime.concurrency import whole
 from twinstream.errors import TwinstreamError
 

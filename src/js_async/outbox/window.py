@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from js_async.api.api import Api
+from js_async import Stream, StreamInfo
 from js_async.exactly_once.msg_id_scan import stored_ids
-from js_async.exactly_once.outbox_store_calls import StoreCalls
-from js_async.stream import Stream, known_info
+from js_async.outbox.store_calls import StoreCalls
 from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.errors import OutcomeUnknown
@@ -30,18 +29,20 @@ _PATIENCE: Final = 30.0
 
 
 class OutboxWindow:
-    """Decides which events may be sent now. `timeout` is the limit of an attempt (seconds)."""
+    """Decides which events may be sent now.
 
-    def __init__(self, api: Api, store: StoreCalls, stream: Stream, timeout: float) -> None:
-        self._api: Final = api
+    `info` is the info of the stream, and `timeout` the limit of an attempt in seconds.
+    """
+
+    def __init__(self, store: StoreCalls, stream: Stream, info: StreamInfo, timeout: float) -> None:
         self._store: Final = store
         self._stream: Final = stream
         self._timeout: Final = timeout
-        window = known_info(stream).config.duplicate_window
+        window = info.config.duplicate_window
         self._half: Final = window.total_seconds() / 2 if window else 0.0
         # The key under which the outbox stores the floor. It includes the creation time, because a
         # re-created stream has other sequences.
-        self._key: Final = f"{stream.name}@{known_info(stream).created}"
+        self._key: Final = f"{stream.name}@{info.created}"
         # When the last scan began, and the highest number of an event that it looked for.
         self._looked_at = 0.0
         self._last_number = 0
@@ -96,10 +97,9 @@ class OutboxWindow:
                 f" from {floor + 1} on may contain events of the outbox: its limits removed them"
                 " while the relay was away. Compare by hand, or let the outbox write by subject"
             )
-        found = await stored_ids(
-            self._api, self._stream, floor + 1, last + 1, ids.__contains__, _PATIENCE
-        )
-        if found:
+        if last > floor:
+            read = self._stream.read(floor + 1, last + 1, idle_timeout=_PATIENCE)
+            found = await stored_ids(read, ids.__contains__)
             numbers = [ids[id] for id in found]
             await self._store.call(lambda store: store.done(numbers))
             self.found += len(found)
