@@ -27,7 +27,7 @@ import the classes from `twinstream.errors`.
 
 from __future__ import annotations
 
-from twinstream.errors.base import JetStreamError, JetStreamOff
+from twinstream.errors.base import JetStreamError
 
 '''
 
@@ -44,9 +44,8 @@ def classes() -> str:
 
 
 def _class(row: dict[str, Any], codes: list[int]) -> str:
-    bases = ", ".join(row.get("bases", ["JetStreamError"]))
     doc = f"{row['description'].rstrip('.')} ({', '.join(map(str, codes))})."
-    return f'class {row["name"]}({bases}):\n    """{doc}"""\n\n\n'
+    return f'class {row["name"]}(JetStreamError):\n    """{doc}"""\n\n\n'
 
 
 def module() -> str:

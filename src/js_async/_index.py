@@ -52,7 +52,6 @@ MODULES: Final[dict[str, str]] = {
     "JetStream": "js_async.jetstream",
     "JetStreamError": "twinstream.errors",
     "JetStreamNotEnabled": "twinstream.errors",
-    "JetStreamOff": "twinstream.errors",
     "KeyDeleted": "twinstream.errors",
     "KeyExists": "twinstream.errors",
     "KeyNotFound": "twinstream.errors",

@@ -304,7 +304,7 @@ class JetStream:
 
         Raises:
             NoResponders: No stream stored the message. The subclasses `NoStream`, `NoLeader` and
-                `JetStreamOff` name the reason.
+                `JetStreamNotEnabled` name the reason.
             JetStreamError: The server refused the message. The subclasses `WrongLastSequence`,
                 `WrongLastMessageId`, `WrongStream`, `StoreFailed`, `MessageExists` and others name
                 the reason.

@@ -249,7 +249,7 @@ async def test_disabled_jetstream_is_distinguished(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             for _ in range(2):
-                with pytest.raises(js.JetStreamOff, match="orders"):
+                with pytest.raises(js.JetStreamNotEnabled, match="orders"):
                     await way(connection.jetstream(), retries=0)
 
 

@@ -134,7 +134,7 @@ async def test_what_is_silent_does_not_hide_the_rest():
 
 
 async def test_health_without_jetstream_raises():
-    with pytest.raises(js.JetStreamOff):
+    with pytest.raises(js.JetStreamNotEnabled):
         await judged({"STREAM.INFO.S": OFF}, "S")
     with pytest.raises(js.RequestTimeout):
         await judged({}, None)

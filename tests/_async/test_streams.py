@@ -181,7 +181,7 @@ async def test_the_account_shows_usage(opened, name):
 
 async def test_domain_without_servers_is_named_in_the_error(opened):
     async with opened(domain="elsewhere") as jet:
-        with pytest.raises(js.NoResponders, match=r"\$JS\.elsewhere\.API"):
+        with pytest.raises(js.JetStreamNotEnabled, match=r"\$JS\.elsewhere\.API"):
             await jet.account_info()
     with pytest.raises(js.BadArgument):
         async with opened(domain="a", prefix="b"):

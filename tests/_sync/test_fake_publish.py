@@ -250,7 +250,7 @@ def test_disabled_jetstream_is_distinguished(way):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             for _ in range(2):
-                with pytest.raises(js.JetStreamOff, match="orders"):
+                with pytest.raises(js.JetStreamNotEnabled, match="orders"):
                     way(connection.jetstream(), retries=0)
 
 

@@ -135,7 +135,7 @@ def test_what_is_silent_does_not_hide_the_rest():
 
 
 def test_health_without_jetstream_raises():
-    with pytest.raises(js.JetStreamOff):
+    with pytest.raises(js.JetStreamNotEnabled):
         judged({"STREAM.INFO.S": OFF}, "S")
     with pytest.raises(js.RequestTimeout):
         judged({}, None)

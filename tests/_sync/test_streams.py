@@ -178,7 +178,7 @@ def test_the_account_shows_usage(opened, name):
 
 def test_domain_without_servers_is_named_in_the_error(opened):
     with opened(domain="elsewhere") as jet:
-        with pytest.raises(js.NoResponders, match=r"\$JS\.elsewhere\.API"):
+        with pytest.raises(js.JetStreamNotEnabled, match=r"\$JS\.elsewhere\.API"):
             jet.account_info()
     with pytest.raises(js.BadArgument):
         with opened(domain="a", prefix="b"):

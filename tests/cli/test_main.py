@@ -171,6 +171,8 @@ def test_a_full_disk_is_one_line(arguments: str, unbuffered: str) -> None:
 def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
     with pytest.raises(Failure, match="for the account"), reported():
         raise JetStreamNotEnabled("not enabled for account", code=503, err_code=10039)
+    with pytest.raises(Failure, match="--prefix set another"), reported():
+        raise JetStreamNotEnabled("JetStream does not answer", code=503, err_code=0)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_an_error_without_members_gives_no_reason() -> None:
     assert (error.code, error.err_code, str(error)) == (
         0,
         0,
-        "JetStream gave no reason (err_code 0)",
+        "JetStream gave no reason",
     )
 
 

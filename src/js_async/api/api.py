@@ -25,7 +25,7 @@ from twinstream.errors import (
     ConnectionLost,
     InvalidResponse,
     JetStreamError,
-    JetStreamOff,
+    JetStreamNotEnabled,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -139,7 +139,7 @@ class Api:
 
         Raises:
             JetStreamError: The server refused the request.
-            JetStreamOff: There are no responders.
+            JetStreamNotEnabled: There are no responders, or the server reports it.
             InvalidResponse: The response is invalid.
             Unsupported: The server cannot check the required API level.
             TwinstreamError: The request failed for another reason, for example `RequestTimeout`.
@@ -202,7 +202,7 @@ class Api:
                 await replies.wait(answer, self.deadline())
                 try:
                     members = self._read(answer, subject)
-                except (JetStreamError, JetStreamOff):
+                except JetStreamError:
                     # The request had no effect, so there is nothing to undo.
                     return
                 except TwinstreamError as error:
@@ -334,10 +334,13 @@ class Api:
         if self._required_level is not None:
             self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
 
-    def _off(self, subject: str) -> JetStreamOff:
-        return JetStreamOff(
-            f"{subject}: JetStream does not answer; it is off for this server or account,"
-            f" or no server here serves the prefix {self.subjects.prefix} (its domain)"
+    def _off(self, subject: str) -> JetStreamNotEnabled:
+        return JetStreamNotEnabled(
+            "JetStream does not answer; it is off for this server or account,"
+            f" or no server here serves the prefix {self.subjects.prefix} (its domain)",
+            code=503,
+            err_code=0,
+            subject=subject,
         )
 
 

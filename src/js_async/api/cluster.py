@@ -33,6 +33,8 @@ __all__ = ["Cluster"]
 
 M = TypeVar("M", bound=Model)
 
+_CONDITIONS: Final = "servers answer this only to users of the system account, in a cluster"
+
 
 class Cluster:
     """The calls for the administration of a cluster. Available as `JetStream.cluster`.
@@ -42,7 +44,7 @@ class Cluster:
     begun. `Stream.info` of an affected stream shows the progress of the change.
 
     Each method raises `RequestTimeout` if no response arrives within `timeout` seconds, or
-    `NoResponders` if no server can respond. Both errors mention the conditions above.
+    `NoResponders` if no server can respond. A note of both errors mentions the conditions above.
     """
 
     def __init__(self, api: Api) -> None:
@@ -69,7 +71,8 @@ class Cluster:
         try:
             await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
         except (RequestTimeout, NoResponders) as error:
-            raise _silent(error) from error
+            error.add_note(_CONDITIONS)
+            raise
 
     async def remove_server(
         self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
@@ -170,7 +173,9 @@ class Cluster:
         body = {"quorum_needed": quorum_needed}
         found = await answers(self._api, subject, body, timeout)
         if not found:
-            raise _silent(RequestTimeout(f"{subject}: no server answered in time"))
+            silence = RequestTimeout(f"{subject}: no server answered in time")
+            silence.add_note(_CONDITIONS)
+            raise silence
         done: list[MetaRescueResponse] = []
         refusal: TwinstreamError | None = None
         for answer in found:
@@ -192,7 +197,8 @@ class Cluster:
         try:
             return await self._api.call(subject, body, as_, self._api.deadline(timeout))
         except (RequestTimeout, NoResponders) as error:
-            raise _silent(error) from error
+            error.add_note(_CONDITIONS)
+            raise
 
 
 def _server(name: str, peer_id: str | None) -> dict[str, Any]:
@@ -202,9 +208,3 @@ def _server(name: str, peer_id: str | None) -> dict[str, Any]:
     if peer_id is not None:
         body["peer_id"] = peer_id
     return body
-
-
-def _silent(error: RequestTimeout | NoResponders) -> RequestTimeout | NoResponders:
-    return type(error)(
-        f"{error}; servers answer this only to users of the system account, and only in a cluster"
-    )

@@ -8,7 +8,7 @@ from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.consume.pull_subscription import PullChannels
-from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError
+from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError, NoResponders
 from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class ConsumerRecovery:
     async def recreate(self) -> bool:
         """Re-create the consumer with its configuration; return whether the server created it.
 
-        Return False if the configuration is unknown or the server refuses the request. The old
+        Return False if the configuration is unknown or the server refuses the request. Raise
+        `NoResponders` if no server answers, and other errors of a lost request. The old
         delivery state is lost: the new consumer starts according to its deliver policy.
         """
         config = self._info.config if self._info is not None else None
@@ -74,6 +75,8 @@ class ConsumerRecovery:
             return False
         try:
             await create_consumer(self.api, self.stream, self._named(config), "create")
+        except NoResponders:
+            raise
         except JetStreamError:
             # The stream is missing, too, or another client has re-created the consumer.
             return False

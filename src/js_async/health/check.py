@@ -22,7 +22,7 @@ from twinstream.core.health.health import (
 from twinstream.errors import (
     BadArgument,
     JetStreamError,
-    JetStreamOff,
+    JetStreamNotEnabled,
     MessageNotFound,
     RequestTimeout,
     StreamNotFound,
@@ -163,7 +163,7 @@ class _Look:
         client is not connected, JetStream is off, or the timeout of the check has passed.
         """
         if isinstance(error, JetStreamError):
-            is_silence = error.code >= _TROUBLE and not isinstance(error, JetStreamOff)
+            is_silence = error.code >= _TROUBLE and not isinstance(error, JetStreamNotEnabled)
         else:
             is_silence = self._api.transport.is_connected and not self._deadline.expired()
         if not is_silence:

@@ -9,7 +9,7 @@ from js_async.api.api import Api
 from twinstream.core.deadline import Deadline
 from twinstream.errors import (
     JetStreamError,
-    JetStreamOff,
+    JetStreamNotEnabled,
     NoLeader,
     NoResponders,
     NoStream,
@@ -75,7 +75,9 @@ class Diagnosis:
                 )
             return _leaderless(subject, name, _state(stream), silent=silent)
         except NoResponders as error:
-            return _because(JetStreamOff(f"{problem}; {error}"), error)
+            # No stream answered the message, even if a server answered the request.
+            off = JetStreamNotEnabled(f"{problem}; {error}", code=503, err_code=0)
+            return _because(off, error)
         except JetStreamError as error:
             if error.err_code in {CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER}:
                 text = "JetStream's cluster has no leader now"

@@ -34,6 +34,8 @@ __all__ = ["Cluster"]
 
 M = TypeVar("M", bound=Model)
 
+_CONDITIONS: Final = "servers answer this only to users of the system account, in a cluster"
+
 
 class Cluster:
     """The calls for the administration of a cluster. Available as `JetStream.cluster`.
@@ -43,7 +45,7 @@ class Cluster:
     begun. `Stream.info` of an affected stream shows the progress of the change.
 
     Each method raises `RequestTimeout` if no response arrives within `timeout` seconds, or
-    `NoResponders` if no server can respond. Both errors mention the conditions above.
+    `NoResponders` if no server can respond. A note of both errors mentions the conditions above.
     """
 
     def __init__(self, api: Api) -> None:
@@ -70,7 +72,8 @@ class Cluster:
         try:
             step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
         except (RequestTimeout, NoResponders) as error:
-            raise _silent(error) from error
+            error.add_note(_CONDITIONS)
+            raise
 
     def remove_server(
         self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
@@ -169,7 +172,9 @@ class Cluster:
         body = {"quorum_needed": quorum_needed}
         found = answers(self._api, subject, body, timeout)
         if not found:
-            raise _silent(RequestTimeout(f"{subject}: no server answered in time"))
+            silence = RequestTimeout(f"{subject}: no server answered in time")
+            silence.add_note(_CONDITIONS)
+            raise silence
         done: list[MetaRescueResponse] = []
         refusal: TwinstreamError | None = None
         for answer in found:
@@ -191,7 +196,8 @@ class Cluster:
         try:
             return self._api.call(subject, body, as_, self._api.deadline(timeout))
         except (RequestTimeout, NoResponders) as error:
-            raise _silent(error) from error
+            error.add_note(_CONDITIONS)
+            raise
 
 
 def _server(name: str, peer_id: str | None) -> dict[str, Any]:
@@ -201,9 +207,3 @@ def _server(name: str, peer_id: str | None) -> dict[str, Any]:
     if peer_id is not None:
         body["peer_id"] = peer_id
     return body
-
-
-def _silent(error: RequestTimeout | NoResponders) -> RequestTimeout | NoResponders:
-    return type(error)(
-        f"{error}; servers answer this only to users of the system account, and only in a cluster"
-    )

@@ -201,7 +201,7 @@ def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Probl
         # There are no validation rules for this server version: add no notes.
         return
     for problem in problems:
-        if problem.err_code == error.err_code:
+        if problem.err_code and problem.err_code == error.err_code:
             error.add_note(str(problem))
 
 

@@ -9,7 +9,7 @@ from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
 from js_sync.consume.pull_subscription import PullChannels
-from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError
+from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError, NoResponders
 from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ class ConsumerRecovery:
     def recreate(self) -> bool:
         """Re-create the consumer with its configuration; return whether the server created it.
 
-        Return False if the configuration is unknown or the server refuses the request. The old
+        Return False if the configuration is unknown or the server refuses the request. Raise
+        `NoResponders` if no server answers, and other errors of a lost request. The old
         delivery state is lost: the new consumer starts according to its deliver policy.
         """
         config = self._info.config if self._info is not None else None
@@ -75,6 +76,8 @@ class ConsumerRecovery:
             return False
         try:
             create_consumer(self.api, self.stream, self._named(config), "create")
+        except NoResponders:
+            raise
         except JetStreamError:
             # The stream is missing, too, or another client has re-created the consumer.
             return False

@@ -29,6 +29,7 @@ from twinstream.errors import (
     InvalidResponse,
     JetStreamError,
     MessageNotFound,
+    NoResponders,
     PermissionDenied,
     RequestTimeout,
     TwinstreamError,
@@ -277,6 +278,9 @@ class ConsumerPages:
                 # The stream's limit is lower. Without a value, the server uses that limit.
                 del config["inactive_threshold"]
                 self._api.call_raw(target, body, repeatable=True)
+        except NoResponders:
+            # An earlier attempt may have created the consumer.
+            raise
         except (JetStreamError, PermissionDenied):
             self._unsure = ""
             raise
@@ -367,7 +371,7 @@ class LeaderPages:
             try:
                 found = self._after(seq)
             except JetStreamError as error:
-                if not is_transient(error):
+                if isinstance(error, NoResponders) or not is_transient(error):
                     raise
                 return PageEnd(failure=str(error))
             if found is None:

@@ -51,7 +51,7 @@ from twinstream.core.read.range_read import (
 from twinstream.core.read.read_request import SnapshotRequest, Via, choose
 from twinstream.core.read.snapshot import LastSeqs, Latest, Snapshot
 from twinstream.core.server_faults.table import SUBJECT_LISTS
-from twinstream.errors import JetStreamError, PermissionDenied, RequestTimeout
+from twinstream.errors import JetStreamError, NoResponders, PermissionDenied, RequestTimeout
 from twinstream.errors.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models.numbers import HIDDEN_FROM
@@ -309,10 +309,12 @@ class _Snapshot:
         """Create the consumer and return True.
 
         If the server refuses it, return False so that the caller can use direct gets. If direct
-        gets are not possible either, raise the error.
+        gets are not possible either, or no server answers, raise the error.
         """
         try:
             pages.open(1)
+        except NoResponders:
+            raise
         except (JetStreamError, PermissionDenied):
             pages.close()
             if not self._direct:

@@ -110,6 +110,8 @@ def hint(error: Exception) -> str:
             return "`twinstream permissions` shows the subjects that a user must be allowed"
         case errors.JetStreamNotEnabled(err_code=error_codes.NOT_ENABLED_FOR_ACCOUNT):
             return "enable JetStream for the account, or set a --domain or --prefix that has it"
+        case errors.JetStreamNotEnabled(err_code=0):
+            return "is the server started with --jetstream? --domain and --prefix set another one"
         case errors.JetStreamNotEnabled():
             return "start the server with JetStream: nats-server --jetstream"
         case _:

@@ -23,11 +23,11 @@
     ├── NoResponders                     no client or server responds on the subject
     │   ├── NoStream                     … because no stream captures the subject
     │   ├── NoLeader                     … because its stream has no leader at the moment
-    │   └── JetStreamOff                 … because JetStream is not available
+    │   └── JetStreamNotEnabled          … because JetStream is off, or the domain is wrong
     ├── PublishFailures                  failed messages whose error the caller did not read
     ├── InvalidResponse                        a response that JetStream does not send
     ├── JetStreamError                   the JetStream API returned an error (err_code)
-    │   ├── JetStreamNotEnabled          also a JetStreamOff
+    │   ├── JetStreamNotEnabled          also a NoResponders
     │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
     │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreFailed, MessageExists
@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING
 from twinstream.errors.api import (
     ConsumerExists,
     InvalidResponse,
+    JetStreamNotEnabled,
     MessageExists,
     MessageIdInProcess,
     StreamExists,
@@ -62,7 +63,6 @@ from twinstream.errors.api import (
 )
 from twinstream.errors.base import (
     JetStreamError,
-    JetStreamOff,
     NoResponders,
     TwinstreamError,
 )
@@ -106,7 +106,6 @@ from twinstream.errors.publish_failures import (
 from twinstream.errors.server_errors import (
     ConsumerNotFound,
     InvalidConfig,
-    JetStreamNotEnabled,
     MessageNotFound,
     StoreFailed,
     StreamNotFound,
@@ -185,7 +184,6 @@ __all__ = [
     "IterationEnded",
     "JetStreamError",
     "JetStreamNotEnabled",
-    "JetStreamOff",
     "KeyDeleted",
     "KeyExists",
     "KeyNotFound",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from twinstream.errors import server_errors
-from twinstream.errors.base import JetStreamError, TwinstreamError
+from twinstream.errors.base import JetStreamError, NoResponders, TwinstreamError
 from twinstream.errors.server_errors import StoreFailed
 from twinstream.models.error_codes import ADVICE, CLASSES, STREAM_NAME_EXISTS_RESTORE
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConsumerExists",
     "InvalidResponse",
+    "JetStreamNotEnabled",
     "MessageExists",
     "MessageIdInProcess",
     "StreamExists",
@@ -27,6 +28,14 @@ class InvalidResponse(TwinstreamError):
 
     Also raised if only the first of several responses arrives, because the account that exports the
     JetStream API does so without `response_type: stream`.
+    """
+
+
+class JetStreamNotEnabled(JetStreamError, NoResponders):
+    """JetStream is off on this server or for this account, or no server answered.
+
+    `err_code` is 10039 or 10076 if a server reported it, and 0 if no server answered. In the second
+    case, the cause may also be a wrong domain or API prefix.
     """
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from twinstream.errors.api_target import api_target
 from twinstream.models.picklable_error import PicklableError
 
-__all__ = ["JetStreamError", "JetStreamOff", "NoResponders", "TwinstreamError"]
+__all__ = ["JetStreamError", "NoResponders", "TwinstreamError"]
 
 _PACKAGE: Final = "twinstream.errors"
 
@@ -27,15 +27,12 @@ class NoResponders(TwinstreamError):
     """There are no responders: the stream or consumer does not exist, or it has no leader."""
 
 
-class JetStreamOff(NoResponders):
-    """JetStream is not available: it is disabled, or the domain or API prefix is wrong."""
-
-
 class JetStreamError(TwinstreamError):
     """The JetStream API returned an error.
 
-    `err_code` is the server's code for this error, which is stable. `code` is its HTTP-like status,
-    `description` its text. `subject` is the subject of the request, empty if it is unknown.
+    `err_code` is the server's code for this error, which is stable; it is 0 if the server gave
+    none. `code` is the HTTP-like status of the error, `description` its text. `subject` is the
+    subject of the request, empty if it is unknown.
     """
 
     def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
@@ -44,4 +41,5 @@ class JetStreamError(TwinstreamError):
         self.err_code = err_code
         self.subject = subject
         where = f" [{api_target(subject)}]" if subject else ""
-        super().__init__(f"{description} (err_code {err_code}){where}")
+        number = f" (err_code {err_code})" if err_code else ""
+        super().__init__(f"{description}{number}{where}")

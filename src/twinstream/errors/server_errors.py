@@ -6,12 +6,11 @@ import the classes from `twinstream.errors`.
 
 from __future__ import annotations
 
-from twinstream.errors.base import JetStreamError, JetStreamOff
+from twinstream.errors.base import JetStreamError
 
 __all__ = [
     "ConsumerNotFound",
     "InvalidConfig",
-    "JetStreamNotEnabled",
     "MessageNotFound",
     "StoreFailed",
     "StreamNotFound",
@@ -20,10 +19,6 @@ __all__ = [
     "WrongLastSequence",
     "WrongStream",
 ]
-
-
-class JetStreamNotEnabled(JetStreamError, JetStreamOff):
-    """JetStream is off on this server or for this account, as the server reports (10039, 10076)."""
 
 
 class StreamNotFound(JetStreamError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.errors.api import JetStreamNotEnabled
 from twinstream.errors.base import JetStreamError, NoResponders, TwinstreamError
 from twinstream.errors.connection import (
     AuthenticationFailed,
@@ -40,6 +41,8 @@ def is_transient(error: TwinstreamError, *, repeatable: bool = True, batch: bool
     the same messages.
     """
     match error:
+        case JetStreamNotEnabled():
+            return not error.err_code
         case JetStreamError():
             kind = TRANSIENT.get(error.err_code)
             if kind is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from twinstream.core.deadline import Backoff, Deadline
-from twinstream.errors import JetStreamOff, TwinstreamError
+from twinstream.errors import JetStreamNotEnabled, TwinstreamError
 from twinstream.errors.transient import is_transient
 
 __all__ = ["Patience", "through"]
@@ -46,8 +46,8 @@ def through(request: Callable[[], _T], seconds: float) -> _T:
         try:
             return request()
         except TwinstreamError as error:
-            # `JetStreamOff` counts as transient, but its cause is usually a wrong domain or
-            # account, so a retry would not help.
-            if isinstance(error, JetStreamOff) or not is_transient(error):
+            # If no server answered, `JetStreamNotEnabled` counts as transient, but its cause is
+            # usually a wrong domain or account, so a retry would not help.
+            if isinstance(error, JetStreamNotEnabled) or not is_transient(error):
                 raise
             patience.spend(error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from js_sync.jetstream import range_reader
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.errors import JetStreamError, PermissionDenied, TwinstreamError
+from twinstream.errors import JetStreamError, NoResponders, PermissionDenied, TwinstreamError
 from twinstream.models import Timestamp
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import DataLossError
@@ -88,7 +88,7 @@ def _begin(
             # If the server refuses the consumer, for example because the stream has its maximum
             # number of consumers, read the range with direct get, which needs no consumer.
             refused = isinstance(error, JetStreamError | PermissionDenied)
-            if part.way == "consumer" or not refused:
+            if part.way == "consumer" or not refused or isinstance(error, NoResponders):
                 raise
     reader = _reader(jet, options, part, direct=True)
     return reader, reader.next_page()
