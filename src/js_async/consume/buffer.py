@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from attrs import evolve
+
 from js_async.consume.ack_progress import AckProgress
 from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.delivery import AGE_SHARE
@@ -25,7 +27,6 @@ from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import TwinstreamError
-from twinstream.models.codec.records import evolve
 
 __all__ = ["MessageBuffer"]
 

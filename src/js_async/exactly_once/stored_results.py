@@ -12,6 +12,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from attrs import frozen
+
 from js_async.api.api import Api
 from js_async.exactly_once.msg_id_scan import stored_ids
 from js_async.read.get_message import first_seq_at
@@ -21,7 +23,6 @@ from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from attrs import evolve
+
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
 from js_sync.consume.pull_subscription import PullChannels
 from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError
-from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo
