@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
+import attrs
+
 from freshness import keep_fresh
 from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
 
@@ -162,7 +164,7 @@ def default(value: object) -> str:
     """Return a default as text; `...` for a value whose text depends on the version of Python."""
     if value is inspect.Parameter.empty:
         return ""
-    if isinstance(value, Enum):
+    if isinstance(value, Enum) and value is not attrs.NOTHING:
         return f"={value.value!r}"
     simple = value is None or isinstance(value, bool | int | float | str | bytes)
     return f"={value!r}" if simple or value == () else "=..."

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
+from attrs import frozen
+
 from js_async.client.closable import Closable
 from js_async.client.session import Session
 from js_async.jetstream import JetStream
@@ -26,7 +28,6 @@ from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.subjects import check_filter, check_queue, check_subject
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument, ConnectionClosed
-from twinstream.models.codec.records import frozen
 from twinstream.records.headers import HeaderValues
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
+from attrs import frozen
+
 from js_sync.client.closable import Closable
 from js_sync.client.session import Session
 from js_sync.jetstream import JetStream
@@ -27,7 +29,6 @@ from twinstream.core.wire.headers import encode_headers
 from twinstream.core.wire.subjects import check_filter, check_queue, check_subject
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument, ConnectionClosed
-from twinstream.models.codec.records import frozen
 from twinstream.records.headers import HeaderValues
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.client.operation import Operation
 from twinstream.core.client.permission_table import OPERATIONS, operation
 from twinstream.core.kv.names import written_behind
@@ -20,7 +22,6 @@ from twinstream.core.wire.subject_match import covers
 from twinstream.core.wire.subjects import ApiSubjects, check_prefix
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import frozen
 
 __all__ = [
     "Permissions",

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from attrs import evolve
+
 import twinstream.models
 from js_async.api import consumer_admin
 from js_async.api.api import Api
@@ -22,7 +24,6 @@ from twinstream.errors import (
     SubjectOverlap,
     TwinstreamError,
 )
-from twinstream.models.codec.records import evolve
 from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
 from twinstream.records.difference import LIMITED, Difference, differences
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
+from attrs import frozen
+
 from js_async import JetStream
 from js_async.backup.files import BackupWriter, read_backup
 from js_async.extension import Api, api_of
@@ -28,7 +30,6 @@ from twinstream.errors import (
     InvalidResponse,
     RequestTimeout,
 )
-from twinstream.models.codec.records import frozen
 
 __all__ = ["backup_stream"]
 

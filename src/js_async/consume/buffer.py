@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from attrs import evolve
+
 from js_async.consume.ack_progress import AckProgress
 from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.item_source import ItemSource, NothingInTime

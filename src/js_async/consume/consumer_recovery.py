@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from attrs import evolve
+
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
 from js_async.consume.pull_subscription import PullChannels
 from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError, NoResponders
-from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo

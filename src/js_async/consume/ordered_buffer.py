@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import evolve
+
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.consume.buffer import MessageBuffer
@@ -40,7 +42,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, StreamInfo
-from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedBuffer"]
 

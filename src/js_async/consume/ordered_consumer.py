@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import evolve
+
 from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.api.create_update import create_consumer
@@ -20,7 +22,6 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import ConnectionClosed, ConnectionLost, ConsumerExists
 from twinstream.errors.transient import FAILED_REQUEST
-from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedConsumer"]
 

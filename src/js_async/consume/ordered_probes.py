@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from attrs import evolve
+
 from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.probe_schedule import LIFE, ProbeSchedule
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.status import Status
 from twinstream.errors import RequestTimeout
-from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from js_async.client.transport import Transport

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from attrs import evolve
+
 from js_async.api.api import Api
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import shielded
@@ -17,7 +19,6 @@ from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_status
 from twinstream.errors import ConnectionClosed, RequestTimeout
-from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.core.wire.single_answers import SingleAnswers

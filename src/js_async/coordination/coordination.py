@@ -6,6 +6,8 @@ import os
 import platform
 from typing import Final
 
+from attrs import frozen
+
 from js_async import JetStream
 from js_async.coordination.leader import Leader
 from js_async.coordination.lease import Lease, OnLost
@@ -24,7 +26,6 @@ from twinstream.core.coordination.lease_engine import FOREVER, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
 from twinstream.models import StreamConfig
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Coordination", "HeldSlot"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import frozen
+
 from js_async.coordination.acquire import SlotAcquisition
 from js_async.coordination.lease import Lease
 from js_async.coordination.slot import Place, Slot, Slots, may_pass
@@ -18,7 +20,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Once", "OnceResult"]
 

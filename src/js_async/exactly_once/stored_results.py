@@ -12,6 +12,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
+from attrs import frozen
+
 from js_async import Message
 from js_async.exactly_once.idempotent_writer import IdempotentWriter
 from js_async.exactly_once.msg_id_scan import stored_ids
@@ -20,7 +22,6 @@ from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["KnownResults"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import frozen
+
 from js_async import Consumer, JetStream, Message
 from js_async.groups.floors import Floors
 from js_async.groups.member_join import create_member_consumer, delete_member_consumer
@@ -13,7 +15,6 @@ from js_async.workers.settings import WorkSettings
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import ConsumerExists
 from twinstream.models import ConsumerConfig
-from twinstream.models.codec.records import frozen
 
 if TYPE_CHECKING:
     from js_async.groups.store import GroupStore

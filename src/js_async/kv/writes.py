@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from attrs import evolve
+
 from js_async.kv.bucket_streams import BucketStreams
 from js_async.publish.publish import PublishedMessage
 from js_async.runtime.concurrency import sleep
@@ -43,7 +45,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import PubAck, StreamConfig
-from twinstream.models.codec.records import evolve
 from twinstream.records.entry import Entry, operation_of
 from twinstream.records.header_names import TTL
 from twinstream.records.headers import HeaderValues

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import Final, cast
 
+from attrs import evolve
+
 from twinstream.core.exactly_once.outbox import OutboxEvent
 from twinstream.core.on_failure import OnFailure
 from twinstream.core.publish.request import check_condition, check_data, publish_headers
@@ -17,7 +19,6 @@ from twinstream.core.wire.headers import header_pairs
 from twinstream.core.wire.subjects import check_subject
 from twinstream.disk.safe_files import make_private
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import evolve
 from twinstream.records.headers import Headers, HeaderValues
 from twinstream.records.publish_request import PublishRequest
 

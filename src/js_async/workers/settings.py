@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from attrs import frozen
+
 from js_async import Message
 from js_async.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
@@ -13,7 +15,6 @@ from twinstream.core.consume.pull_request import Priority
 from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import frozen
 
 __all__ = ["KeyOf", "WorkSettings"]
 

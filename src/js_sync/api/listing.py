@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, Self, TypeVar
 
+from attrs import field, frozen
+
 from js_sync.runtime.concurrency import LoopHint
-from twinstream.models.codec.records import field, frozen
 
 __all__ = ["ListPage", "Listing"]
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
+from attrs import frozen
+
 from js_sync import JetStream
 from js_sync.backup.files import BackupWriter, read_backup
 from js_sync.extension import Api, api_of
@@ -29,7 +31,6 @@ from twinstream.errors import (
     InvalidResponse,
     RequestTimeout,
 )
-from twinstream.models.codec.records import frozen
 
 __all__ = ["backup_stream"]
 

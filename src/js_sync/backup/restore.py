@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from attrs import frozen
+
 from js_sync import JetStream, Stream
 from js_sync.backup.files import read_backup, verify
 from js_sync.extension import Answer, Api, api_of
@@ -48,7 +50,6 @@ from twinstream.models import (
     decode,
     encode,
 )
-from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import STREAM_NAME_EXISTS_RESTORE
 
 __all__ = ["restore_stream"]

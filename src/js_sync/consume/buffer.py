@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from attrs import evolve
+
 from js_sync.consume.ack_progress import AckProgress
 from js_sync.consume.consumer_recovery import ConsumerRecovery
 from js_sync.consume.item_source import ItemSource, NothingInTime

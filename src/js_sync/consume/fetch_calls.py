@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
+from attrs import evolve
+
 from js_sync.api.api import Api
 from js_sync.consume.delivery import Delivery, pull_bounds
 from js_sync.consume.message import Message, messages_of
@@ -22,7 +24,6 @@ from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fet
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES, SPREADING_SURELY
 from twinstream.errors import NoResponders, TwinstreamError
-from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerInfo

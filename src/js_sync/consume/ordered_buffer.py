@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import evolve
+
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.consume.buffer import MessageBuffer
@@ -41,7 +43,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, StreamInfo
-from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedBuffer"]
 

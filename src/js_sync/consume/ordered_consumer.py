@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import evolve
+
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
@@ -21,7 +23,6 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import ConnectionClosed, ConnectionLost, ConsumerExists
 from twinstream.errors.transient import FAILED_REQUEST
-from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedConsumer"]
 

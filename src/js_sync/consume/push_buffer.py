@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from attrs import evolve
+
 from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
@@ -27,7 +29,6 @@ from twinstream.core.wire.status import Kind, is_status, read_status
 from twinstream.errors import ConsumerExists, PermissionDenied, RequestTimeout
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo
-from twinstream.models.codec.records import evolve
 from twinstream.records.headers import Headers
 
 __all__ = ["PushBuffer", "with_heartbeats"]

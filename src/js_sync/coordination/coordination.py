@@ -7,6 +7,8 @@ import os
 import platform
 from typing import Final
 
+from attrs import frozen
+
 from js_sync import JetStream
 from js_sync.coordination.leader import Leader
 from js_sync.coordination.lease import Lease, OnLost
@@ -25,7 +27,6 @@ from twinstream.core.coordination.lease_engine import FOREVER, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Seconds
 from twinstream.models import StreamConfig
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Coordination", "HeldSlot"]
 

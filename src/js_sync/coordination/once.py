@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import frozen
+
 from js_sync.coordination.acquire import SlotAcquisition
 from js_sync.coordination.lease import Lease
 from js_sync.coordination.slot import Place, Slot, Slots, may_pass
@@ -19,7 +21,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Once", "OnceResult"]
 

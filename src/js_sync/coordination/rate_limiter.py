@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import frozen
+
 from js_sync.coordination.acquire import NumberedAcquisition
 from js_sync.coordination.slot import Place, Slot
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.deadline import Deadline, Seconds
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Permit", "RateLimiter"]
 

@@ -21,7 +21,6 @@ from twinstream.core.deadline import monotonic
 from twinstream.core.exactly_once.processing import InputStream, OwnIds
 from twinstream.errors import OutcomeUnknown
 from twinstream.models import Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["KnownResults"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from attrs import frozen
+
 from js_sync import Consumer, JetStream, Message
 from js_sync.groups.floors import Floors
 from js_sync.groups.member_join import create_member_consumer, delete_member_consumer
@@ -14,7 +16,6 @@ from js_sync.workers.settings import WorkSettings
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import ConsumerExists
 from twinstream.models import ConsumerConfig
-from twinstream.models.codec.records import frozen
 
 if TYPE_CHECKING:
     from js_sync.groups.store import GroupStore

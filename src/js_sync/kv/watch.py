@@ -35,7 +35,7 @@ from twinstream.errors import (
 )
 from twinstream.models import DeliverPolicy
 from twinstream.records.entry import Entry
-from twinstream.records.headers import Headers
+from twinstream.records.headers import NO_HEADERS, Headers
 
 __all__ = [
     "CAUGHT_UP",
@@ -60,7 +60,6 @@ Reader = Callable[[Frame, Position], S | None]
 It returns None for a message that the watch has to skip.
 """
 
-_NO_HEADERS: Final = Headers()
 
 # Pause before the next info request if the last response changed nothing (seconds).
 _PAUSE: Final = 0.01
@@ -156,7 +155,7 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     def read(frame: Frame, position: Position) -> Entry[V] | None:
         subject, _, size, body = frame
         revision, _, timestamp_ns, pending = position
-        headers = Headers.parse(body[:size]) if size else _NO_HEADERS
+        headers = Headers.parse(body[:size]) if size else NO_HEADERS
         key = subject.decode("utf-8", "surrogateescape")
         entry = make(key, body[size:-2], headers, revision, timestamp_ns, pending, has_value)
         return entry if deletes or entry.is_value else None

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from attrs import evolve
+
 from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.concurrency import sleep
@@ -44,7 +46,6 @@ from twinstream.errors import (
 )
 from twinstream.errors.kv import raise_for_bucket
 from twinstream.models import PubAck, StreamConfig
-from twinstream.models.codec.records import evolve
 from twinstream.records.entry import Entry, operation_of
 from twinstream.records.header_names import TTL
 from twinstream.records.headers import HeaderValues

@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from attrs import frozen
+
 from js_sync.api.api import Api
 from js_sync.client.closable import Closable
 from js_sync.client.requests import Answer
@@ -41,7 +43,6 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import PubAck
-from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import BATCH_INCOMPLETE
 from twinstream.records.atomic_outcome import AtomicOutcome
 from twinstream.records.headers import HeaderValues

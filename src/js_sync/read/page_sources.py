@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
+from attrs import frozen
+
 from js_sync.api.api import Api
 from js_sync.api.inbox import Inbox
 from js_sync.client.transport import Box
@@ -35,7 +37,6 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.errors.transient import FAILED_REQUEST, is_transient
-from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import INACTIVE_THRESHOLD_EXCEEDED
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
+from attrs import frozen
+
 from js_sync.api.api import Api
 from js_sync.api.leader_info import confirmed_info
 from js_sync.client.closable import Closable
@@ -22,7 +24,6 @@ from twinstream.core.read.read_request import ReadRequest, Via, choose
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import StreamNotFound, Unsupported
 from twinstream.models import StreamInfo, Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import STREAM_NOT_FOUND
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from attrs import frozen
+
 from js_sync import Message
 from js_sync.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
@@ -14,7 +16,6 @@ from twinstream.core.consume.pull_request import Priority
 from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import frozen
 
 __all__ = ["KeyOf", "WorkSettings"]
 

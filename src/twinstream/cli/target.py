@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from attrs import evolve, field, fields_dict, frozen
 
 from twinstream.cli.failures import JSON_ASKED, Failure
 from twinstream.cli.option_types import Finite
-from twinstream.models.codec.records import evolve, field, frozen, members
 from twinstream.models.files.bounded_read import SMALL, read_small_text
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _seed(file: str | None) -> str | None:
     return found[1]
 
 
-_FIELDS: Final = tuple(members(Target))
+_FIELDS: Final = tuple(fields_dict(Target))
 _OPTIONS: Final = (
     click.option(
         "--server",

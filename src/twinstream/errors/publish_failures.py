@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from attrs import field, frozen
+
 from twinstream.errors.base import TwinstreamError
-from twinstream.models.codec.records import field, frozen
 from twinstream.records.publish_request import PublishRequest
 
 __all__ = ["LISTED", "PublishFailure", "PublishFailures", "UnreadFailures"]

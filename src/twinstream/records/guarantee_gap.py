@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinstream.models.codec.records import frozen
+from attrs import frozen
 
 __all__ = ["GuaranteeGap"]
 

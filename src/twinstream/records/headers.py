@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-__all__ = ["VERSION", "HeaderValues", "Headers", "appended"]
+__all__ = ["NO_HEADERS", "VERSION", "HeaderValues", "Headers", "appended"]
 
 HeaderValues = Mapping[str, str | Iterable[str]]
 """Headers accepted from a publisher: one value or several for each name."""
@@ -102,6 +102,10 @@ class Headers(Mapping[str, str]):
     def __repr__(self) -> str:
         malformed = f", malformed={self.malformed!r}" if self.malformed else ""
         return f"Headers({list(self.pairs)!r}{malformed})"
+
+
+NO_HEADERS: Final = Headers()
+"""The headers of a message without any, shared by all such messages."""
 
 
 def appended(headers: Headers, name: str) -> str | None:

@@ -15,6 +15,8 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from attrs import evolve
+
 from tests.fuzz.grammar import NUMBERS, VALUES, Grammar
 from tests.odd_messages import ODD_MESSAGES
 from twinstream.core.coordination.lease_record import LeaseRecord
@@ -35,7 +37,6 @@ from twinstream.models import (
     Timestamp,
 )
 from twinstream.models import evolve as evolve_model
-from twinstream.models.codec.records import evolve
 from twinstream.records.entry import DELETED, PURGED
 from twinstream.records.headers import Headers
 from twinstream.records.publish_request import PublishRequest

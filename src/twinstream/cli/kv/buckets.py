@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import click
+from attrs import fields_dict
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import arguments_judged
@@ -25,7 +26,6 @@ from twinstream.models import (
     StreamSource,
     evolve,
 )
-from twinstream.models.codec.records import members
 
 _SETTINGS = (
     click.option("--description", metavar="TEXT", help="What the bucket is for."),
@@ -148,7 +148,7 @@ def edit(target: Target, bucket: str, no_mirror: bool, as_json: bool, **given: A
 
 def _changed(current: KeyValueConfig, given: KeyValueConfig, no_mirror: bool) -> KeyValueConfig:
     """Return the current settings, updated with the settings of `given` that are not None."""
-    found = {name: getattr(given, name) for name in members(KeyValueConfig)}
+    found = {name: getattr(given, name) for name in fields_dict(KeyValueConfig)}
     if no_mirror:
         current = evolve(current, mirror=None)
     return evolve(current, **{name: value for name, value in found.items() if value is not None})

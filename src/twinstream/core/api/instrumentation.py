@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from twinstream.core.log.report import DEBUG, Report
 from twinstream.errors import TwinstreamError
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Call"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import UnionType
 from typing import Final
 
+from attrs import fields_dict
+
 import twinstream.models
 from twinstream.errors import BadArgument
 from twinstream.models.codec.model import Model
-from twinstream.models.codec.records import members
 
 __all__ = ["check_config", "check_kind", "check_whole"]
 
@@ -28,7 +29,7 @@ def check_config(config: object, kind: type[Model]) -> None:
     # nats-py has classes of the same names. For such a class, the error names the module.
     which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
     article = "an" if name[0] in "AEIO" else "a"
-    own = next((each for each in _NAMES if each in members(kind)), None)
+    own = next((each for each in _NAMES if each in fields_dict(kind)), None)
     if isinstance(config, str) and own is not None:
         raise BadArgument(f"{article} {name} is expected, got str: pass {name}({own}={config!r})")
     raise BadArgument(

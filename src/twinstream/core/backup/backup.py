@@ -9,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from attrs import frozen
+
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import InvalidResponse, JetStreamError
 from twinstream.models import StreamConfig, StreamState
-from twinstream.models.codec.records import frozen
 
 __all__ = ["DATA_FILE", "META_FILE", "SUMS_FILE", "Backup", "SnapshotChunks", "TransferProgress"]
 

@@ -10,8 +10,10 @@ import re
 from importlib import import_module
 from typing import Any, Final
 
+from attrs import field, frozen
+
 from twinstream.errors import AuthenticationFailed, BadArgument
-from twinstream.models.codec.records import field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = ["Credentials"]
 
@@ -19,7 +21,7 @@ _SECTION: Final = r"-{3,}BEGIN (NATS USER JWT|USER NKEY SEED)-{3,}\s+(\S+)\s+-{3
 
 
 @frozen(kw_only=True)
-class Credentials:
+class Credentials(Settings):
     """The credentials of a client: a user, a token, an nkey, a JWT with its nkey, or a bearer JWT.
 
     Raises `BadArgument` for a value that is not text, for a password without a user, and for

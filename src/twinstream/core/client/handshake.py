@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from attrs import frozen
+
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.server_pool import ServerAddress
 from twinstream.core.wire.control_line import is_too_long
@@ -19,7 +21,6 @@ from twinstream.errors import (
     ServerError,
     TwinstreamError,
 )
-from twinstream.models.codec.records import frozen
 
 __all__ = [
     "NO_CREDENTIALS",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from attrs import field, frozen
+
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import field, frozen
 
 __all__ = ["Operation", "Pattern"]
 

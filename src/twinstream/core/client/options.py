@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from attrs import field, fields_dict, frozen
+
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.server_pool import ReconnectPolicy, ServerAddress, parse_servers
 from twinstream.core.client.tls import TlsOptions
@@ -11,7 +13,7 @@ from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.wire.subjects import check_prefix
 from twinstream.core.wire.tokens import INBOX
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import field, frozen, members
+from twinstream.models.codec.settings import Settings
 
 __all__ = ["ConnectOptions"]
 
@@ -36,7 +38,7 @@ def _inbox_prefix(value: str) -> str:
 
 
 @frozen(kw_only=True)
-class ConnectOptions:
+class ConnectOptions(Settings):
     """The options of a connection. `connect` documents each of them.
 
     The repr does not contain secrets. Raises `BadArgument` for invalid values and for contradictory
@@ -65,7 +67,7 @@ class ConnectOptions:
 
     def changes(self, other: ConnectOptions) -> list[str]:
         """Return the names of the options that differ from those of `other`."""
-        names = members(ConnectOptions)
+        names = fields_dict(ConnectOptions)
         return [name for name in names if getattr(self, name) != getattr(other, name)]
 
     def _check_kinds(self) -> None:

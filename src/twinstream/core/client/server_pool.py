@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, pairwise
 from typing import Final, TypeVar
 
+from attrs import field, frozen
+
 from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import Backoff, Seconds, seconds
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = [
     "ReconnectPolicy",
@@ -234,7 +236,7 @@ def _jitter(value: float) -> float:
 
 
 @frozen
-class ReconnectPolicy:
+class ReconnectPolicy(Settings):
     """The pauses and the number of attempts to reconnect after the connection was lost.
 
     It is picklable. Raises `BadArgument` for invalid values.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from attrs import field, frozen
+
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = ["TlsOptions"]
 
 
 @frozen(kw_only=True)
-class TlsOptions:
+class TlsOptions(Settings):
     """The TLS settings of a connection. Host names are verified unless `verify` is false.
 
     Raises `BadArgument` for a `key_file` without `cert_file`.

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, Model, Timestamp, UnknownEvent, decode
-from twinstream.models.codec.records import frozen
 from twinstream.models.event_subjects import EVENT_SUBJECTS
 
 __all__ = ["Event", "EventKind", "contradiction", "event_subjects", "read_event", "subject_of"]

@@ -14,8 +14,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.arguments.nats_py_names import hint_attributes
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Metadata", "Position", "Positions", "parse_ack_reply", "position_of"]
 
@@ -49,32 +50,35 @@ class Metadata:
 
 def parse_ack_reply(reply: bytes) -> Metadata | None:
     """Return the metadata in a reply subject, or None if it is not a subject of JetStream."""
+    # Every message may be asked for its metadata, so this names the parts instead of slicing them.
     parts = reply.decode("utf-8", "replace").split(".")
     if len(parts) == 9:
-        domain, names, numbers = "", parts[2:4], parts[4:9]
+        domain = ""
+        root, kind, stream, consumer, delivered, stream_seq, consumer_seq, time, pending = parts
     elif len(parts) >= 11:
-        domain, names, numbers = parts[2], parts[4:6], parts[6:11]
+        root, kind, domain, _, stream, consumer, delivered = parts[:7]
+        stream_seq, consumer_seq, time, pending = parts[7:11]
     else:
         return None
-    if parts[:2] != ["$JS", "ACK"]:
+    if root != "$JS" or kind != "ACK":
         return None
     try:
-        delivered, stream_seq, consumer_seq, timestamp, pending = map(int, numbers)
+        found = Metadata(
+            stream,
+            consumer,
+            int(delivered),
+            int(stream_seq),
+            int(consumer_seq),
+            int(time),
+            int(pending),
+            "" if domain == "_" else domain,
+        )
     except ValueError:
         return None
-    if stream_seq > _MOST or not _LEAST <= timestamp <= _MOST:
+    if found.stream_seq > _MOST or not _LEAST <= found.timestamp_ns <= _MOST:
         # Another client may publish to the inbox of a pull, with any reply subject.
         return None
-    return Metadata(
-        names[0],
-        names[1],
-        delivered,
-        stream_seq,
-        consumer_seq,
-        timestamp,
-        pending,
-        "" if domain == "_" else domain,
-    )
+    return found
 
 
 Position = tuple[int, int, int, int]

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from attrs import evolve
+
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.request_times import comparable
@@ -21,7 +23,6 @@ from twinstream.models import (
     ReplayPolicy,
     StreamConfig,
 )
-from twinstream.models.codec.records import evolve
 
 __all__ = ["OrderedConfigs", "ordered_config"]
 

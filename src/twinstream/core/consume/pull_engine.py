@@ -49,6 +49,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.consume.buffer_budget import BufferBudget
 from twinstream.core.consume.pull_accounting import OpenRequest, OpenRequests
 from twinstream.core.consume.pull_error import pull_error, refused_limit
@@ -59,7 +61,6 @@ from twinstream.core.deadline import Backoff
 from twinstream.core.wire.single_answers import LoneAnswer, Verdict
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import TwinstreamError
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Action", "DropPin", "Finish", "Probed", "PullEngine", "SendProbe", "SendPull"]
 

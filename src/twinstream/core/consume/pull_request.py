@@ -10,10 +10,12 @@ import re
 from functools import lru_cache
 from typing import Any, Final, Literal
 
+from attrs import evolve, field, frozen
+
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import evolve, field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = [
     "HEARTBEAT",
@@ -68,7 +70,7 @@ def _rank(value: int | None) -> int | None:
 
 
 @frozen(kw_only=True)
-class Priority:
+class Priority(Settings):
     """The role of a client in a priority group of a consumer (ADR-42, server 2.11).
 
     Raises `BadArgument` for an invalid group name, negative numbers or a rank above 9.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from twinstream.core.log.report import DEBUG, ERROR, INFO, WARNING, Report
 from twinstream.core.wire.status import Status
-from twinstream.models.codec.records import frozen
 
 __all__ = [
     "ConsumerRecreated",

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import field, frozen
+
 from twinstream.core.wire.subjects import check_name, check_subject
 from twinstream.errors import BadArgument, UnsuitableSettings
 from twinstream.models import StreamConfig
-from twinstream.models.codec.records import field, frozen
 from twinstream.models.digits import natural
 from twinstream.records.guarantee_gap import GuaranteeGap
 

@@ -35,10 +35,11 @@ import math
 from enum import Enum, auto
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Backoff, Failures, Seconds, finite_seconds
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import frozen
 
 __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "Terms"]
 

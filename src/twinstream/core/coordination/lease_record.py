@@ -11,10 +11,11 @@ import json
 from datetime import datetime
 from typing import Any, Final, cast
 
+from attrs import frozen
+
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import valid
 from twinstream.core.wire.response import read_json
-from twinstream.models.codec.records import frozen
 from twinstream.models.digits import natural
 from twinstream.records.header_names import TTL
 from twinstream.records.headers import Headers

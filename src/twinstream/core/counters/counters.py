@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
+from attrs import frozen
+
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.response import read_object
 from twinstream.errors import BadArgument, InvalidResponse
 from twinstream.models import StreamConfig, Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.records.header_names import INCREMENT
 from twinstream.records.headers import Headers
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from attrs import frozen
+
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.errors import (
     MessageExists,
@@ -18,7 +20,6 @@ from twinstream.errors import (
     WrongLastSequence,
 )
 from twinstream.errors.transient import LOST_RESPONSE, is_transient
-from twinstream.models.codec.records import frozen
 from twinstream.records.header_names import MSG_ID
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.log.report import ERROR, WARNING, Report
 from twinstream.errors import (
     BadArgument,
@@ -14,7 +16,6 @@ from twinstream.errors import (
     SubjectTaken,
     TwinstreamError,
 )
-from twinstream.models.codec.records import frozen
 from twinstream.models.error_codes import (
     BATCH_DISABLED,
     BATCH_HEADER_UNSUPPORTED,

@@ -10,13 +10,14 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
+from attrs import frozen
+
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.log.report import ERROR, WARNING, Report
 from twinstream.core.wire.subjects import check_name
 from twinstream.core.wire.tokens import base62
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.records.guarantee_gap import GuaranteeGap
 from twinstream.records.publish_request import PublishRequest
 

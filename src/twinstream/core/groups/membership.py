@@ -32,13 +32,14 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.deadline import Backoff, Failures
 from twinstream.core.groups.config import differences
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, filters_of, partitions_of
 from twinstream.core.server_faults.delays import DELETION
 from twinstream.errors import GroupChanged, InvalidGroupConfig
-from twinstream.models.codec.records import frozen
 
 __all__ = [
     "PAUSE",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from attrs import frozen
+
 from twinstream.core.kv.names import check_key
 from twinstream.core.wire.subjects import check_name
-from twinstream.models.codec.records import frozen
 
 __all__ = ["BUCKETS", "GroupKind", "GroupNames", "group_of_key"]
 

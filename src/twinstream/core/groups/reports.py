@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from twinstream.core.log.report import DEBUG, INFO, WARNING, Report
 from twinstream.core.workers.reports import WorkReport
-from twinstream.models.codec.records import frozen
 
 __all__ = ["CopiesSkipped", "GroupReport", "JoinDelayed", "PartitionsAssigned", "PartitionsRevoked"]
 

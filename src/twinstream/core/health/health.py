@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
+from attrs import field, frozen
+
 from twinstream.core.api.outside_filters import outside_filters
 from twinstream.errors import BadArgument
 from twinstream.models import (
@@ -17,7 +19,7 @@ from twinstream.models import (
     ConsumerInfo,
     StreamInfo,
 )
-from twinstream.models.codec.records import field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = [
     "THRESHOLDS",
@@ -54,7 +56,7 @@ Key = tuple[str, str]
 
 
 @frozen(kw_only=True)
-class Thresholds:
+class Thresholds(Settings):
     """The thresholds from which a value is reported as a finding.
 
     Raises `BadArgument` unless each share is above 0 and at most 1.

@@ -11,12 +11,11 @@ from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.protocol import Frame
 from twinstream.records.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
-from twinstream.records.headers import Headers
+from twinstream.records.headers import NO_HEADERS, Headers
 
 __all__ = ["EntryMaker"]
 
 V = TypeVar("V")
-_NO_HEADERS: Final = Headers()
 _PUT: Final = KeyValueOperation.PUT
 
 
@@ -45,8 +44,8 @@ class EntryMaker(Generic[V]):
             return None
         data, seq, time = found
         if not self._is_plain:
-            return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
-        at = (seq, _PUT, time, len(data), _NO_HEADERS, None)
+            return self.make(self._stored + key, data, NO_HEADERS, seq, time, None, True)
+        at = (seq, _PUT, time, len(data), NO_HEADERS, None)
         return entry_of((self._bucket, key, data, *at, key, data, None))
 
     def of_stored(self, message: StreamMessage) -> Entry[V]:
@@ -62,7 +61,7 @@ class EntryMaker(Generic[V]):
         rows = zip(page.subjects, page.payloads, page.headers, page.seqs, page.times, strict=True)
         for name, data, block, seq, time in rows:
             subject = name.decode("utf-8", "surrogateescape")
-            headers = Headers.parse(block) if block else _NO_HEADERS
+            headers = Headers.parse(block) if block else NO_HEADERS
             yield self.make(subject, data, headers, seq, cast("int", time), None, True)
 
     def values_by_key(self, page: StoredPage) -> dict[str, Entry[V]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any, cast
 
+from attrs import frozen
+
 from twinstream.errors import BadArgument, PublishFailure
-from twinstream.models.codec.records import frozen
 
 __all__ = ["KeyPutFailure", "item_of", "items_of"]
 

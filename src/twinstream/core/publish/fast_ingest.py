@@ -22,6 +22,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from attrs import frozen
+
 import twinstream.models
 from twinstream.core.publish.limits import INGEST_INTERVAL, INGEST_INTERVALS
 from twinstream.core.wire.protocol import Frame
@@ -36,7 +38,6 @@ from twinstream.errors import (
     api_error,
 )
 from twinstream.errors.transient import is_transient
-from twinstream.models.codec.records import frozen
 from twinstream.models.digits import natural
 
 if TYPE_CHECKING:

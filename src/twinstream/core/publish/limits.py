@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import field, frozen
+
 from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.retry_pauses import RetryPolicy, retry_policy
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import field, frozen
 
 __all__ = [
     "BATCH_MESSAGES",

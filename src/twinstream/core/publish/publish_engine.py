@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from attrs import frozen
+
 from twinstream.core.publish.retry_pauses import RetryPolicy, may_get_leader, needs_pause
 from twinstream.core.server_faults.final_reply import SECOND_RESPONSE, is_behind, is_doubtful
 from twinstream.errors import (
@@ -35,7 +37,6 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.errors.transient import LOST_RESPONSE, is_transient
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Action", "Explain", "Fail", "Listen", "Prove", "PublishEngine", "Send"]
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from attrs import evolve, field, frozen
+
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.errors import (
     BadArgument,
@@ -27,7 +29,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.models.codec.records import evolve, field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = [
     "RetryPolicy",
@@ -58,7 +60,7 @@ def _wait(value: Seconds) -> float:
 
 
 @frozen
-class RetryPolicy:
+class RetryPolicy(Settings):
     """The number of retries of a publish, and the seconds to wait after a refused attempt."""
 
     retries: int = field(default=_RETRIES, converter=_retries)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from attrs import frozen
+
 from twinstream.errors import InvalidResponse
-from twinstream.models.codec.records import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,7 +26,7 @@ from twinstream.errors import (
 )
 from twinstream.models import StoredMessage
 from twinstream.models.error_codes import NO_MESSAGE
-from twinstream.records.headers import Headers
+from twinstream.records.headers import NO_HEADERS, Headers
 
 __all__ = [
     "EVERYTHING",
@@ -104,7 +104,7 @@ def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> 
         seq=stored.seq,
         time=stored.time,
         data=stored.data or b"",
-        headers=Headers.parse(stored.hdrs) if headers and stored.hdrs else Headers(),
+        headers=Headers.parse(stored.hdrs) if headers and stored.hdrs else NO_HEADERS,
     )
 
 
@@ -128,7 +128,7 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
         seq=int(found[2]),
         time=time_of(found[3], subject),
         data=body[header_size:-2],
-        headers=Headers.parse(block) if block else Headers(),
+        headers=Headers.parse(block) if block else NO_HEADERS,
     )
 
 

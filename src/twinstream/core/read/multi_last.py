@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from attrs import frozen
+
 from twinstream.core.read.page import (
     MIRROR_ANSWERED,
     StoredPage,
@@ -21,7 +23,6 @@ from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import write_json
 from twinstream.errors import InvalidResponse
-from twinstream.models.codec.records import frozen
 from twinstream.models.digits import natural
 from twinstream.records.headers import Headers
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from attrs import field, frozen
+
 from twinstream.core.consume.metadata import parse_ack_reply
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.range_read import RangeRead
@@ -21,8 +23,7 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import InvalidResponse
 from twinstream.models import Timestamp
-from twinstream.models.codec.records import field, frozen
-from twinstream.records.headers import Headers
+from twinstream.records.headers import NO_HEADERS, Headers
 
 __all__ = [
     "MIRROR_ANSWERED",
@@ -208,7 +209,7 @@ class StoredPage:
             seq=self.seqs[at],
             time=Timestamp.from_ns(time) if isinstance(time, int) else time_of(time, stream),
             data=self.payloads[at],
-            headers=Headers.parse(self.headers[at]) if self.headers[at] else Headers(),
+            headers=Headers.parse(self.headers[at]) if self.headers[at] else NO_HEADERS,
         )
 
 

@@ -27,11 +27,12 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, TypeVar
 
+from attrs import frozen
+
 from twinstream.core.deadline import Backoff
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.read_report import ReadEnd
 from twinstream.errors import InvalidResponse
-from twinstream.models.codec.records import frozen
 
 #: The end of a range without an end: such a read continues until the leader has no more messages.
 #: It is above all sequences, since servers count to 2**64 - 1.

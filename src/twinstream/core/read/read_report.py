@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from twinstream.models.codec.records import frozen
+from attrs import frozen
 
 __all__ = ["ReadEnd", "ReadReport"]
 

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
+from attrs import frozen
+
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.wire.request_times import comparable
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument, Unsupported
 from twinstream.models import RetentionPolicy, StreamConfig, Timestamp
-from twinstream.models.codec.records import frozen
 
 __all__ = [
     "ReadRequest",

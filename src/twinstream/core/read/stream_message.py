@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import frozen
+
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.models import Timestamp
-from twinstream.models.codec.records import frozen
 from twinstream.records.headers import Headers
 
 __all__ = ["StreamMessage"]

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.errors import BadArgument
-from twinstream.models.codec.records import frozen
 
 __all__ = ["WORDS", "Cron"]
 

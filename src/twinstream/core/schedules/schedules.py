@@ -13,6 +13,8 @@ from itertools import count as count_from
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from attrs import frozen
+
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.publish.ttl import ttl_header
 from twinstream.core.read.stream_message import StreamMessage
@@ -25,7 +27,7 @@ from twinstream.errors import (
     Unsupported,
 )
 from twinstream.models import Duration, StreamConfig, Timestamp
-from twinstream.models.codec.records import frozen
+from twinstream.models.codec.settings import Settings
 from twinstream.models.error_codes import (
     SCHEDULE_SOURCE_INVALID,
     SCHEDULE_TARGET_INVALID,
@@ -73,7 +75,7 @@ _SINCE_ALL: Final = (2, 14, 0)
 
 
 @frozen
-class Schedule:
+class Schedule(Settings):
     """The times at which a server publishes. Create one with `at`, `every`, `cron` or `parse`."""
 
     pattern: str

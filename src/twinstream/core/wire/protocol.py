@@ -17,11 +17,12 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final, Protocol
 
+from attrs import frozen
+
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_object
 from twinstream.core.wire.write_buffers import LONG
 from twinstream.errors import ProtocolError
-from twinstream.models.codec.records import frozen
 
 __all__ = [
     "PING",

@@ -11,9 +11,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.wire.headers import parse_status
 from twinstream.core.wire.protocol import Frame
-from twinstream.models.codec.records import frozen
 from twinstream.models.digits import natural
 from twinstream.records.headers import Headers
 

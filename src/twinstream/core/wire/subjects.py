@@ -9,10 +9,11 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from attrs import field, frozen
+
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.errors import BadArgument
 from twinstream.errors.api_target import api_names
-from twinstream.models.codec.records import field, frozen
 
 __all__ = [
     "BLANKS",

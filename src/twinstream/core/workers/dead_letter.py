@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, Literal, cast
 
+from attrs import field, frozen
+
 from twinstream.core.consume.advisories import contradiction, subject_of
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_text import one_line, valid
@@ -29,7 +31,6 @@ from twinstream.models import (
     Timestamp,
     decode,
 )
-from twinstream.models.codec.records import field, frozen
 from twinstream.models.digits import natural
 from twinstream.models.error_codes import HEADERS_TOO_LARGE, MESSAGE_TOO_LARGE
 from twinstream.records.headers import Headers

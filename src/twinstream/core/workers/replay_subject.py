@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from attrs import frozen
+
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.workers.undo_transform import before_transform, transformed
 from twinstream.models import StreamConfig, StreamSource
-from twinstream.models.codec.records import frozen
 from twinstream.models.names.subjects import is_literal_subject
 
 __all__ = ["Place", "PlaceSearch", "copied_from", "is_reserved", "published_as"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from twinstream.core.consume.reports import PullReport
 from twinstream.core.log.report import ERROR, INFO, WARNING, Report
 from twinstream.core.workers.retry import TryLater
-from twinstream.models.codec.records import frozen
 
 __all__ = ["HandlerFailed", "WorkReport"]
 

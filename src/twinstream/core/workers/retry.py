@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from attrs import field, frozen
+
 from twinstream.core.deadline import Backoff, Seconds, finite_seconds
 from twinstream.errors import BadArgument, TwinstreamError
-from twinstream.models.codec.records import field, frozen
+from twinstream.models.codec.settings import Settings
 
 __all__ = ["RETRY", "Retry", "TryLater", "is_last", "nak_delay", "pause_after"]
 
@@ -31,7 +33,7 @@ def _seconds(value: Seconds) -> float:
 
 
 @frozen(kw_only=True)
-class Retry:
+class Retry(Settings):
     """The number of attempts for failed work, and the increasing pauses between them.
 
     Raises `BadArgument` if `attempts` or `factor` is below 1, and for an invalid pause.
