@@ -60,6 +60,7 @@ from twinstream.core.wire.protocol import (
 from twinstream.core.wire.tokens import Tokens
 from twinstream.core.wire.write_buffers import LONG
 from twinstream.errors import (
+    AuthenticationFailed,
     BadArgument,
     ConnectionClosed,
     ConnectionFailed,
@@ -71,6 +72,7 @@ from twinstream.errors import (
 
 if TYPE_CHECKING:
     from js_sync.client.instrumentation import OnCall
+    from twinstream.core.client.outage import Outage
 
 __all__ = ["Session"]
 
@@ -94,6 +96,8 @@ class Session:
         chosen = shuffle if options.shuffle else None
         self._server: Final = CurrentServer(options.servers, options.reconnect, chosen)
         self._state: Final = ConnectionState()
+        # Set while the connection is lost.
+        self._outage: Outage | None = None
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
@@ -230,6 +234,8 @@ class Session:
                 # own classes.
                 self._link.shut()
                 attempts.add(address, error)
+                if self._outage is not None:
+                    self._outage.note_failure(address, credentials, error)
                 continue
             self._server.prefer()
             return
@@ -249,6 +255,7 @@ class Session:
         self._lines.begin()
         self._subscriptions.subscribe()
         outage = self._server.connected(monotonic())
+        self._outage = None
         self._state.connected()
         self._tell(Connected(str(address), self.epoch, outage))
         self._wake()
@@ -277,22 +284,43 @@ class Session:
 
         Reconnecting tries the other servers first.
         """
-        end = self._state.end
-        self._server.lost(monotonic())
+        from twinstream.core.client.outage import Outage
+
+        end, now = self._state.end, monotonic()
+        self._server.lost(now)
+        self._outage = Outage(now)
         self._state.note_trouble(end)
         return end
 
     def reconnect(self) -> Exception | None:
-        """Try to connect to each server once. Return None if one accepts, else the error."""
+        """Try to connect to each server once. Return None if one accepts, else the error.
+
+        Raises `AuthenticationFailed` if a server refused the same credentials twice.
+        """
         try:
             self._link_up()
         except Exception as error:
             # Catch any error: the user's credentials callback may fail now and work later.
             self._link.shut()
             self._state.note_trouble(error)
-            _report_failure(self._server.rounds.count, error)
+            self._report_failure(error)
             return error
         return None
+
+    def _report_failure(self, error: Exception) -> None:
+        from twinstream.core.log.events import OutageLasts, ReconnectFailed
+
+        outage, rounds = self._outage, self._server.rounds.count
+        _LOG(ReconnectFailed(rounds, error))
+        if outage is None:
+            return
+        if outage.final is not None:
+            raise AuthenticationFailed(
+                f"gave up, as a server refused the same credentials twice: {outage.final}"
+            ) from error
+        lasted = outage.notice(monotonic())
+        if lasted is not None:
+            _LOG(OutageLasts(lasted, rounds, error))
 
     # ---- receiving
 
@@ -514,12 +542,6 @@ class Session:
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch
-
-
-def _report_failure(attempt: int, error: Exception) -> None:
-    from twinstream.core.log.events import ReconnectFailed
-
-    _LOG(ReconnectFailed(attempt, error))
 
 
 def _report_unverified(address: ServerAddress) -> None:

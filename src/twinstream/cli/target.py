@@ -11,7 +11,7 @@ import click
 
 from twinstream.cli.durations import Finite
 from twinstream.cli.failures import JSON_ASKED, Failure
-from twinstream.models.codec.records import evolve, field, frozen, members
+from twinstream.models.codec.records import field, frozen, members
 from twinstream.models.files.bounded_read import SMALL, read_small_text
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
 
 # A line that contains only the seed. Other lines may be comments, or markers that nsc writes.
+# Rounds of attempts to reconnect, after which a command that does not keep trying fails.
+_ROUNDS: Final = 60
 _SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 
 
@@ -53,7 +55,6 @@ class Target:
         """
         import js_sync
 
-        usual = js_sync.ReconnectPolicy()
         return js_sync.connect(
             self.server,
             name="twinstream",
@@ -65,7 +66,7 @@ class Target:
             tls=self._tls(),
             connect_timeout=self.timeout,
             inbox_prefix=self.inbox_prefix,
-            reconnect=evolve(usual, attempts=-1) if keep_trying else usual,
+            reconnect=js_sync.ReconnectPolicy(attempts=-1 if keep_trying else _ROUNDS),
         )
 
     def _tls(self) -> TlsOptions | None:
