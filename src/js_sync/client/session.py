@@ -6,7 +6,7 @@ It is the transport below the JetStream layer. `Connection` adds the calls for u
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from os import urandom
@@ -71,8 +71,10 @@ from twinstream.errors import (
 )
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import OnCall
     from twinstream.core.client.outage import Outage
+    from twinstream.core.observe.gauge import Gauge
+    from twinstream.core.observe.observers import Observers
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Session"]
 
@@ -89,7 +91,6 @@ class Session:
         self,
         options: ConnectOptions,
         tell: Callable[[ConnectionEvent], None],
-        on_call: OnCall | None = None,
     ) -> None:
         self._options: Final = options
         self._tell: Final = tell
@@ -98,6 +99,8 @@ class Session:
         self._state: Final = ConnectionState()
         # Set while the connection is lost.
         self._outage: Outage | None = None
+        self._reconnect: Operation | None = None
+        self.observers: Observers | None = None
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
@@ -107,7 +110,7 @@ class Session:
         self._pings: Final = KeepAlive(self._link)
         self._handshake: Final = Handshake(options, self._link, self._pings, chosen)
         self._upkeep: Final = ConnectionKeeper(self, self._server, self._link, options)
-        self.replies: Final = PendingRequests(self, on_call)
+        self.replies: Final = PendingRequests(self)
         self.ask: Final = self.replies.ask
 
     # ---- state
@@ -156,12 +159,22 @@ class Session:
         """Return the error to raise after the session was closed, with the reason if known."""
         return self._state.closed_error()
 
+    def gauges(self) -> Iterable[Gauge]:
+        """Return the gauges of the connection, for observers."""
+        from twinstream.core.observe.gauge import Gauge
+
+        yield Gauge("open_requests", self.replies.open_requests)
+
     # ---- lifecycle
 
     def start(self) -> None:
         """Connect for the first time, and start the keeper, which reconnects later."""
         with OnFailure(self._abandon):
-            self._link_up()
+            if self.observers is None:
+                self._link_up()
+            else:
+                with self.observers.begin("connect", "connect"):
+                    self._link_up()
             tls = self._options.tls
             if tls is not None and not tls.verify:
                 _report_unverified(self.address)
@@ -209,6 +222,7 @@ class Session:
         self.replies.fail(self.closed_error())
         self._wake()
         self._upkeep.trouble.set()
+        self._end_reconnect(cause or self.closed_error())
         self._tell(Closed(str(cause) if cause is not None else ""))
 
     def _wake(self) -> None:
@@ -257,6 +271,7 @@ class Session:
         outage = self._server.connected(monotonic())
         self._outage = None
         self._state.connected()
+        self._end_reconnect(None)
         self._tell(Connected(str(address), self.epoch, outage))
         self._wake()
         # The session may have been closed, or the socket may have failed, before the state was
@@ -290,7 +305,16 @@ class Session:
         self._server.lost(now)
         self._outage = Outage(now)
         self._state.note_trouble(end)
+        if self.observers is not None:
+            self._end_reconnect(end)
+            self._reconnect = self.observers.begin("reconnect", "reconnect")
         return end
+
+    def _end_reconnect(self, error: BaseException | None) -> None:
+        if self._reconnect is not None:
+            self._reconnect.attempts = self._server.rounds.count
+            self._reconnect.end(error)
+            self._reconnect = None
 
     def reconnect(self) -> Exception | None:
         """Try to connect to each server once. Return None if one accepts, else the error.
