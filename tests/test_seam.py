@@ -645,7 +645,6 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
         "Gate",
         "Interrupts",
         "KeepingSocket",
-        "InstrumentedCall",
         "Lease",
         "Lock",
         "Opening",

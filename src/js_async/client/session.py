@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from twinstream.core.client.outage import Outage
     from twinstream.core.observe.gauge import Gauge
     from twinstream.core.observe.observers import Observers
-    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Session"]
 
@@ -85,6 +84,9 @@ _LOG: Final = Log("connection")
 
 class Session:
     """A connection that reconnects by itself. It calls `tell` with each `ConnectionEvent`."""
+
+    observers: Observers | None = None
+    """The observers of the connection, which its owner sets. See `Channel.observers`."""
 
     def __init__(
         self,
@@ -98,8 +100,6 @@ class Session:
         self._state: Final = ConnectionState()
         # Set while the connection is lost.
         self._outage: Outage | None = None
-        self._reconnect: Operation | None = None
-        self.observers: Observers | None = None
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
@@ -221,7 +221,7 @@ class Session:
         self.replies.fail(self.closed_error())
         self._wake()
         self._upkeep.trouble.set()
-        self._end_reconnect(cause or self.closed_error())
+        self._end_outage(cause or self.closed_error())
         self._tell(Closed(str(cause) if cause is not None else ""))
 
     def _wake(self) -> None:
@@ -268,9 +268,8 @@ class Session:
         self._lines.begin()
         self._subscriptions.subscribe()
         outage = self._server.connected(monotonic())
-        self._outage = None
+        self._end_outage(None)
         self._state.connected()
-        self._end_reconnect(None)
         self._tell(Connected(str(address), self.epoch, outage))
         self._wake()
         # The session may have been closed, or the socket may have failed, before the state was
@@ -302,18 +301,17 @@ class Session:
 
         end, now = self._state.end, monotonic()
         self._server.lost(now)
-        self._outage = Outage(now)
+        observers = self.observers
+        operation = None if observers is None else observers.begin("reconnect", "reconnect")
+        self._end_outage(end)
+        self._outage = Outage(now, operation)
         self._state.note_trouble(end)
-        if self.observers is not None:
-            self._end_reconnect(end)
-            self._reconnect = self.observers.begin("reconnect", "reconnect")
         return end
 
-    def _end_reconnect(self, error: BaseException | None) -> None:
-        if self._reconnect is not None:
-            self._reconnect.attempts = self._server.rounds.count
-            self._reconnect.end(error)
-            self._reconnect = None
+    def _end_outage(self, error: BaseException | None) -> None:
+        outage, self._outage = self._outage, None
+        if outage is not None:
+            outage.end(self._server.rounds.count, error)
 
     async def reconnect(self) -> Exception | None:
         """Try to connect to each server once. Return None if one accepts, else the error.
@@ -341,6 +339,8 @@ class Session:
             raise AuthenticationFailed(
                 f"gave up, as a server refused the same credentials twice: {outage.final}"
             ) from error
+        if HOOKS:
+            reached("session: before notice", outage)
         lasted = outage.notice(monotonic())
         if lasted is not None:
             _LOG(OutageLasts(lasted, rounds, error))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.server_pool import ServerAddress
 from twinstream.errors import AuthenticationFailed
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Outage"]
 
@@ -18,10 +21,14 @@ _MOST_REFUSALS: Final = 2
 
 
 class Outage:
-    """One outage of a connection, which began at the monotonic time `began`."""
+    """One outage of a connection, which began at the monotonic time `began`.
 
-    def __init__(self, began: float) -> None:
-        self._began: Final = began
+    Observers see the `operation`, if there is one, until the connection is restored or closed.
+    """
+
+    def __init__(self, began: float, operation: Operation | None = None) -> None:
+        self.began = began
+        self._operation: Final = operation
         self._notices = 0
         self._refused: Final[dict[ServerAddress, tuple[Credentials, int]]] = {}
         self.final: AuthenticationFailed | None = None
@@ -40,12 +47,18 @@ class Outage:
         if count >= _MOST_REFUSALS:
             self.final = error
 
+    def end(self, rounds: int, error: BaseException | None) -> None:
+        """Let observers see the end, after this number of rounds of attempts."""
+        if self._operation is not None:
+            self._operation.attempts = rounds
+            self._operation.end(error)
+
     def notice(self, now: float) -> float | None:
         """Return the seconds since the outage began, if the log should say that it lasts.
 
         That is so after 1 and 5 minutes, and then after every 30 minutes.
         """
-        lasted = now - self._began
+        lasted = now - self.began
         due = self._due_after(lasted)
         if due <= self._notices:
             return None

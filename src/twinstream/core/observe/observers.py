@@ -94,7 +94,7 @@ class Observers:
         if kind == "handle":
             self._handled[id(message)] = operation
             self._note_receipt(operation, message)
-        begun = operation._begun
+        begun = operation.tokens
         for observer in self._observers:
             token = self._call(observer, observer.begin, operation)
             if begun is not None:
@@ -115,7 +115,7 @@ class Observers:
         )
 
     def _end(self, operation: Operation) -> None:
-        begun, operation._begun = operation._begun, None
+        begun, operation.tokens = operation.tokens, None
         message = operation.message
         if operation.kind == "handle":
             self._handled.pop(id(message), None)

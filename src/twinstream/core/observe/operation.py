@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
+from attrs import define, field
+
 from twinstream.core.deadline import monotonic
 
 __all__ = ["Operation", "OperationKind"]
@@ -37,104 +39,65 @@ OperationKind = Literal[
 """
 
 
+@define(eq=False, repr=False)
 class Operation:
     """One operation of a connection, as observers see it. Observers must not keep it.
 
     All attributes but `added` are for reading. Attributes that do not apply are None or empty.
     """
 
-    __slots__ = (
-        "_begun",
-        "_finish",
-        "added",
-        "attempts",
-        "began",
-        "client_name",
-        "consumer",
-        "count",
-        "data_size",
-        "error",
-        "headers",
-        "kind",
-        "message",
-        "messages",
-        "name",
-        "outcome",
-        "seconds",
-        "seq",
-        "server",
-        "size",
-        "stream",
-        "subject",
-    )
+    kind: OperationKind
+    name: str
+    """The call, such as `publish`, `publish_many`, `api`, `fetch`, `worker` or `consume`."""
+    subject: str = ""
+    """The subject of the message or request."""
+    stream: str | None = None
+    consumer: str | None = None
+    size: int | None = None
+    """Bytes of the message or request that is sent, including headers."""
+    data_size: int | None = None
+    """Bytes of the payload of the message."""
+    headers: Mapping[str, Any] | None = None
+    """The headers of the message to send, as the program gave them."""
+    message: Any = None
+    """The received message, of `handle` and the acknowledgements."""
+    count: int | None = None
+    """The number of messages, for calls that send or receive several."""
+    server: tuple[str, int] | None = None
+    """Host and port of the server, as configured or announced."""
+    client_name: str | None = None
+    """The `name` of the connection."""
+    added: dict[str, str] = field(factory=dict, init=False)
+    """Headers to add to the message. An observer sets them in `begin`.
 
-    def __init__(
-        self,
-        kind: OperationKind,
-        name: str,
-        subject: str = "",
-        *,
-        stream: str | None = None,
-        consumer: str | None = None,
-        size: int | None = None,
-        data_size: int | None = None,
-        headers: Mapping[str, Any] | None = None,
-        message: Any = None,
-        count: int | None = None,
-        server: tuple[str, int] | None = None,
-        client_name: str | None = None,
-        finish: Callable[[Operation], None] | None = None,
-    ) -> None:
-        self.kind: OperationKind = kind
-        self.name = name
-        """The call, such as `publish`, `publish_many`, `api`, `fetch`, `worker` or `consume`."""
-        self.subject = subject
-        """The subject of the message or request."""
-        self.stream = stream
-        self.consumer = consumer
-        self.size = size
-        """Bytes of the message or request that is sent, including headers."""
-        self.data_size = data_size
-        """Bytes of the payload of the message."""
-        self.headers = headers
-        """The headers of the message to send, as the program gave them."""
-        self.added: dict[str, str] = {}
-        """Headers to add to the message. An observer sets them in `begin`.
-
-        A header that the program gave is never replaced."""
-        self.message = message
-        """The received message, of `handle` and the acknowledgements."""
-        self.messages: Sequence[Any] = ()
-        """The received messages of a `receive`, set at its end."""
-        self.count = count
-        """The number of messages, for calls that send or receive several."""
-        self.server = server
-        """Host and port of the server, as configured or announced."""
-        self.client_name = client_name
-        """The `name` of the connection."""
-        self.attempts = 1
-        """The number of attempts so far."""
-        self.seq: int | None = None
-        """The sequence of the stored message."""
-        self.outcome: str | None = None
-        """Of a `handle`: `acknowledged`, `retried` or `given up`; None if it was not settled."""
-        self.error: BaseException | None = None
-        """The error that ended the operation, or of the handler; set at the end."""
-        self.seconds = 0.0
-        """The duration, set at the end."""
-        self.began = monotonic()
-        # The observers that have seen the beginning, each with its token; None after the end.
-        self._begun: list[tuple[Any, object]] | None = []
-        self._finish = finish
+    A header that the program gave is never replaced."""
+    messages: Sequence[Any] = field(default=(), init=False)
+    """The received messages of a `receive`, set at its end."""
+    attempts: int = field(default=1, init=False)
+    """The number of attempts so far; of a `handle`, that of the message."""
+    seq: int | None = field(default=None, init=False)
+    """The sequence of the stored message."""
+    outcome: str | None = field(default=None, init=False)
+    """Of a `handle`: `acknowledged`, `retried` or `given up`; None if it was not settled."""
+    error: BaseException | None = field(default=None, init=False)
+    """The error that ended the operation, or of the handler; set at the end."""
+    seconds: float = field(default=0.0, init=False)
+    """The duration, set at the end."""
+    began: float = field(factory=monotonic, init=False)
+    """The monotonic time of the beginning."""
+    tokens: list[tuple[Any, object]] | None = field(factory=list, init=False)
+    """The observers that have seen the beginning, each with its token; None after the end."""
+    finish: Callable[[Operation], None] | None = None
+    """The function that informs the observers of the end."""
 
     def end(self, error: BaseException | None = None) -> None:
         """End the operation. Observers see the first end only."""
-        if self._begun is None:
+        if self.tokens is None:
             return
         self.error = self.error or error
         self.seconds = monotonic() - self.began
-        if self._finish is not None:
-            self._finish(self)
+        if self.finish is not None:
+            self.finish(self)
 
     def __enter__(self) -> Self:
         return self
