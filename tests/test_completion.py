@@ -18,7 +18,7 @@ MESSAGE = (
 OBJECTS: dict[str, tuple[str, str]] = {
     "connection": (
         "",
-        "close drain events flush is_closed is_connected jetstream publish request"
+        "close drain events flush is_closed is_connected jetstream observe publish request"
         " server_info stats subscribe",
     ),
     "message": (

@@ -646,7 +646,6 @@ def fork_blocks(twin: str, server: NatsServer) -> None:
         "Gate",
         "Interrupts",
         "KeepingSocket",
-        "InstrumentedCall",
         "Lease",
         "Lock",
         "Opening",

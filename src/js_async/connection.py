@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
 from attrs import frozen
 
 from js_async.client.closable import Closable
+from js_async.client.observing import observers_of
 from js_async.client.session import Session
 from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
@@ -35,11 +37,15 @@ if TYPE_CHECKING:
     from js_async.client.core_message import CoreMessage
     from js_async.client.subscription import Subscription, SubscriptionBuffer
     from twinstream.core.api.instrumentation import Call
+    from twinstream.core.observe.observer import Observer
+    from twinstream.core.observe.observers import Observers
+    from twinstream.core.observe.operation import Operation, OperationKind
 
 __all__ = ["Connection", "ConnectionStats", "connect"]
 
 _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
+_UNOBSERVED: Final = nullcontext()
 _LOCAL: Final = "nats://127.0.0.1:4222"
 
 
@@ -62,6 +68,7 @@ def connect(
     inbox_prefix: str = INBOX,
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
+    observers: Iterable[Observer] = (),
 ) -> Opening[Connection]:
     """Connect to one of the servers.
 
@@ -69,7 +76,7 @@ def connect(
         servers: A URL (`nats://[user:password@]host:port`, `tls://…`), several URLs separated by
             commas, or a list. The client learns the other servers of the cluster from them. A
             `ConnectOptions`, for example one from another process, replaces this and all other
-            arguments except `on_event` and `on_call`.
+            arguments except `on_event`, `on_call` and `observers`.
         name: Name of this client in the server's monitoring and in advisories.
         user: User name. Needs `password`.
         password: Password of `user`.
@@ -96,6 +103,8 @@ def connect(
             `publisher`, it runs when their outcome is known. It gets no report of pulls, acks,
             requests with many responses, and messages of `FastIngest`. Of an atomic batch, only
             the first message and the commit are reported.
+        observers: Objects that see what the connection does: calls, messages, handlers,
+            acknowledgements and more; see `docs/observing.md`. Not part of a `ConnectOptions`.
 
     Raises:
         BadArgument: An argument is invalid.
@@ -125,15 +134,16 @@ def connect(
                 f"pass {', '.join(beside)} within the ConnectOptions, not beside them"
             )
         options = servers
-    return opening(_connect(options, on_event, on_call))
+    return opening(_connect(options, on_event, on_call, observers))
 
 
 async def _connect(
     options: ConnectOptions,
     on_event: Callable[[ConnectionEvent], None] | None,
     on_call: Callable[[Call], None] | None,
+    observers: Iterable[Observer],
 ) -> Connection:
-    connection = Connection(options, on_event, on_call)
+    connection = Connection(options, on_event, on_call, observers)
     await connection._start()
     return connection
 
@@ -164,6 +174,7 @@ class Connection(Closable, BlockHint):
         options: ConnectOptions,
         on_event: Callable[[ConnectionEvent], None] | None = None,
         on_call: Callable[[Call], None] | None = None,
+        observers: Iterable[Observer] = (),
     ) -> None:
         super().__init__()
         self._options: Final = options
@@ -175,7 +186,8 @@ class Connection(Closable, BlockHint):
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
         self._tell: Final = EventDispatcher(self._pass_on).tell
-        self._session: Final = Session(options, self._tell, on_call)
+        self._session: Final = Session(options, self._tell)
+        self._session.observers = self._observed_by(on_call, observers)
         # Weak references: a subscription that the program has dropped ends.
         self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
         self._sweep_at = _FIRST_SWEEP
@@ -188,6 +200,37 @@ class Connection(Closable, BlockHint):
             raise BadArgument("the connection was opened already; it reconnects by itself")
         await self._session.start()
 
+    def _observed_by(
+        self, on_call: Callable[[Call], None] | None, observers: Iterable[Observer]
+    ) -> Observers | None:
+        # The observers must not keep the connection alive.
+        session = ref(self._session)
+
+        def where() -> tuple[str, int] | None:
+            found = session()
+            return None if found is None else (found.address.host, found.address.port)
+
+        found = observers_of(on_call, observers, where, self._options.name)
+        if found is not None:
+            found.measure(self._session)
+        return found
+
+    def observe(self, observer: Observer) -> None:
+        """Let an observer see what begins on this connection from now on.
+
+        Iterators, publishers and other objects that exist already may not be observed.
+
+        Args:
+            observer: The observer, see `docs/observing.md`.
+
+        Raises:
+            BadArgument: It is no `Observer`.
+        """
+        if self._session.observers is None:
+            self._session.observers = self._observed_by(None, [observer])
+        else:
+            self._session.observers.add(observer)
+
     def _pass_on(self, event: ConnectionEvent) -> None:
         if isinstance(event, Closed):
             self._last_event = event
@@ -196,6 +239,8 @@ class Connection(Closable, BlockHint):
             if listener is not None:
                 listener._tell(event)
         self._report(event)
+        if self._session.observers is not None:
+            self._session.observers.note(event)
 
     # ---- state
 
@@ -349,9 +394,12 @@ class Connection(Closable, BlockHint):
         encoded_reply = check_subject(reply) if reply is not None else b""
         encoded = encode_headers(headers)
         target = check_subject(subject)
-        if not self._session.is_connected:
-            await self._session.ready(self._deadline(timeout))
-        await self._session.send(target, encoded_reply, encoded, data)
+        with self._observed("publish", subject, data, headers) as operation:
+            if operation is not None:
+                encoded = encode_headers(operation.headers)
+            if not self._session.is_connected:
+                await self._session.ready(self._deadline(timeout))
+            await self._session.send(target, encoded_reply, encoded, data)
 
     async def request(
         self,
@@ -381,9 +429,24 @@ class Connection(Closable, BlockHint):
 
         check_subject(subject)
         check_data(subject, data)
-        deadline = self._deadline(timeout)
-        frame = await self._session.ask(subject, encode_headers(headers), data, deadline)
-        return CoreMessage(frame)
+        deadline, encoded = self._deadline(timeout), encode_headers(headers)
+        with self._observed("request", subject, data, headers) as operation:
+            if operation is not None:
+                encoded = encode_headers(operation.headers)
+            return CoreMessage(await self._session.ask(subject, encoded, data, deadline))
+
+    def _observed(
+        self, kind: OperationKind, subject: str, data: bytes, headers: HeaderValues | None
+    ) -> AbstractContextManager[Operation | None]:
+        """Return the context in which observers see a message of core NATS.
+
+        It yields None without observers, and else the operation, with the headers to send.
+        """
+        if self._session.observers is None:
+            return _UNOBSERVED
+        from twinstream.core.observe.publish_context import begin_core
+
+        return begin_core(self._session.observers, kind, subject, data, headers)
 
     def subscribe(
         self, subject: str, *, queue: str = "", max_buffered: int = 65_536

@@ -263,7 +263,9 @@ class Consumer(FetchCalls):
         )
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
         buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
-        return Messages(buffer)
+        from js_async.consume.noted import noted
+
+        return noted(Messages, self._api.transport)(buffer)
 
     def consume(
         self,

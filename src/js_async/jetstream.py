@@ -369,7 +369,8 @@ class JetStream:
         from js_async.publish.publish_many import PublishMany
 
         limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
-        return PublishMany(Pipeline(self._api, limits), requests, raise_failures)
+        pipeline = Pipeline(self._api, limits, name="publish_many")
+        return PublishMany(pipeline, requests, raise_failures)
 
     def publisher(
         self,

@@ -464,7 +464,9 @@ class Stream(StreamConsumers):
             threshold_bytes=None,
             stop_after=stop_after,
         )
-        return OrderedMessages(
+        from js_async.consume.noted import noted
+
+        return noted(OrderedMessages, self._api.transport)(
             OrderedBuffer(
                 self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
             )
@@ -497,6 +499,7 @@ class Stream(StreamConsumers):
     async def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages:
+        from js_async.consume.noted import noted
         from js_async.consume.push import PushMessages
         from js_async.consume.push_buffer import PushBuffer, with_heartbeats
 
@@ -513,7 +516,7 @@ class Stream(StreamConsumers):
             config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
         await buffer.open(info)
-        return PushMessages(buffer)
+        return noted(PushMessages, self._api.transport)(buffer)
 
 
 def known_info(stream: Stream) -> StreamInfo:

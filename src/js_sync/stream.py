@@ -465,7 +465,9 @@ class Stream(StreamConsumers):
             threshold_bytes=None,
             stop_after=stop_after,
         )
-        return OrderedMessages(
+        from js_sync.consume.noted import noted
+
+        return noted(OrderedMessages, self._api.transport)(
             OrderedBuffer(
                 self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
             )
@@ -498,6 +500,7 @@ class Stream(StreamConsumers):
     def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages:
+        from js_sync.consume.noted import noted
         from js_sync.consume.push import PushMessages
         from js_sync.consume.push_buffer import PushBuffer, with_heartbeats
 
@@ -514,7 +517,7 @@ class Stream(StreamConsumers):
             config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
         buffer.open(info)
-        return PushMessages(buffer)
+        return noted(PushMessages, self._api.transport)(buffer)
 
 
 def known_info(stream: Stream) -> StreamInfo:

@@ -35,8 +35,8 @@ from twinstream.models import DecodeError, Model, decode, encode
 from twinstream.models.error_codes import REQUIRED_API_LEVEL
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import InstrumentedCall
     from js_async.client.requests import Answer
+    from twinstream.core.observe.operation import Operation, OperationKind
     from twinstream.models import StreamInfoResponse
 
 __all__ = ["Api"]
@@ -61,8 +61,6 @@ class Api:
         self.transport: Final = transport
         self.subjects: Final = subjects
         self.acks: Final = AckReader()
-        # The user's callback for finished calls, or None.
-        self.on_call: Final = transport.replies.on_call
         self._retries: Final = Log("publisher")
         if required_level is not None:
             check_whole(required_level, "required_api_level")
@@ -101,25 +99,36 @@ class Api:
 
     @property
     def is_instrumented(self) -> bool:
-        """Whether finished calls are reported to `on_call` or logged (at level DEBUG)."""
-        return self.on_call is not None or _LOG.debugs()
+        """Whether calls are observed or logged (at level DEBUG)."""
+        return self.transport.observers is not None or _LOG.debugs()
 
     def instrumented(
-        self, kind: str, subject: str, size: int, stream: str | None = None
-    ) -> AbstractContextManager[InstrumentedCall | None]:
-        """Return a context manager for one call. At its exit, it logs and reports the call.
+        self,
+        name: str,
+        subject: str,
+        size: int,
+        stream: str | None = None,
+        *,
+        kind: OperationKind = "request",
+        count: int | None = None,
+    ) -> AbstractContextManager[Operation | None]:
+        """Return a context manager for one request, which observers and the log see.
 
-        If calls are neither logged nor reported, the context manager does nothing and yields None.
-        `size` is the size of the request in bytes. The default of `stream` is the name in the API
-        subject `subject`.
+        Without both, the context manager does nothing and yields None. `name` is the kind of the
+        call, `size` the size of the request in bytes, `count` the number of its messages. The
+        default of `stream` is the name in the API subject `subject`. The code in the block updates
+        `attempts` and `stream`.
         """
-        if not self.is_instrumented:
-            return _UNREPORTED
-        from js_async.client.instrumentation import InstrumentedCall
+        observers = self.transport.observers
+        if observers is None:
+            if not _LOG.debugs():
+                return _UNREPORTED
+            from twinstream.core.api.call_observers import LOG_ONLY
 
+            observers = LOG_ONLY
         if stream is None:
             stream = self.subjects.stream_of(subject)
-        return InstrumentedCall(self.on_call, kind, subject, size, stream)
+        return observers.begin(kind, name, subject, stream=stream, size=size, count=count)
 
     async def call(
         self,
@@ -230,7 +239,7 @@ class Api:
         payload: bytes,
         deadline: Deadline | None,
         repeatable: bool | None,
-        call: InstrumentedCall | None,
+        call: Operation | None,
     ) -> dict[str, Any]:
         deadline = deadline or self.deadline()
         again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
@@ -278,7 +287,7 @@ class Api:
         deadline: Deadline,
         again: bool,
         spreading: float,
-        call: InstrumentedCall | None,
+        call: Operation | None,
     ) -> Frame:
         if self._headers:
             await self.transport.ready(deadline)
@@ -305,7 +314,7 @@ class Api:
         *,
         repeatable: bool = False,
         spreading: float = SPREADING,
-        call: InstrumentedCall | None = None,
+        call: Operation | None = None,
     ) -> Frame:
         """Send a request as `Transport.ask` does; repeat it while there are no responders.
 

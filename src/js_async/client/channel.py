@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from js_async.runtime.concurrency import Signal
 from twinstream.core.client.handshake import ServerInfo
@@ -12,6 +12,9 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import ByteTaker, HeldBack, Sink
 from twinstream.core.wire.tokens import Tokens
 from twinstream.errors import ConnectionClosed
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.observers import Observers
 
 __all__ = ["Box", "Channel"]
 
@@ -47,6 +50,11 @@ class Channel(Protocol):
     @property
     def request_timeout(self) -> float:
         """The default timeout of a request in seconds."""
+        ...
+
+    @property
+    def observers(self) -> Observers | None:
+        """The observers of the connection; None, as usual, if nothing observes it."""
         ...
 
     @property

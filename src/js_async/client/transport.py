@@ -14,7 +14,7 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.wire.protocol import Frame
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import InstrumentedCall
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Box", "Transport"]
 
@@ -36,7 +36,7 @@ class Transport(Channel, Protocol):
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
-        call: InstrumentedCall | None = None,
+        call: Operation | None = None,
     ) -> Frame:
         """Send a request and return its single response.
 

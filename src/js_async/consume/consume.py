@@ -10,7 +10,7 @@ from zlib import crc32
 
 from js_async.background.work import BackgroundWork
 from js_async.client.closing import failure_of
-from js_async.consume.message import Message
+from js_async.consume.message import Message, delivery_of
 from js_async.consume.messages import Messages, buffer_of
 from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
@@ -72,6 +72,9 @@ class Consuming(BackgroundWork):
     Use it in a `with` block, or call `run`, or call `start`, and finally `stop` or `drain`. `stop`
     returns the buffered messages to the server, `drain` handles them.
     """
+
+    # The call that works, for observers.
+    _call = "consume"
 
     def __init__(
         self,
@@ -194,8 +197,13 @@ class Consuming(BackgroundWork):
             return
         if self._progress:
             self._buffer.progress.hold(message)
+        observers = delivery_of(message).transport.observers
         try:
-            await call(self._handler, message)
+            if observers is None:
+                await call(self._handler, message)
+            else:
+                with observers.begin_of("handle", self._call, message):
+                    await call(self._handler, message)
             async with self._counting:
                 self.handled += 1
         finally:

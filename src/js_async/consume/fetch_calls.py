@@ -96,6 +96,30 @@ class FetchCalls:
             RequestTimeout: The client was not connected in time.
             PermissionDenied: The user may not pull.
         """
+        observers = self._api.transport.observers
+        if observers is None:
+            return await self._fetched(
+                max_messages, timeout, max_bytes, wait, two_step, priority, heartbeat
+            )
+        with observers.begin(
+            "receive", "fetch", stream=self._stream, consumer=self._name, count=0
+        ) as operation:
+            batch = await self._fetched(
+                max_messages, timeout, max_bytes, wait, two_step, priority, heartbeat
+            )
+            operation.messages, operation.count = batch, len(batch)
+            return batch
+
+    async def _fetched(
+        self,
+        max_messages: int | None,
+        timeout: Seconds | None,
+        max_bytes: int | None,
+        wait: Wait,
+        two_step: bool,
+        priority: Priority | None,
+        heartbeat: Seconds | None,
+    ) -> Batch[Message]:
         most = self._most(max_messages, max_bytes)
         if timeout is None:
             return await self._fetch_rounds(most, max_bytes, wait, priority, heartbeat)
@@ -158,6 +182,19 @@ class FetchCalls:
             priority: See `fetch`.
             heartbeat: See `fetch`.
         """
+        observers = self._api.transport.observers
+        if observers is None:
+            return await self._next(timeout, priority, heartbeat)
+        with observers.begin(
+            "receive", "next", stream=self._stream, consumer=self._name
+        ) as operation:
+            message = await self._next(timeout, priority, heartbeat)
+            operation.messages = () if message is None else (message,)
+            return message
+
+    async def _next(
+        self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
+    ) -> Message | None:
         if timeout is None:
             batch = await self._fetch_rounds(1, None, "full", priority, heartbeat)
             return batch[0] if batch else None

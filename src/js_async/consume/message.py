@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from js_async.client.core_message import CoreMessage
 from js_async.consume.delivery import Delivery, ahead
 from twinstream.core.arguments.nats_py_names import hint_attributes
-from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
+from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, kind_of, nak, term
 from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.wire.protocol import Frame
@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound="Message")
+
+# The names of acknowledgements for observers, where they differ from their kind.
+_CALLS: Final = {"progress": "in_progress"}
 
 
 @hint_attributes
@@ -124,6 +127,9 @@ class Message(CoreMessage):
             check_open(self)
         # The body of `_finish`, inlined because this is the most frequent call.
         transport = self._delivery.transport
+        if transport.observers is not None:
+            await self._finish(ACK, False, None)
+            return
         if not transport.write_command(ACK_COMMAND % reply):
             await transport.send(reply, b"", b"", ACK)
         self._done = True
@@ -204,7 +210,11 @@ class Message(CoreMessage):
             InvalidResponse: The response is not a confirmation.
         """
         check_open(self)
-        return confirm(self, await self._ask(ACK, timeout))
+        observers = self._delivery.transport.observers
+        if observers is None:
+            return confirm(self, await self._ask(ACK, timeout))
+        with observers.begin_of("ack", "double_ack", self):
+            return confirm(self, await self._ask(ACK, timeout))
 
     async def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
@@ -227,6 +237,15 @@ class Message(CoreMessage):
         self._done = True
 
     async def _send(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
+        observers = self._delivery.transport.observers
+        if observers is None:
+            await self._settle(word, confirm, timeout)
+            return
+        kind = kind_of(word)
+        with observers.begin_of(kind, _CALLS.get(kind, kind), self):
+            await self._settle(word, confirm, timeout)
+
+    async def _settle(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         if confirm:
             await self._ask(word, timeout)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from js_async.coordination.slot import Slot
 from js_async.runtime.concurrency import BlockHint, Forks, Signal, Task, spawn
@@ -12,6 +12,9 @@ from twinstream.core.deadline import Deadline, Seconds, unsleeping
 from twinstream.core.log.events import LeaseWasLost
 from twinstream.core.log.reporter import GuardedReporter
 from twinstream.errors import LeaseLost, TwinstreamError
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Lease", "OnLost"]
 
@@ -39,9 +42,13 @@ class Lease(BlockHint):
         self._over: Final = Signal()
         self._error: LeaseLost | None = None
         self._task: Task | None = None
+        self._operation: Operation | None = None
 
     def _start(self) -> None:
         """Start to renew the lease. The code that returns the lease to the user calls this."""
+        observers = self._slot.observers
+        if observers is not None and not self._leaving:
+            self._operation = observers.begin("lock", self._slot.kind, self.name)
         self._task = spawn(self._keep, f"twinstream-lease-{self.name}")
 
     def _abandon(self) -> None:
@@ -184,8 +191,13 @@ class Lease(BlockHint):
         if self._engine.phase is Phase.LOST:
             self._error = self._why()
         self._over.set()
+        if self._operation is not None:
+            self._operation.end(self._error)
         if self._error is not None and was_held:
-            self._on_lost.log(LeaseWasLost(str(self._error)))
+            event = LeaseWasLost(str(self._error))
+            if self._slot.observers is not None:
+                self._slot.observers.note(event)
+            self._on_lost.log(event)
             self._on_lost.pass_on(self)
 
     def _why(self) -> LeaseLost:

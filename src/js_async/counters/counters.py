@@ -158,7 +158,7 @@ class Counters:
         problem: TwinstreamError | None = None
         may_be_stored = False
         with self._api.instrumented(
-            "publish", request.subject, len(headers), self.stream_name
+            "publish", request.subject, len(headers), self.stream_name, kind="publish"
         ) as call:
             while True:
                 attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False

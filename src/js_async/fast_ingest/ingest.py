@@ -100,6 +100,13 @@ class Ingest:
         self._ended.set()
         await self._inbox.close()
 
+    def _observed(self, request: PublishRequest) -> PublishRequest:
+        """Return a message with the headers that observers add."""
+        from twinstream.core.observe.publish_context import with_context
+
+        observers = self._api.transport.observers
+        return request if observers is None else with_context(observers, request, "fast_ingest")
+
     # ---- the interface of a `Sender`
 
     def prepare(self, given: Publishable) -> FastMessage:
@@ -108,6 +115,8 @@ class Ingest:
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
         request = as_request(given)
+        if self._api.transport.observers is not None:
+            request = self._observed(request)
         try:
             headers = publish_headers(request)
             check_headers(headers)

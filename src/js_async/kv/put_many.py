@@ -71,7 +71,7 @@ class PutPipeline(Pipeline):
         ttl: Ttl | None,
         validate_keys: bool,
     ) -> None:
-        super().__init__(place.api, limits)
+        super().__init__(place.api, limits, name="put_many")
         self._place: Final = place
         self._writes: Final = writes
         self._codecs: Final = codecs

@@ -8,12 +8,13 @@ that code do not apply.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
+from js_async.client.observing import observers_of
 from js_async.client.requests import PendingRequests
 from js_async.client.subscriptions import warn_of_drop
 from js_async.client.transport import Box
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from nats.aio.subscription import Subscription
 
     from twinstream.core.api.instrumentation import Call
+    from twinstream.core.observe.observer import Observer
 
 __all__ = ["NatsPyTransport", "from_nats"]
 
@@ -65,6 +67,7 @@ def from_nats(
     prefix: str | None = None,
     timeout: Seconds = 5.0,
     on_call: Callable[[Call], None] | None = None,
+    observers: Iterable[Observer] = (),
     required_api_level: int | None = None,
 ) -> JetStream:
     """Return the JetStream API over a connected nats-py client.
@@ -79,9 +82,10 @@ def from_nats(
         prefix: Subject prefix in place of `$JS.API`.
         timeout: Default timeout of all calls in seconds.
         on_call: Callback that receives each finished call, as in `connect`.
+        observers: Observers, as in `connect`. They get no events of the connection.
         required_api_level: As in `Connection.jetstream`.
     """
-    transport = NatsPyTransport(client, timeout, on_call)
+    transport = NatsPyTransport(client, timeout, on_call, observers)
     return JetStream(transport, domain=domain, prefix=prefix, required_api_level=required_api_level)
 
 
@@ -89,7 +93,11 @@ class NatsPyTransport:
     """An adapter that gives a nats-py client the interface of `Transport`."""
 
     def __init__(
-        self, client: Client, timeout: Seconds = 5.0, on_call: Callable[[Call], None] | None = None
+        self,
+        client: Client,
+        timeout: Seconds = 5.0,
+        on_call: Callable[[Call], None] | None = None,
+        observers: Iterable[Observer] = (),
     ) -> None:
         # The type is not checked, because nats-py may not be installed, and clients may be wrapped.
         check_callback(on_call, "on_call")
@@ -111,10 +119,15 @@ class NatsPyTransport:
         self._boxes: dict[bytes, ref[Box]] = {}
         self._home: Final = here()
         self._numbers = 0
-        self._replies: Final = PendingRequests(self, on_call)
+        self._replies: Final = PendingRequests(self)
+        self.observers: Final = observers_of(on_call, observers, self._where, None)
         self.ask: Final = self._replies.ask
         self._ended: Final = _ended()
         self._refused: Final = _refused()
+
+    def _where(self) -> tuple[str, int] | None:
+        url = self._client.connected_url
+        return None if url is None else (url.hostname or "", url.port or 4222)
 
     def _reconnects(self) -> int:
         return int(self._client.stats["reconnects"])

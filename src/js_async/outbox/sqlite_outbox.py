@@ -6,9 +6,10 @@ import json
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Iterable
 from contextlib import closing
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from attrs import evolve
 
@@ -109,6 +110,7 @@ class SqliteOutbox:
         subject = subject.replace("{id}", id)
         pairs = tuple(header_pairs(headers or {}))
         _check(PublishRequest(subject, data, headers=headers, msg_id=id))
+        pairs = _observed(PublishRequest(subject, data, headers=Headers(pairs), msg_id=id))
         row = (id, key, subject, json.dumps(pairs) if pairs else None, bytes(data))
         text = f"INSERT INTO {self._table} (id, key, subject, headers, data) VALUES (?, ?, ?, ?, ?)"
         number = db.execute(text, row).lastrowid
@@ -231,6 +233,18 @@ class SqliteOutbox:
         with self._db as db:
             text = f"INSERT OR REPLACE INTO {self._table}_floor (stream, seq) VALUES (?, ?)"
             db.execute(text, (stream_name, seq))
+
+
+def _observed(request: PublishRequest) -> tuple[tuple[str, str], ...]:
+    """Return the headers of an event, with those that observers of the whole process add."""
+    # An outbox has no connection, so only instrumentation of the process observes it.
+    process_wide: Any = sys.modules.get("twinstream.core.observe.process_wide")
+    observers = None if process_wide is None else process_wide.process_observers()
+    if observers is not None:
+        from twinstream.core.observe.publish_context import with_context
+
+        request = with_context(observers, request, "outbox")
+    return tuple(header_pairs(request.headers or {}))
 
 
 _COLUMNS: Final = "number, id, subject, data, headers, key"

@@ -48,7 +48,7 @@ from twinstream.records.headers import HeaderValues
 from twinstream.records.publish_request import PublishRequest, Ttl
 
 if TYPE_CHECKING:
-    from js_async.client.instrumentation import InstrumentedCall
+    from twinstream.core.observe.operation import Operation, OperationKind
 
 __all__ = ["AtomicBatch"]
 
@@ -203,6 +203,10 @@ class AtomicBatch(Closable, BlockHint):
         deadline = self._api.deadline(self._timeout)
         check_subject(request.subject)
         await self._api.transport.ready(deadline)
+        if self._api.transport.observers is not None:
+            from twinstream.core.observe.publish_context import with_context
+
+            request = with_context(self._api.transport.observers, request, "atomic_batch")
         part = _Part(request.subject, self._sheet.add(request), request.data)
         server = self._api.transport.server_info
         self._sheet.check_server(server.version_numbers, server.version)
@@ -286,12 +290,12 @@ class AtomicBatch(Closable, BlockHint):
     async def _finish(self, part: _Part, deadline: Deadline, began: float) -> PubAck:
         """Send the commit; return the acknowledgement or raise the refusal."""
         try:
-            with self._instrumented(part) as call:
+            with self._instrumented(part, "publish", len(self)) as call:
                 ask = self._api.transport.ask
                 frame = await ask(part.subject, part.headers, part.data, deadline)
                 ack = read_batch_ack(frame, part.subject, self._sheet)
                 if call is not None:
-                    call.stream = ack.stream
+                    call.stream, call.seq = ack.stream, ack.seq
                 return ack
         except (JetStreamError, NoResponders, BadArgument, PermissionDenied) as error:
             refusal = self._refusal_before() or error
@@ -310,11 +314,12 @@ class AtomicBatch(Closable, BlockHint):
                 raise
             raise refusal from error
 
-    def _instrumented(self, part: _Part) -> AbstractContextManager[InstrumentedCall | None]:
-        """Return the context that reports the request for `part` to `on_call`."""
-        return self._api.instrumented(
-            "atomic_batch", part.subject, len(part.headers) + len(part.data)
-        )
+    def _instrumented(
+        self, part: _Part, kind: OperationKind = "request", count: int | None = None
+    ) -> AbstractContextManager[Operation | None]:
+        """Return the context in which observers and the log see the request for `part`."""
+        size = len(part.headers) + len(part.data)
+        return self._api.instrumented("atomic_batch", part.subject, size, kind=kind, count=count)
 
     def _refusal_before(self) -> TwinstreamError | None:
         """Return the server's refusal of an earlier message, or None.

@@ -318,6 +318,8 @@ class DeadLetters(BackgroundWork):
             by_worker=failure.cause == "rejected",
         )
         self._report.log(event)
+        if self._api.transport.observers is not None:
+            self._api.transport.observers.note(event)
 
     async def _insert(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_async.runtime.concurrency import Lock
 from js_async.workers.jobs import Job
@@ -19,6 +19,9 @@ from twinstream.errors import (
 )
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.observers import Observers
 
 __all__ = ["Outcomes"]
 
@@ -38,7 +41,9 @@ class Outcomes:
         config: ConsumerConfig,
         stream: str | None = None,
         consumer: str | None = None,
+        observers: Observers | None = None,
     ) -> None:
+        self._observers: Final = observers
         self._settings: Final = settings
         self.report: Final[Reporter[WorkReport]] = Reporter(
             settings.on_report, area="worker", stream=stream, consumer=consumer
@@ -69,6 +74,8 @@ class Outcomes:
         the message is then rejected.
         """
         delay = None if self._is_hopeless(job, error) else self._delay(job, error)
+        if self._observers is not None:
+            self._observers.note_failure(job.message, error)
         about = job.message.metadata
         self.report(HandlerFailed(job.message.subject, about.stream_seq, job.attempt, error, delay))
         if job.message.is_acknowledged:

@@ -176,7 +176,13 @@ class Worker(BackgroundWork):
         if config is None or config.ack_policy != AckPolicy.EXPLICIT:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
-        self._outcomes = Outcomes(self._settings, config, consumer.stream_name, consumer.name)
+        self._outcomes = Outcomes(
+            self._settings,
+            config,
+            consumer.stream_name,
+            consumer.name,
+            api_of(self._jet).transport.observers,
+        )
         # Pull no more messages than needed. When the worker stops, it returns unhandled messages,
         # but the server has already counted their delivery.
         messages = consumer.messages(
@@ -333,8 +339,16 @@ class Worker(BackgroundWork):
             return None
         if message._place is not None and await self._skips(job):
             return None
+        observers = api_of(self._jet).transport.observers
+        if observers is None:
+            return await self._try(job)
+        with observers.begin_of("handle", self._area, message) as operation:
+            operation.attempts = job.attempt
+            return await self._try(job)
+
+    async def _try(self, job: Job) -> float | None:
         try:
-            await call(self._handler, message)
+            await call(self._handler, job.message)
         except WrongHandler:
             # The handler is unsuitable for every message, so the worker ends.
             raise

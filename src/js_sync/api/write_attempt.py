@@ -20,13 +20,34 @@ def write(
     Acknowledgements of other streams are skipped, and so are those of streams of the same name in
     other domains. If `domain` is None, the domain of an acknowledgement is not checked.
     """
-    headers, acks = publish_headers(request), api.acks
-    with api.instrumented("publish", request.subject, len(headers) + len(request.data), stream):
-        frame = api.transport.ask(
-            request.subject,
-            headers,
-            request.data,
-            deadline,
-            fits=lambda frame: not acks.is_strange(frame, stream, domain),
-        )
-        return acks.read(frame, request.subject)
+    headers, observers = publish_headers(request), api.transport.observers
+    if observers is None:
+        return _attempt(api, request, headers, stream, domain, deadline)
+    from twinstream.core.observe.publish_context import begin_publish
+
+    request, operation = begin_publish(observers, request, "publish", stream)
+    with operation:
+        headers = publish_headers(request)
+        operation.size = len(headers) + len(request.data)
+        ack = _attempt(api, request, headers, stream, domain, deadline)
+        operation.seq = ack.seq
+        return ack
+
+
+def _attempt(
+    api: Api,
+    request: PublishRequest,
+    headers: bytes,
+    stream: str,
+    domain: str | None,
+    deadline: Deadline,
+) -> PubAck:
+    acks = api.acks
+    frame = api.transport.ask(
+        request.subject,
+        headers,
+        request.data,
+        deadline,
+        fits=lambda frame: not acks.is_strange(frame, stream, domain),
+    )
+    return acks.read(frame, request.subject)

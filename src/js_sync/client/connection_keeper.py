@@ -60,7 +60,10 @@ class KeptConnection(Protocol):
         ...
 
     def reconnect(self) -> BaseException | None:
-        """Try to connect to each server once. Return None if one accepts, else the error."""
+        """Try to connect to each server once. Return None if one accepts, else the error.
+
+        Raises `AuthenticationFailed` if further attempts are pointless.
+        """
         ...
 
     def flush(self, deadline: Deadline) -> None:
@@ -111,7 +114,8 @@ class ConnectionKeeper:
         """Send a heartbeat, start reconnecting, or make one round of reconnect attempts.
 
         `broke` is True if the connection was just lost or closed. Raises `ConnectionLost` if
-        reconnecting is off, and `ConnectionFailed` if the last round failed.
+        reconnecting is off, `ConnectionFailed` if the last round failed, and
+        `AuthenticationFailed` if a server refused the same credentials twice.
         """
         if self._is_trying:
             self._try_again()

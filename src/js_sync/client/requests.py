@@ -21,7 +21,7 @@ from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import NoResponders, RequestTimeout, TwinstreamError
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import InstrumentedCall, OnCall
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Answer", "PendingRequests", "Watcher"]
 
@@ -92,10 +92,8 @@ class Answer:
 class PendingRequests:
     """The open requests of a connection. The last token of the reply subject identifies each."""
 
-    def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
+    def __init__(self, channel: Channel) -> None:
         self._channel: Final = channel
-        # The user's callback. Not used in this class: the layers above report the calls.
-        self.on_call: Final = on_call
         self._prefix: Final = channel.tokens.inbox().encode() + b"."
         self._behind_prefix: Final = slice(len(self._prefix), None)
         self._token: Final = channel.tokens.next_bytes
@@ -225,7 +223,7 @@ class PendingRequests:
         *,
         repeatable: bool = False,
         fits: Callable[[Frame], bool] | None = None,
-        call: InstrumentedCall | None = None,
+        call: Operation | None = None,
     ) -> Frame:
         """Send a request and return its response, as `Transport.ask` does.
 
@@ -269,7 +267,7 @@ class PendingRequests:
         headers: bytes,
         payload: bytes,
         deadline: Deadline,
-        call: InstrumentedCall | None,
+        call: Operation | None,
     ) -> None:
         """Wait for the response, and send the request again after each pause of `ASK_AGAIN`."""
         for pause in ASK_AGAIN:

@@ -6,7 +6,7 @@ It is the transport below the JetStream layer. `Connection` adds the calls for u
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from os import urandom
@@ -60,6 +60,7 @@ from twinstream.core.wire.protocol import (
 from twinstream.core.wire.tokens import Tokens
 from twinstream.core.wire.write_buffers import LONG
 from twinstream.errors import (
+    AuthenticationFailed,
     BadArgument,
     ConnectionClosed,
     ConnectionFailed,
@@ -70,7 +71,9 @@ from twinstream.errors import (
 )
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import OnCall
+    from twinstream.core.client.outage import Outage
+    from twinstream.core.observe.gauge import Gauge
+    from twinstream.core.observe.observers import Observers
 
 __all__ = ["Session"]
 
@@ -83,17 +86,21 @@ _LOG: Final = Log("connection")
 class Session:
     """A connection that reconnects by itself. It calls `tell` with each `ConnectionEvent`."""
 
+    observers: Observers | None = None
+    """The observers of the connection, which its owner sets. See `Channel.observers`."""
+
     def __init__(
         self,
         options: ConnectOptions,
         tell: Callable[[ConnectionEvent], None],
-        on_call: OnCall | None = None,
     ) -> None:
         self._options: Final = options
         self._tell: Final = tell
         chosen = shuffle if options.shuffle else None
         self._server: Final = CurrentServer(options.servers, options.reconnect, chosen)
         self._state: Final = ConnectionState()
+        # Set while the connection is lost.
+        self._outage: Outage | None = None
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended)
         # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
@@ -103,7 +110,7 @@ class Session:
         self._pings: Final = KeepAlive(self._link)
         self._handshake: Final = Handshake(options, self._link, self._pings, chosen)
         self._upkeep: Final = ConnectionKeeper(self, self._server, self._link, options)
-        self.replies: Final = PendingRequests(self, on_call)
+        self.replies: Final = PendingRequests(self)
         self.ask: Final = self.replies.ask
 
     # ---- state
@@ -152,12 +159,22 @@ class Session:
         """Return the error to raise after the session was closed, with the reason if known."""
         return self._state.closed_error()
 
+    def gauges(self) -> Iterable[Gauge]:
+        """Return the gauges of the connection, for observers."""
+        from twinstream.core.observe.gauge import Gauge
+
+        yield Gauge("open_requests", self.replies.open_requests)
+
     # ---- lifecycle
 
     def start(self) -> None:
         """Connect for the first time, and start the keeper, which reconnects later."""
         with OnFailure(self._abandon):
-            self._link_up()
+            if self.observers is None:
+                self._link_up()
+            else:
+                with self.observers.begin("connect", "connect"):
+                    self._link_up()
             tls = self._options.tls
             if tls is not None and not tls.verify:
                 _report_unverified(self.address)
@@ -205,6 +222,7 @@ class Session:
         self.replies.fail(self.closed_error())
         self._wake()
         self._upkeep.trouble.set()
+        self._end_outage(cause or self.closed_error())
         self._tell(Closed(str(cause) if cause is not None else ""))
 
     def _wake(self) -> None:
@@ -230,6 +248,8 @@ class Session:
                 # own classes.
                 self._link.shut()
                 attempts.add(address, error)
+                if self._outage is not None:
+                    self._outage.note_failure(address, credentials, error)
                 continue
             self._server.prefer()
             return
@@ -249,6 +269,7 @@ class Session:
         self._lines.begin()
         self._subscriptions.subscribe()
         outage = self._server.connected(monotonic())
+        self._end_outage(None)
         self._state.connected()
         self._tell(Connected(str(address), self.epoch, outage))
         self._wake()
@@ -277,22 +298,53 @@ class Session:
 
         Reconnecting tries the other servers first.
         """
-        end = self._state.end
-        self._server.lost(monotonic())
+        from twinstream.core.client.outage import Outage
+
+        end, now = self._state.end, monotonic()
+        self._server.lost(now)
+        observers = self.observers
+        operation = None if observers is None else observers.begin("reconnect", "reconnect")
+        self._end_outage(end)
+        self._outage = Outage(now, operation)
         self._state.note_trouble(end)
         return end
 
+    def _end_outage(self, error: BaseException | None) -> None:
+        outage, self._outage = self._outage, None
+        if outage is not None:
+            outage.end(self._server.rounds.count, error)
+
     def reconnect(self) -> Exception | None:
-        """Try to connect to each server once. Return None if one accepts, else the error."""
+        """Try to connect to each server once. Return None if one accepts, else the error.
+
+        Raises `AuthenticationFailed` if a server refused the same credentials twice.
+        """
         try:
             self._link_up()
         except Exception as error:
             # Catch any error: the user's credentials callback may fail now and work later.
             self._link.shut()
             self._state.note_trouble(error)
-            _report_failure(self._server.rounds.count, error)
+            self._report_failure(error)
             return error
         return None
+
+    def _report_failure(self, error: Exception) -> None:
+        from twinstream.core.log.events import OutageLasts, ReconnectFailed
+
+        outage, rounds = self._outage, self._server.rounds.count
+        _LOG(ReconnectFailed(rounds, error))
+        if outage is None:
+            return
+        if outage.final is not None:
+            raise AuthenticationFailed(
+                f"gave up, as a server refused the same credentials twice: {outage.final}"
+            ) from error
+        if HOOKS:
+            reached("session: before notice", outage)
+        lasted = outage.notice(monotonic())
+        if lasted is not None:
+            _LOG(OutageLasts(lasted, rounds, error))
 
     # ---- receiving
 
@@ -514,12 +566,6 @@ class Session:
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch
-
-
-def _report_failure(attempt: int, error: Exception) -> None:
-    from twinstream.core.log.events import ReconnectFailed
-
-    _LOG(ReconnectFailed(attempt, error))
 
 
 def _report_unverified(address: ServerAddress) -> None:

@@ -112,6 +112,11 @@ class AckProgress:
         """Report progress now, and then every third of the ack_wait, which was changed."""
         self._woken.set()
 
+    @property
+    def pending(self) -> int:
+        """The number of messages that wait for their handler, or whose handler runs."""
+        return len(self._queued) + len(self._running)
+
     def queue(self, message: Message) -> None:
         """Add a message that waits for its handler."""
         self._queued[id(message)] = message

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
@@ -27,6 +27,9 @@ from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import TwinstreamError
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.gauge import Gauge
 
 __all__ = ["MessageBuffer"]
 
@@ -75,6 +78,17 @@ class MessageBuffer(ItemSource[Message]):
 
         Its second argument is the number of buffered messages that arrived before the heartbeat.
         """
+
+        if self._transport.observers is not None:
+            self._transport.observers.measure(self)
+
+    def gauges(self) -> Iterable[Gauge]:
+        """Return the gauges of the consumer, for observers."""
+        from twinstream.core.observe.gauge import Gauge
+
+        where = self._recovery.stream, self._recovery.name
+        yield Gauge("buffered_messages", self.buffered, *where)
+        yield Gauge("pending_acks", self.progress.pending, *where)
 
     @property
     def is_ended(self) -> bool:

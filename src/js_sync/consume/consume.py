@@ -11,7 +11,7 @@ from zlib import crc32
 
 from js_sync.background.work import BackgroundWork
 from js_sync.client.closing import failure_of
-from js_sync.consume.message import Message
+from js_sync.consume.message import Message, delivery_of
 from js_sync.consume.messages import Messages, buffer_of
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
@@ -73,6 +73,9 @@ class Consuming(BackgroundWork):
     Use it in a `with` block, or call `run`, or call `start`, and finally `stop` or `drain`. `stop`
     returns the buffered messages to the server, `drain` handles them.
     """
+
+    # The call that works, for observers.
+    _call = "consume"
 
     def __init__(
         self,
@@ -195,8 +198,13 @@ class Consuming(BackgroundWork):
             return
         if self._progress:
             self._buffer.progress.hold(message)
+        observers = delivery_of(message).transport.observers
         try:
-            call(self._handler, message)
+            if observers is None:
+                call(self._handler, message)
+            else:
+                with observers.begin_of("handle", self._call, message):
+                    call(self._handler, message)
             with self._counting:
                 self.handled += 1
         finally:

@@ -11,6 +11,7 @@ from js_sync.consume.message import check_open, confirm, frame_of
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.consume.acks import ACK
 from twinstream.core.deadline import Deadline
+from twinstream.errors import RequestTimeout
 
 if TYPE_CHECKING:
     from js_sync.client.requests import Answer
@@ -29,6 +30,25 @@ def double_ack(
     """
     for message in messages:
         check_open(message)
+    observers = transport.observers
+    if observers is None:
+        return _double_ack(transport, messages, deadline)
+    operations = [observers.begin_of("ack", "double_ack", message) for message in messages]
+    late: list[Message] = []
+    error: BaseException | None = RequestTimeout("the acknowledgements were not sent")
+    try:
+        late = _double_ack(transport, messages, deadline)
+        error = None
+    finally:
+        for operation, message in zip(operations, messages, strict=True):
+            is_late = any(message is each for each in late)
+            operation.end(RequestTimeout("not confirmed within ack_wait") if is_late else error)
+    return late
+
+
+def _double_ack(
+    transport: Transport, messages: Sequence[Message], deadline: Deadline
+) -> list[Message]:
     transport.ready(deadline)
     replies, signal = transport.replies, Signal()
     answers: list[Answer] = []

@@ -97,6 +97,30 @@ class FetchCalls:
             RequestTimeout: The client was not connected in time.
             PermissionDenied: The user may not pull.
         """
+        observers = self._api.transport.observers
+        if observers is None:
+            return self._fetched(
+                max_messages, timeout, max_bytes, wait, two_step, priority, heartbeat
+            )
+        with observers.begin(
+            "receive", "fetch", stream=self._stream, consumer=self._name, count=0
+        ) as operation:
+            batch = self._fetched(
+                max_messages, timeout, max_bytes, wait, two_step, priority, heartbeat
+            )
+            operation.messages, operation.count = batch, len(batch)
+            return batch
+
+    def _fetched(
+        self,
+        max_messages: int | None,
+        timeout: Seconds | None,
+        max_bytes: int | None,
+        wait: Wait,
+        two_step: bool,
+        priority: Priority | None,
+        heartbeat: Seconds | None,
+    ) -> Batch[Message]:
         most = self._most(max_messages, max_bytes)
         if timeout is None:
             return self._fetch_rounds(most, max_bytes, wait, priority, heartbeat)
@@ -159,6 +183,19 @@ class FetchCalls:
             priority: See `fetch`.
             heartbeat: See `fetch`.
         """
+        observers = self._api.transport.observers
+        if observers is None:
+            return self._next(timeout, priority, heartbeat)
+        with observers.begin(
+            "receive", "next", stream=self._stream, consumer=self._name
+        ) as operation:
+            message = self._next(timeout, priority, heartbeat)
+            operation.messages = () if message is None else (message,)
+            return message
+
+    def _next(
+        self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
+    ) -> Message | None:
         if timeout is None:
             batch = self._fetch_rounds(1, None, "full", priority, heartbeat)
             return batch[0] if batch else None

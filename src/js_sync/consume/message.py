@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from js_sync.client.core_message import CoreMessage
 from js_sync.consume.delivery import Delivery, ahead
 from twinstream.core.arguments.nats_py_names import hint_attributes
-from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
+from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, kind_of, nak, term
 from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.wire.protocol import Frame
@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound="Message")
+
+# The names of acknowledgements for observers, where they differ from their kind.
+_CALLS: Final = {"progress": "in_progress"}
 
 
 @hint_attributes
@@ -125,6 +128,9 @@ class Message(CoreMessage):
             check_open(self)
         # The body of `_finish`, inlined because this is the most frequent call.
         transport = self._delivery.transport
+        if transport.observers is not None:
+            self._finish(ACK, False, None)
+            return
         if not transport.write_command(ACK_COMMAND % reply):
             transport.send(reply, b"", b"", ACK)
         self._done = True
@@ -205,7 +211,11 @@ class Message(CoreMessage):
             InvalidResponse: The response is not a confirmation.
         """
         check_open(self)
-        return confirm(self, self._ask(ACK, timeout))
+        observers = self._delivery.transport.observers
+        if observers is None:
+            return confirm(self, self._ask(ACK, timeout))
+        with observers.begin_of("ack", "double_ack", self):
+            return confirm(self, self._ask(ACK, timeout))
 
     def _ask(self, word: bytes, timeout: Seconds | None = None) -> Frame:
         transport = self._delivery.transport
@@ -228,6 +238,15 @@ class Message(CoreMessage):
         self._done = True
 
     def _send(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
+        observers = self._delivery.transport.observers
+        if observers is None:
+            self._settle(word, confirm, timeout)
+            return
+        kind = kind_of(word)
+        with observers.begin_of(kind, _CALLS.get(kind, kind), self):
+            self._settle(word, confirm, timeout)
+
+    def _settle(self, word: bytes, confirm: bool, timeout: Seconds | None) -> None:
         if confirm:
             self._ask(word, timeout)
         else:

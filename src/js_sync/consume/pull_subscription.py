@@ -65,15 +65,18 @@ class PullChannel:
     def pull(self, token: bytes, batch: int, max_bytes: int | None, limits: PullLimits) -> None:
         """Publish a pull request."""
         body = self._body(batch, max_bytes, limits)
-        if _LOG.debugs():
-            self._log_pull(batch, max_bytes)
+        if self._api.transport.observers is not None or _LOG.debugs():
+            self._note_pull(batch, max_bytes)
         self._api.transport.send(self._subject, self.prefix + token, b"", body, True)
 
-    def _log_pull(self, batch: int, max_bytes: int | None) -> None:
+    def _note_pull(self, batch: int, max_bytes: int | None) -> None:
         from twinstream.core.log.events import PullSent
 
         stream, consumer = self._subject.decode().split(".")[-2:]
-        _LOG(PullSent(batch, max_bytes, stream, consumer))
+        event = PullSent(batch, max_bytes, stream, consumer)
+        if self._api.transport.observers is not None:
+            self._api.transport.observers.note(event)
+        _LOG(event)
 
     def _body(self, batch: int, max_bytes: int | None, limits: PullLimits) -> bytes:
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
@@ -99,9 +102,9 @@ class PullChannel:
             self.epoch = transport.epoch
             body = self._body(limits.max_messages, limits.max_bytes, limits)
             transport.send(subject, reply, b"", body, True)
-        # Log the request only now, while the server processes it.
-        if _LOG.debugs():
-            self._log_pull(limits.max_messages, limits.max_bytes)
+        # Note the request only now, while the server processes it.
+        if self._api.transport.observers is not None or _LOG.debugs():
+            self._note_pull(limits.max_messages, limits.max_bytes)
         return Fetch(limits, token, monotonic(), patience)
 
     # ---- imports that let only the first response to a request through

@@ -216,6 +216,7 @@ class Slot:
         self._log: Final = Log("coordination")
         self._note: Final = note
         self._ttl: Final = engine.terms.ttl if math.isfinite(engine.terms.ttl) else None
+        self.observers: Final = place.api.transport.observers
 
     def deadline(self, patience: float) -> Deadline:
         """Return the deadline of one request: `patience` seconds or, if sooner, the default."""

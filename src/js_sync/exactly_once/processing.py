@@ -42,6 +42,8 @@ __all__ = ["Processing"]
 class _Consumption(Consuming):
     """The consumption of a processing. It reports the error that ends both."""
 
+    _call = "process"
+
     @property
     def _title(self) -> str:
         return f"Processing {self._label}"
@@ -300,6 +302,8 @@ class Processing(BackgroundWork):
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0
     ) -> None:
+        if self._api.transport.observers is not None:
+            self._api.transport.observers.note_failure(message, error)
         report = ProcessReport(
             subject=message.subject,
             seq=message.metadata.stream_seq,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 from js_sync.api.api import Api
 from js_sync.api.leader_info import confirmed_info
@@ -36,6 +36,9 @@ from twinstream.errors import (
 from twinstream.models import DeliverPolicy
 from twinstream.records.entry import Entry
 from twinstream.records.headers import NO_HEADERS, Headers
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.operation import Operation
 
 __all__ = [
     "CAUGHT_UP",
@@ -230,6 +233,8 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
         self._has_more = False
         stored = place.prefix
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
+        self._subjects: Final = subjects
+        self._operation: Operation | None = None
         resumes = options.resume_from is not None
         messages = place.stream.ordered(
             subjects=subjects,
@@ -288,6 +293,10 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
                 self.messages.pull_ahead(deadline)
         except TwinstreamError as error:
             self._place.raise_for(error)
+        observers, place = self._place.api.transport.observers, self._place
+        if observers is not None:
+            subjects = " ".join(self._subjects)
+            self._operation = observers.begin("watch", "watch", subjects, stream=place.stream.name)
 
     @property
     def is_ended(self) -> bool:
@@ -307,6 +316,8 @@ class KeyWatch(ItemSource["S | CaughtUp"], Generic[S]):
             self.messages.close()
         finally:
             self.ready.clear()
+            if self._operation is not None:
+                self._operation.end()
 
     def take_nowait(self) -> S | None:
         """Remove and return the first result in `ready`, or return None if there is none.

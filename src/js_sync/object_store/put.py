@@ -107,6 +107,15 @@ class ObjectUpload:
 
     def run(self, source: ObjectSource) -> ObjectInfo:
         """Store the content of a source and return the metadata of the object."""
+        observers, stream = self._place.api.transport.observers, self._place.stream.name
+        if observers is None:
+            return self._run(source)
+        with observers.begin("transfer", "put", self._meta.name, stream=stream) as operation:
+            info = self._run(source)
+            operation.size = info.size
+            return info
+
+    def _run(self, source: ObjectSource) -> ObjectInfo:
         self._size = size_of(source)
 
         def describe(_: ObjectInfo | None) -> ObjectInfo:

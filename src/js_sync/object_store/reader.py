@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from js_sync.client.closable import Closable
 from js_sync.object_store.infos import ObjectPlace
@@ -35,6 +35,9 @@ from twinstream.errors.object_store import StoreErrors
 from twinstream.models import ObjectInfo
 from twinstream.models.digits import natural
 from twinstream.records.headers import appended
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["ObjectReader", "chunk_index", "next_portion"]
 
@@ -106,6 +109,7 @@ class ObjectReader(Closable, BlockHint, LoopHint):
         # Number of bytes returned so far, plus those that an earlier call wrote to a file.
         self._returned = content.size if isinstance(content, Content) else 0
         self._closed = False
+        self._operation: Operation | None = None
         # The error that ended the read. Each further call raises it.
         self._error: TwinstreamError | None = None
 
@@ -169,12 +173,15 @@ class ObjectReader(Closable, BlockHint, LoopHint):
                 self._receive()
         except (DigestMismatch, ObjectChanged, ObjectIncomplete) as error:
             self._error = error
+            if self._operation is not None:
+                self._operation.end(error)
             raise
 
     def _receive(self) -> None:
         while not (self._ready or self._content.is_whole or self._closed):
             if self._reader is None:
                 self._reader = self._open()
+                self._begin()
             self._place.check_time()
             page = self._reader.next_page()
             if page is None:
@@ -188,6 +195,12 @@ class ObjectReader(Closable, BlockHint, LoopHint):
 
     def _take(self, payloads: list[bytes]) -> None:
         self._ready.extend(self._content.take(payloads))
+
+    def _begin(self) -> None:
+        observers = self._place.api.transport.observers
+        if observers is not None and self._operation is None:
+            stream = self._place.stream.name
+            self._operation = observers.begin("transfer", "get", self.info.name, stream=stream)
 
     def _open(self) -> RangeReader:
         place = self._place
@@ -240,6 +253,9 @@ class ObjectReader(Closable, BlockHint, LoopHint):
             return
         if not self._closed:
             self._closed = True
+            if self._operation is not None:
+                self._operation.size = self._returned + sum(map(len, self._ready))
+                self._operation.end()
             if self._reader is not None:
                 self._reader.close()
 

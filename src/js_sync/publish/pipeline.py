@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
 from js_sync.publish.ack_inbox import AckInbox
@@ -48,6 +48,9 @@ from twinstream.errors import (
 from twinstream.models import PubAck
 from twinstream.records.publish_request import Publishable, PublishRequest
 
+if TYPE_CHECKING:
+    from js_sync.publish.observed_messages import ObservedMessages
+
 __all__ = ["Pipeline"]
 
 
@@ -57,7 +60,7 @@ class Pipeline:
     `on_done` is called with each message and its outcome before the outcome is visible, often by
     the code that reads the socket. It returns False if it was already called for this message: a
     response and a timeout may come at the same time. The pipeline's owner limits the number of
-    messages in flight.
+    messages in flight. `name` is the call that sends the messages, for observers.
     """
 
     def __init__(
@@ -65,14 +68,19 @@ class Pipeline:
         api: Api,
         limits: PublishLimits,
         on_done: Callable[[InFlight, Outcome], bool] | None = None,
+        name: str = "publish",
     ) -> None:
         self._api: Final = api
         self._transport: Final = api.transport
         self.limits: Final = limits
-        if api.on_call is not None:
-            from js_sync.publish.call_reports import reporting
+        self._observed: ObservedMessages | None = None
+        if api.transport.observers is not None:
+            from js_sync.publish.observed_messages import ObservedMessages
 
-            on_done = reporting(api.on_call, on_done)
+            self._observed = ObservedMessages(
+                api.transport.observers, name, lambda: len(self._waiting), on_done
+            )
+            on_done = self._observed.done
         self._on_done: Final = on_done
         # An attempt without a response counts as failed after this time (seconds).
         self._share: Final = limits.retry.patience(limits.timeout, True, 0)
@@ -130,6 +138,11 @@ class Pipeline:
 
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
+        if self._observed is not None:
+            return self._observed.prepare(given, self._entry)
+        return self._entry(given)
+
+    def _entry(self, given: Publishable) -> InFlight:
         # A valid `(subject, data)` pair needs no conversion and has no headers.
         is_pair = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         request = None if is_pair and type(given[0]) is str else as_request(given)
@@ -152,6 +165,8 @@ class Pipeline:
     def forget(self, entry: InFlight) -> None:
         """Stop counting a message as in flight, and wake up the callers that wait for it."""
         self._waiting.pop(entry.reply, None)
+        if self._observed is not None and entry.outcome is None:
+            self._observed.forget(entry)
         if entry.signal is not None:
             entry.signal.set()
 

@@ -31,7 +31,7 @@ from twinstream.models import PubAck
 from twinstream.records.publish_request import PublishRequest
 
 if TYPE_CHECKING:
-    from js_sync.client.instrumentation import InstrumentedCall
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["PublishedMessage"]
 
@@ -51,6 +51,7 @@ class PublishedMessage:
         "_ends_at",
         "_expected",
         "_headers",
+        "_operation",
         "_policy",
         "_repeatable",
         "_retries",
@@ -67,11 +68,15 @@ class PublishedMessage:
         early: bool = False,
     ) -> None:
         self._api: Final = api
-        self.request: Final = request
         self._policy: Final = policy
-        self._headers: Final = publish_headers(request)
+        headers = publish_headers(request)
         self._subject: Final = known_subject(request.subject)
         left = api.timeout if timeout is None else seconds(timeout)
+        self._operation: Operation | None = None
+        if api.transport.observers is not None:
+            request, headers = self._observed(request)
+        self.request: Final = request
+        self._headers: Final = headers
         transport, now = api.transport, monotonic()
         # The sequence that the message expects. If the server is not clustered, only one replica
         # can respond, and each refusal is final.
@@ -80,7 +85,7 @@ class PublishedMessage:
         # The response of the current attempt, or None if no response can arrive. The code below
         # runs while the server processes the message.
         self._answer: Answer | None = None
-        if api.on_call is None:
+        if self._operation is None:
             fits = is_pub_ack if self._expected is None else self._filter()
             self._answer = transport.replies.write(
                 self._subject, self._headers, request.data, fits, now=not early
@@ -91,14 +96,21 @@ class PublishedMessage:
         self._end = Deadline(now + policy.patience(left, self._repeatable, 0))
         self._retries: PublishEngine | None = None
 
-    def acknowledged(self, call: InstrumentedCall | None = None) -> PubAck:
+    def acknowledged(self) -> PubAck:
         """Wait for the acknowledgement and return it, or raise the error that is final.
 
-        Call this once, or `forget`. `call` counts the attempts.
+        Call this once, or `forget`.
         """
+        operation = self._operation
+        if operation is None:
+            return self._acknowledged()
+        with operation:
+            ack = self._acknowledged()
+            operation.stream, operation.seq = ack.stream, ack.seq
+            return ack
+
+    def _acknowledged(self) -> PubAck:
         api = self._api
-        if api.on_call is not None and call is None:
-            return self._reported()
         try:
             step: PubAck | Action | Answer = self._answer or self._send()
             while True:
@@ -111,7 +123,7 @@ class PublishedMessage:
                     case PubAck():
                         return step
                     case Send():
-                        step = self._send_again(step.pause, call)
+                        step = self._send_again(step.pause)
                     case Listen():
                         step = self._late_response(step.pause) or step.then
                     case Explain():
@@ -132,15 +144,17 @@ class PublishedMessage:
         if self._answer is not None:
             self._api.transport.replies.forget(self._answer)
 
-    def _reported(self) -> PubAck:
-        request, size = self.request, len(self._headers) + len(self.request.data)
-        with self._api.instrumented(
-            "publish", request.subject, size, request.expected_stream
-        ) as call:
-            ack = self.acknowledged(call)
-            if call is not None:
-                call.stream = ack.stream
-            return ack
+    def _observed(self, request: PublishRequest) -> tuple[PublishRequest, bytes]:
+        """Begin the operation; return the message with the headers that observers add."""
+        from twinstream.core.observe.publish_context import begin_publish
+
+        observers = self._api.transport.observers
+        if observers is not None:
+            request, self._operation = begin_publish(observers, request, "publish")
+        headers = publish_headers(request)
+        if self._operation is not None:
+            self._operation.size = len(headers) + len(request.data)
+        return request, headers
 
     # ---- sending
 
@@ -162,7 +176,7 @@ class PublishedMessage:
         self._end = Deadline(monotonic() + patience)
         return answer
 
-    def _send_again(self, pause: float, call: InstrumentedCall | None) -> PubAck | Action | Answer:
+    def _send_again(self, pause: float) -> PubAck | Action | Answer:
         """Send the message again after a pause, unless the last attempt gets its response."""
         if self._engine.error is not None:
             self._api.log_retry(self.request.subject, self._engine.error)
@@ -172,8 +186,8 @@ class PublishedMessage:
         self.forget()
         self._answer = None
         self._engine.attempts += 1
-        if call is not None:
-            call.attempts += 1
+        if self._operation is not None:
+            self._operation.attempts += 1
         return self._send()
 
     # ---- responses

@@ -67,7 +67,7 @@ class _Work:
     """
 
     def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
-        self.pipeline: Final = Pipeline(api, limits, self._on_done)
+        self.pipeline: Final = Pipeline(api, limits, self._on_done, "publisher")
         self.failures: Final = failures
         # Sizes of finished messages. The code that reads the socket appends them. The next `send`
         # removes them and reduces the counts of messages and bytes in flight.

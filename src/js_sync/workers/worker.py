@@ -177,7 +177,13 @@ class Worker(BackgroundWork):
         if config is None or config.ack_policy != AckPolicy.EXPLICIT:
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
-        self._outcomes = Outcomes(self._settings, config, consumer.stream_name, consumer.name)
+        self._outcomes = Outcomes(
+            self._settings,
+            config,
+            consumer.stream_name,
+            consumer.name,
+            api_of(self._jet).transport.observers,
+        )
         # Pull no more messages than needed. When the worker stops, it returns unhandled messages,
         # but the server has already counted their delivery.
         messages = consumer.messages(
@@ -334,8 +340,16 @@ class Worker(BackgroundWork):
             return None
         if message._place is not None and self._skips(job):
             return None
+        observers = api_of(self._jet).transport.observers
+        if observers is None:
+            return self._try(job)
+        with observers.begin_of("handle", self._area, message) as operation:
+            operation.attempts = job.attempt
+            return self._try(job)
+
+    def _try(self, job: Job) -> float | None:
         try:
-            call(self._handler, message)
+            call(self._handler, job.message)
         except WrongHandler:
             # The handler is unsuitable for every message, so the worker ends.
             raise

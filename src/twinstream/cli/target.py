@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from attrs import evolve, field, fields_dict, frozen
+from attrs import field, fields_dict, frozen
 
 from twinstream.cli.failures import JSON_ASKED, Failure
 from twinstream.cli.option_types import Finite
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
 
+# Rounds of attempts to reconnect, after which a command that does not keep trying fails.
+_ROUNDS: Final = 60
 # A line that contains only the seed. Other lines may be comments, or markers that nsc writes.
 _SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 
@@ -53,7 +55,6 @@ class Target:
         """
         import js_sync
 
-        usual = js_sync.ReconnectPolicy()
         return js_sync.connect(
             self.server,
             name="twinstream",
@@ -65,7 +66,7 @@ class Target:
             tls=self._tls(),
             connect_timeout=self.timeout,
             inbox_prefix=self.inbox_prefix,
-            reconnect=evolve(usual, attempts=-1) if keep_trying else usual,
+            reconnect=js_sync.ReconnectPolicy(attempts=-1 if keep_trying else _ROUNDS),
         )
 
     def _tls(self) -> TlsOptions | None:

@@ -44,6 +44,7 @@ Point = Literal[
     "relay: stopping",
     "request: before wait",
     "session: before fail",
+    "session: before notice",
     "session: before ready wait",
     "session: mailbox opened",
     "staging: before put",

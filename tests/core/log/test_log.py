@@ -95,6 +95,7 @@ SAMPLES: tuple[Report, ...] = (
     Disconnected("h:1", "reset"),
     log_events.ReconnectFailed(1, AuthenticationFailed("no")),
     log_events.ReconnectFailed(1, ConnectionFailed("no")),
+    log_events.OutageLasts(60.0, 12, ConnectionFailed("no")),
     Closed("gave up"),
     Closed(),
     LameDuck("h:1"),

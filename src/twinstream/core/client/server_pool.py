@@ -242,10 +242,11 @@ class ReconnectPolicy(Settings):
     It is picklable. Raises `BadArgument` for invalid values.
     """
 
-    attempts: int = field(default=60, converter=_attempts)
+    attempts: int = field(default=-1, converter=_attempts)
     """Rounds over all servers before the connection closes permanently; -1 means no limit.
 
-    A connection that is lost within `max_wait` seconds counts as a failed round."""
+    Without a limit, the connection still closes if one server refuses the same credentials twice
+    in an outage. A connection that is lost within `max_wait` seconds counts as a failed round."""
     wait: float = field(default=0.1, converter=_wait)
     """Seconds before the second round, at least 0.01. Each further pause is twice as long."""
     max_wait: float = field(default=5.0, converter=_max_wait)

@@ -6,19 +6,32 @@ since 2.10.4.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.header_text import one_line
 from twinstream.errors import BadArgument
 
-__all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "nak", "term"]
+__all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "AckKind", "kind_of", "nak", "term"]
+
+AckKind = Literal["ack", "nak", "term", "progress"]
 
 ACK: Final = b"+ACK"
 # The complete command for the most frequent acknowledgement. Inserting the reply subject takes a
 # third of the time of `publish_command`.
 ACK_COMMAND: Final = b"PUB %b 4\r\n+ACK\r\n"
 IN_PROGRESS: Final = b"+WPI"
+_KINDS: Final[dict[bytes, AckKind]] = {
+    b"+ACK": "ack",
+    b"-NAK": "nak",
+    b"+TER": "term",
+    b"+WPI": "progress",
+}
+
+
+def kind_of(word: bytes) -> AckKind:
+    """Return the kind of an acknowledgement, given its payload."""
+    return _KINDS[word[:4]]
 
 
 def nak(delay: Seconds | None) -> bytes:

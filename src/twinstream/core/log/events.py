@@ -20,6 +20,7 @@ __all__ = [
     "MessageNotRead",
     "NoDeadLetter",
     "ObjectUnreadable",
+    "OutageLasts",
     "PullSent",
     "ReconnectFailed",
     "Restored",
@@ -57,6 +58,25 @@ class ReconnectFailed(Report):
     def __str__(self) -> str:
         how = "was refused" if self.is_refusal else "failed"
         return f"reconnect attempt {self.attempt} {how}: {self.error}"
+
+
+@frozen
+class OutageLasts(Report):
+    """Logged while the client tries to reconnect: after 1 and 5 minutes, then every 30 minutes.
+
+    `outage` is the number of seconds without a connection, `rounds` that of the failed rounds.
+    """
+
+    outage: float
+    rounds: int
+    error: Exception
+
+    log_area = "connection"
+    log_level = WARNING
+
+    def __str__(self) -> str:
+        since = f"{self.outage:.0f} s, {self.rounds} rounds failed"
+        return f"not connected for {since}, the client keeps trying: {self.error}"
 
 
 @frozen

@@ -32,6 +32,8 @@ __all__ = ["ConnectionSettings"]
 
 #: Seconds for which a task retries to connect, long enough for a restart of the server.
 _AWAY: Final = 5.0
+# Rounds of attempts to reconnect, after which a task fails and Spark repeats it.
+_ROUNDS: Final = 60
 
 
 def _hidden(_: object) -> str:
@@ -157,6 +159,7 @@ class ConnectionSettings:
             credentials_file=self.credentials_file,
             tls=self.tls,
             request_timeout=self.request_timeout,
+            reconnect=js_sync.ReconnectPolicy(attempts=_ROUNDS),
         )
 
     def connect_in_task(self, most: float) -> Connection:
