@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from js_async.kv.keys import PurgeDeletesResult
     from js_async.kv.put_many import PutMany
     from js_async.kv.watch import EntrySteps, KeyValueWatch
+    from twinstream.codecs import Codec, KeyCodec, ValueCodec
     from twinstream.core.consume.reports import PullReport
-    from twinstream.core.kv.codecs import KeyCodec, ValueCodec
     from twinstream.core.kv.config import Edit
     from twinstream.records.publish_request import Ttl
 
@@ -591,11 +591,15 @@ class KeyValue(NoContainer, Generic[V]):
         transport, codecs = self._place.api.transport, self._codecs
         return opening(open_cache(self, transport, codecs, stored, follow, on_change, on_report))
 
-    def typed(self, model: type[W]) -> KeyValue[W]:
-        """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.
+    def typed(self, model: type[W] | Codec[W]) -> KeyValue[W]:
+        """Return a `KeyValue` of the same bucket with values of type `model`.
 
-        See `JsonCodec`.
+        `codec_for` chooses the codec: JSON for most types. A codec is used as it is. A bucket
+        stores no headers. An entry that does not fit raises or has a `PayloadError`.
+
+        Raises:
+            BadArgument: A part of the type cannot be encoded.
         """
-        from twinstream.core.kv.codecs import JsonCodec
+        from twinstream.codecs.named_codec import NamedCodec
 
-        return self.with_codecs(value=JsonCodec(model))
+        return self.with_codecs(value=NamedCodec(model))

@@ -6,6 +6,7 @@
     ├── BadArgument (ValueError)         an argument is invalid; nothing was sent
     │   └── WrongHandler                 a coroutine function instead of a plain one, or the reverse
     ├── BadPayload (ValueError)          a payload is not UTF-8, or not JSON
+    │   └── PayloadError                 … or does not fit the type of a typed handle
     ├── IterationEnded                   `next` after the end of an iteration
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
@@ -153,6 +154,7 @@ if TYPE_CHECKING:
         ObjectNotFound,
         ObjectPutFailed,
     )
+    from twinstream.errors.payload import PayloadError
 
 __all__ = [
     "AcknowledgementError",
@@ -204,6 +206,7 @@ __all__ = [
     "ObjectNotFound",
     "ObjectPutFailed",
     "OutcomeUnknown",
+    "PayloadError",
     "PermissionDenied",
     "ProtocolError",
     "PublishFailure",
@@ -231,7 +234,7 @@ __all__ = [
 ]
 
 # Many programs use neither buckets nor groups, so these modules are imported on first use.
-_LATER = ("bucket", "kv", "object_store", "groups")
+_LATER = ("bucket", "kv", "object_store", "groups", "payload")
 
 
 def __getattr__(name: str) -> object:

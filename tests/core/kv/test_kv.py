@@ -6,15 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from twinstream.core.kv.cached_entries import CachedEntries
-from twinstream.core.kv.codecs import (
+from twinstream.codecs import (
     Base64Keys,
-    Codecs,
     JsonCodec,
     KeyCodecs,
     PathKeys,
     ValueCodecs,
+    codec_for,
 )
+from twinstream.core.kv.cached_entries import CachedEntries
+from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.config import changed_stream, key_value_config, stream_config
 from twinstream.core.kv.names import KeySubjects, check_bucket, check_filter_of_keys, check_key
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
@@ -297,7 +298,7 @@ def test_model_with_its_own_json() -> None:
         def model_validate_json(cls, data: bytes) -> Own:
             return cls(data.decode())
 
-    codec = JsonCodec(Own)
+    codec = codec_for(Own)
     assert codec.encode(Own("{}")) == b"{}"
     assert codec.decode(b"{}").text == "{}"
 

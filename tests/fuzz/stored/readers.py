@@ -27,6 +27,7 @@ from tests.fuzz.stored.samples import (
     original,
 )
 from tests.fuzz.wire import ALLOWED, Finding
+from twinstream.codecs import Base64Keys, JsonCodec, PathKeys
 from twinstream.core.consume.advisories import read_event
 from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
@@ -43,7 +44,7 @@ from twinstream.core.groups.elastic_stream import group_stream
 from twinstream.core.groups.member_consumer import check_template, member_consumer
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import filters_of, members_of, partitions_of
-from twinstream.core.kv.codecs import PLAIN_CODECS, Base64Keys, Codecs, JsonCodec, PathKeys
+from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.object_store.claims import claimed
 from twinstream.core.object_store.info import (

@@ -118,13 +118,13 @@ class EntryMaker(Generic[V]):
             at = (seq, _PUT, timestamp_ns, len(data), headers, pending)
             return entry_of((bucket, raw, data, *at, raw, data, None))
         operation = operation_of(headers) if headers else _PUT
-        key, value, error = self._decoded(raw, data, has_value and operation is _PUT)
+        key, value, error = self._decoded(raw, data, has_value and operation is _PUT, seq)
         size = len(data) if has_value else size_of(headers, data)
         at = (seq, operation, timestamp_ns, size, headers, pending)
         return entry_of((bucket, key, value, *at, raw, data, error))
 
     def _decoded(
-        self, raw: str, data: bytes, has_value: bool
+        self, raw: str, data: bytes, has_value: bool, revision: int
     ) -> tuple[str, V | None, Exception | None]:
         """Return key, value and None; if a codec fails, the key, None and the error.
 
@@ -138,6 +138,6 @@ class EntryMaker(Generic[V]):
             return key, self._codecs.decode_value(data) if has_value else None, None
         except Exception as refused:
             # Codecs are user code, so they may raise any exception.
-            named = named_error(refused, self._bucket, raw)
+            named = named_error(refused, self._bucket, raw, revision)
             named.__cause__ = refused.__cause__
             return key, None, named

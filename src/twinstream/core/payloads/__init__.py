@@ -1,0 +1,1 @@
+"""The payloads of typed handles, without I/O: encoding, decoding and annotations of handlers."""
