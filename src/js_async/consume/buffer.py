@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve
-
 from js_async.consume.ack_progress import AckProgress
 from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.item_source import ItemSource, NothingInTime

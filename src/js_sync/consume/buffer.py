@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from attrs import evolve
-
 from js_sync.consume.ack_progress import AckProgress
 from js_sync.consume.consumer_recovery import ConsumerRecovery
 from js_sync.consume.item_source import ItemSource, NothingInTime

@@ -12,7 +12,6 @@ from js_sync.api.api import Api
 from js_sync.api.create_update import create_consumer
 from js_sync.consume.pull_subscription import PullChannels
 from twinstream.errors import BadArgument, ConsumerDeleted, JetStreamError, NoResponders
-from twinstream.models.codec.records import evolve
 
 if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, ConsumerInfo

@@ -302,8 +302,9 @@ class Processing(BackgroundWork):
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0
     ) -> None:
-        if self._api.transport.observers is not None:
-            self._api.transport.observers.note_failure(message, error)
+        observers = api_of(self._jet).transport.observers
+        if observers is not None:
+            observers.note_failure(message, error)
         report = ProcessReport(
             subject=message.subject,
             seq=message.metadata.stream_seq,

@@ -13,6 +13,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
+from attrs import frozen
+
 from js_sync import Message
 from js_sync.exactly_once.idempotent_writer import IdempotentWriter
 from js_sync.exactly_once.msg_id_scan import stored_ids

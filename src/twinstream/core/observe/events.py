@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import frozen
+
 from twinstream.core.log.report import DEBUG, Report
-from twinstream.models.codec.records import frozen
 
 __all__ = ["Received", "Redelivered"]
 

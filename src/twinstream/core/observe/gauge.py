@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
-from twinstream.models.codec.records import frozen
+from attrs import frozen
 
 __all__ = ["Gauge", "GaugeName", "Measured"]
 
