@@ -55,7 +55,7 @@ async def test_each_message_is_processed_once(opened, name, by):
         assert (await results.info()).state.messages == 80
 
 
-async def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
+async def test_a_handler_may_take_longer_than_the_consumer_waits(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         results = await output(jet, name)
@@ -67,7 +67,6 @@ async def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, nam
             calls.append(message.metadata.num_delivered)
             await pause(4)
 
-        jet.bind_consumer(name, "w")
         async with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             await eventually(settled, consumer, 1)
         assert calls == [1]
