@@ -128,9 +128,7 @@ if TYPE_CHECKING:
         evolve,
     )
     from twinstream.records.atomic_outcome import AtomicOutcome
-    from twinstream.records.difference import Difference
     from twinstream.records.entry import Entry, KeyValueOperation
-    from twinstream.records.guarantee_gap import GuaranteeGap
     from twinstream.records.headers import Headers
     from twinstream.records.publish_request import PublishRequest
 
@@ -166,13 +164,11 @@ __all__ = [
     "Consuming",
     "CoreMessage",
     "Credentials",
-    "Difference",
     "DigestMismatch",
     "Disconnected",
     "Entry",
     "Event",
     "Events",
-    "GuaranteeGap",
     "Headers",
     "InvalidKey",
     "IterationEnded",

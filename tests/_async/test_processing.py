@@ -55,7 +55,7 @@ async def test_each_message_is_processed_once(opened, name, by):
         assert (await results.info()).state.messages == 80
 
 
-async def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
+async def test_a_handler_may_take_longer_than_the_consumer_waits(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         results = await output(jet, name)
@@ -67,10 +67,52 @@ async def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, nam
             calls.append(message.metadata.num_delivered)
             await pause(4)
 
-        jet.bind_consumer(name, "w")
         async with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             await eventually(settled, consumer, 1)
         assert calls == [1]
+
+
+async def test_the_limits_of_the_consumer_are_kept(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 20)
+        results = await output(jet, name)
+        limits = {"max_batch": 2, "max_expires": timedelta(seconds=2)}
+        consumer = await stream.create_consumer(evolve(WORKER, **limits))
+        async with Processing(jet, name, "w", doubled, into=results.name, by="id") as work:
+            await eventually(settled, consumer, 20)
+        assert (work.done, work.stored) == (20, 40)
+
+
+@pytest.mark.parametrize("end", ["stop", "drain"])
+async def test_an_end_during_the_start_ends_the_work(opened, name, end):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        results = await output(jet, name)
+        await stream.create_consumer(WORKER)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id")
+        check = writer_of(work).check
+
+        async def ends():
+            await getattr(work, end)()
+            return await check()
+
+        writer_of(work).check = ends
+        await work.start()
+        await work.wait(timeout=60)
+        assert (work.is_running, work.done) == (False, 0)
+
+
+async def test_a_missing_consumer_is_reported_by_the_start(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 1)
+        results = await output(jet, name)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id")
+        with pytest.raises(js.ConsumerNotFound):
+            await work.start()
+        consumer = await stream.create_consumer(WORKER)
+        async with work:
+            await eventually(settled, consumer, 1)
+        assert work.done == 1
 
 
 async def test_errors_come_again_and_rejections_do_not(opened, name):

@@ -119,6 +119,23 @@ async def test_corrected_settings_are_noticed_at_once(opened, name):
         assert isinstance(await writer.insert(f"{name}.1"), Stored)
 
 
+@pytest.mark.parametrize("named", [False, True])
+async def test_a_writer_requests_the_settings_once(server, name, named):
+    async with js.connect(server.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        await made(jet, name, max_msgs_per_subject=1)
+        link.api.clear()
+        writer = SubjectWriter(jet, name if named else None)
+        shown = name if named else "of any stream"
+        assert repr(writer) == f"<SubjectWriter {shown}>"
+        for number in range(3):
+            assert isinstance(await writer.insert(f"{name}.{number}"), Stored)
+            await writer.upsert(f"{name}.{number}")
+        looked_up = [] if named else ["$JS.API.STREAM.NAMES"]
+        assert link.api == [*looked_up, f"$JS.API.STREAM.INFO.{name}"]
+
+
 async def test_subject_without_a_stream_is_reported(opened, name):
     async with opened() as jet:
         writer = SubjectWriter(jet)

@@ -56,7 +56,7 @@ def test_each_message_is_processed_once(opened, name, by):
         assert (results.info()).state.messages == 80
 
 
-def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
+def test_a_handler_may_take_longer_than_the_consumer_waits(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         results = output(jet, name)
@@ -68,10 +68,52 @@ def test_a_handler_may_take_longer_than_a_bound_consumer_waits(opened, name):
             calls.append(message.metadata.num_delivered)
             pause(4)
 
-        jet.bind_consumer(name, "w")
         with Processing(jet, name, "w", handle, into=results.name, by="subject"):
             eventually(settled, consumer, 1)
         assert calls == [1]
+
+
+def test_the_limits_of_the_consumer_are_kept(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 20)
+        results = output(jet, name)
+        limits = {"max_batch": 2, "max_expires": timedelta(seconds=2)}
+        consumer = stream.create_consumer(evolve(WORKER, **limits))
+        with Processing(jet, name, "w", doubled, into=results.name, by="id") as work:
+            eventually(settled, consumer, 20)
+        assert (work.done, work.stored) == (20, 40)
+
+
+@pytest.mark.parametrize("end", ["stop", "drain"])
+def test_an_end_during_the_start_ends_the_work(opened, name, end):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        results = output(jet, name)
+        stream.create_consumer(WORKER)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id")
+        check = writer_of(work).check
+
+        def ends():
+            getattr(work, end)()
+            return check()
+
+        writer_of(work).check = ends
+        work.start()
+        work.wait(timeout=60)
+        assert (work.is_running, work.done) == (False, 0)
+
+
+def test_a_missing_consumer_is_reported_by_the_start(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        results = output(jet, name)
+        work = Processing(jet, name, "w", doubled, into=results.name, by="id")
+        with pytest.raises(js.ConsumerNotFound):
+            work.start()
+        consumer = stream.create_consumer(WORKER)
+        with work:
+            eventually(settled, consumer, 1)
+        assert work.done == 1
 
 
 def test_errors_come_again_and_rejections_do_not(opened, name):

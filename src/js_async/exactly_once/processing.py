@@ -200,10 +200,10 @@ class Processing(BackgroundWork):
         self._input.check()
         await self._results.open(self._input, stream.ts)
         self._consuming = self._new_consumption()
-        await self._consuming.start()
         if self._stopping.is_set():
             # `stop` or `drain` was called during the requests.
             await self._consuming.end_soon()
+        await self._consuming.start()
 
     async def _work(self) -> None:
         await self._consuming.wait()

@@ -201,10 +201,10 @@ class Processing(BackgroundWork):
         self._input.check()
         self._results.open(self._input, stream.ts)
         self._consuming = self._new_consumption()
-        self._consuming.start()
         if self._stopping.is_set():
             # `stop` or `drain` was called during the requests.
             self._consuming.end_soon()
+        self._consuming.start()
 
     def _work(self) -> None:
         self._consuming.wait()

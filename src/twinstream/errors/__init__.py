@@ -46,6 +46,9 @@
 
 The docstrings of `errors.bucket`, `errors.kv`, `errors.object_store` and `errors.groups` draw
 those of buckets, their keys and objects, and of consumer groups.
+
+Errors carry records of three classes: `Difference` in `differences`, `GuaranteeGap` in `gaps`,
+and `PublishFailure` in `failures`.
 """
 
 from __future__ import annotations
@@ -155,6 +158,8 @@ if TYPE_CHECKING:
         ObjectPutFailed,
     )
     from twinstream.errors.payload import PayloadError
+    from twinstream.records.difference import Difference
+    from twinstream.records.guarantee_gap import GuaranteeGap
 
 __all__ = [
     "AcknowledgementError",
@@ -173,10 +178,12 @@ __all__ = [
     "ConsumerExists",
     "ConsumerIsPush",
     "ConsumerNotFound",
+    "Difference",
     "DigestMismatch",
     "GroupChanged",
     "GroupExists",
     "GroupNotFound",
+    "GuaranteeGap",
     "InvalidConfig",
     "InvalidGroupConfig",
     "InvalidKey",
@@ -233,13 +240,21 @@ __all__ = [
     "api_error",
 ]
 
-# Many programs use neither buckets nor groups, so these modules are imported on first use.
-_LATER = ("bucket", "kv", "object_store", "groups", "payload")
+# Many programs need none of these modules, so they are imported on first use.
+_LATER = (
+    "errors.bucket",
+    "errors.kv",
+    "errors.object_store",
+    "errors.groups",
+    "errors.payload",
+    "records.difference",
+    "records.guarantee_gap",
+)
 
 
 def __getattr__(name: str) -> object:
     for module in _LATER if name in __all__ else ():
-        found = vars(import_module(f"{__name__}.{module}")).get(name)
+        found = vars(import_module(f"twinstream.{module}")).get(name)
         if found is not None:
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ from twinstream.core.exactly_once.outbox import (
     graver,
     is_fault_of_event,
     is_of_event_alone,
+    request_of,
 )
 from twinstream.errors import (
     BadArgument,
@@ -65,10 +66,10 @@ def test_trouble_that_others_meet_too_is_graver() -> None:
 
 
 def test_a_request_carries_the_identity() -> None:
-    plain = event(1).request("S")
+    plain = request_of(event(1), "S")
     assert (plain.msg_id, plain.expected_stream, plain.headers) == ("1", "S", None)
     full = OutboxEvent(number=1, id="x", subject="s", data=b"d", headers=(("A", "b"), ("A", "c")))
-    headers = full.request("S").headers
+    headers = request_of(full, "S").headers
     assert headers is not None
     assert dict(headers) == {"A": "b"}
 
