@@ -594,7 +594,8 @@ class KeyValue(NoContainer, Generic[V]):
     def typed(self, model: type[W]) -> KeyValue[W]:
         """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.
 
-        See `JsonCodec`.
+        See `JsonCodec`. Raises `ModuleNotFoundError` if `model` needs the extra `payloads`, which
+        is not installed.
         """
         from twinstream.core.kv.codecs import JsonCodec
 

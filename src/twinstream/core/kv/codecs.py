@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from importlib.util import find_spec
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from twinstream.core.arguments.check_arguments import check_kind
@@ -185,12 +186,20 @@ class JsonCodec(Generic[V]):
     """A codec for values of one class, which are stored as JSON. `KeyValue.typed` uses it.
 
     `model` is an attrs class, a dataclass, a `TypedDict`, a plain type such as `dict[str, int]`, or
-    a class with `model_validate_json` and `model_dump_json`, such as a pydantic model.
+    a class with `model_validate_json` and `model_dump_json`, such as a pydantic model. All but the
+    last need the extra `payloads`, which is cattrs; without it, `ModuleNotFoundError` is raised.
     """
 
     def __init__(self, model: type[V]) -> None:
         self._model: Final = model
         self._has_own: Final = hasattr(model, "model_validate_json")
+        if not self._has_own and find_spec("cattrs") is None:
+            raise ModuleNotFoundError(
+                f"typed({_name(model)}) needs cattrs, which is not installed; install Twinstream"
+                " with its extra payloads (in a clone: pip install '.[payloads]'), or use a class"
+                " with model_validate_json and model_dump_json, such as a pydantic model",
+                name="cattrs",
+            )
         self._converter: Any = None
 
     def encode(self, value: V) -> bytes:
