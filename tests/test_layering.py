@@ -143,7 +143,7 @@ ALLOWED_OUTSIDE = {
 }
 
 # What a bare install lacks.
-EXTRAS = {"click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
+EXTRAS = {"cattrs", "click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
 
 
 def files(package: str) -> list[Path]:

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from twinstream.models.codec.records import frozen
+from attrs import frozen
 
 if TYPE_CHECKING:
     from twinstream.models import Model
@@ -49,15 +49,13 @@ def _shown(name: str, value: Any) -> str:
 def _durations() -> frozenset[str]:
     """Return the names of all settings that are durations."""
     from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
-    from twinstream.models.codec.kinds import Kind, kind_of
-    from twinstream.models.codec.records import members
+    from twinstream.models.codec.kinds import Kind, kinds_of
     from twinstream.models.times.duration import Duration
 
     found: set[str] = set()
     for record in (StreamConfig, ConsumerConfig, ConsumerLimits):
-        for name, member in members(record).items():
-            kind = kind_of(record, name, member).cls
-            if (kind.cls if isinstance(kind, Kind) else kind) is Duration:
+        for name, kind in kinds_of(record).items():
+            if (kind.cls.cls if isinstance(kind.cls, Kind) else kind.cls) is Duration:
                 found.add(name)
     return frozenset(found)
 
@@ -105,11 +103,11 @@ def setting_differences(wanted: Model, actual: Model) -> tuple[Difference, ...]:
     bucket do not count, for example those that another client chose. An unset, an empty and a zero
     value are the same.
     """
-    from twinstream.models.codec.records import members
+    from attrs import fields_dict
 
     pairs = [
         (name, _plain(getattr(wanted, name)), _plain(getattr(actual, name)))
-        for name in members(type(wanted))
+        for name in fields_dict(type(wanted))
         if name != "unknown"
     ]
     return tuple(Difference(*each) for each in pairs if not _same(each[1], each[2]))

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from attrs.exceptions import NotAnAttrsClassError
+
 from twinstream.models.codec.decode_error import DecodeError
 from twinstream.models.codec.decoding import Faults, read_record, typos
 from twinstream.models.codec.encoding import write_record
 from twinstream.models.codec.json_object import JsonObject
 from twinstream.models.codec.model import Model
-from twinstream.models.codec.records import NotARecord
 from twinstream.models.index import MODULES, TYPES
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def encode(model: Model) -> JsonObject:
     """
     try:
         return write_record(model)
-    except NotARecord as error:
+    except NotAnAttrsClassError as error:
         from twinstream.models.codec.misplaced import misplaced
 
         raise TypeError(misplaced(model)) from error

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
+from attrs import NOTHING, fields, fields_dict
+
 from twinstream.models.codec.json_object import JsonObject
-from twinstream.models.codec.kinds import Kind, is_enumeration, is_record, kind_of
+from twinstream.models.codec.kinds import Kind, is_enumeration, is_record, kinds_of
 from twinstream.models.codec.model import Model
 from twinstream.models.codec.open_enum import OpenEnum
-from twinstream.models.codec.records import members
 from twinstream.models.times.duration import Duration
 from twinstream.models.times.timestamp import Timestamp
 
@@ -72,11 +73,11 @@ def _record_reader(cls: type[Model]) -> Read:
 
 
 def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
-    fields = {name: member for name, member in members(cls).items() if name != "unknown"}
+    kinds = {name: kind for name, kind in kinds_of(cls).items() if name != "unknown"}
     # An absent optional field becomes None. This is also its default, except for `type`, whose
     # default is a constant. The constant is not used, so that an absent `type` stays absent.
-    required = [name for name, member in fields.items() if member.is_required]
-    puts = {name: _slot(cls, name).__set__ for name in fields}
+    required = [each.name for each in fields(cls) if each.init and each.default is NOTHING]
+    puts = {name: _slot(cls, name).__set__ for name in kinds}
     setters = list(puts.values())
     keep, new = _slot(cls, "unknown").__set__, object.__new__
     # For each field: the class whose instances are stored unchanged (None if there is none), the
@@ -96,10 +97,10 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
         for name, value in given.items():
             field = field_of(name)
             if field is None:
-                if name not in fields:
+                kind = kinds.get(name)
+                if kind is None:
                     unknown[name] = value
                     continue
-                kind = kind_of(cls, name, fields[name])
                 # Most fields contain strings, integers or booleans. Such a value is stored
                 # unchanged if its class is right.
                 plain = kind.cls if not kind.form and kind.cls in _PLAIN else None
@@ -278,7 +279,7 @@ def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
     The records in the fields of `model` are searched too. `path` is the prefix of the paths.
     """
     found: list[tuple[str, str]] = []
-    names = [name for name in members(type(model)) if name != "unknown"]
+    names = [name for name in fields_dict(type(model)) if name != "unknown"]
     for name in model.unknown:
         if name not in names:
             found.append((f"{path}{name}", f"no such field{suggest(name, names)}"))

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from twinstream.models.codec.json_object import JsonObject
-from twinstream.models.codec.kinds import Kind, is_enumeration, is_record, kind_of
+from twinstream.models.codec.kinds import Kind, is_enumeration, is_record, kinds_of
 from twinstream.models.codec.model import Model
-from twinstream.models.codec.records import members
 from twinstream.models.times.duration import Duration
 from twinstream.models.times.timestamp import Timestamp
 
@@ -26,15 +25,13 @@ _WRITERS: dict[type, dict[str, Write | None]] = {}
 def write_record(model: Model) -> JsonObject:
     """Return the JSON object of a record.
 
-    Raises `NotARecord` if a field contains another object instead of a record.
+    Raises `NotAnAttrsClassError` if a field contains another object instead of a record.
     """
     cls = type(model)
     table = _WRITERS.get(cls)
     if table is None:
         table = _WRITERS[cls] = {
-            name: _writer(kind_of(cls, name, member))
-            for name, member in members(cls).items()
-            if name != "unknown"
+            name: _writer(kind) for name, kind in kinds_of(cls).items() if name != "unknown"
         }
     found: JsonObject = {}
     for name, write in table.items():

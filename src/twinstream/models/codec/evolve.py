@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from twinstream.models.codec import records
+import attrs
+
 from twinstream.models.codec.model import Model
 
 M = TypeVar("M", bound=Model)
@@ -17,4 +18,4 @@ def evolve(model: M, **changes: object) -> M:
     `TypeError` for a name that is not a field.
     """
     kept = {name: value for name, value in model.unknown.items() if name not in changes}
-    return records.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))
+    return attrs.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))

@@ -1,22 +1,20 @@
 """The kind of each field of a record: a class, or a list or map of a class.
 
-The annotations of generated models have only the forms `X`, `list[X]` and `dict[str, X]`, each with
-or without ` | None`, where `X` may also be a list. This module parses them itself, without
-`typing`.
+The annotations of models have only the forms `X`, `list[X]` and `dict[str, X]`, each with or
+without ` | None`, where `X` may also be a list.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_origin
+
+from attrs import fields, resolve_types
 
 from twinstream.models.codec.model import Model
 from twinstream.models.codec.open_enum import OpenEnum
-from twinstream.models.codec.records import Member
 
-__all__ = ["Kind", "is_enumeration", "is_record", "kind_of"]
-
-_PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes}
+__all__ = ["Kind", "is_enumeration", "is_record", "kinds_of"]
 
 
 class Kind(NamedTuple):
@@ -29,40 +27,24 @@ class Kind(NamedTuple):
     is_optional: bool
 
 
-def kind_of(record: type, name: str, member: Member) -> Kind:
-    """Return the kind of the field `name` of the class `record`."""
-    if not isinstance(member.hint, str):
-        return _of_object(member.hint)
-    return _of_text(record, name, member.hint)
+def kinds_of(record: type[Model]) -> dict[str, Kind]:
+    """Return the kind of each field of the class `record`, by name.
+
+    Raises `NotAnAttrsClassError` for a class that attrs did not make.
+    """
+    return {each.name: _kind(each.type) for each in fields(resolve_types(record))}
 
 
-def _of_text(record: type, name: str, hint: str) -> Kind:
-    text = hint.removesuffix(" | None")
-    is_optional = text != hint
-    form, bracket, inner = text.partition("[")
-    if not bracket:
-        return Kind("", _PLAIN.get(text) or _named(record, name, text), is_optional)
-    each = _of_text(record, name, inner.removesuffix("]").removeprefix("str, "))
-    return Kind(form, each if each.form else each.cls, is_optional)
-
-
-def _named(record: type, field: str, name: str) -> Any:
-    """Return the class `name` from the module of the class that annotates the field."""
-    for base in record.__mro__:
-        if field in vars(base).get("__annotations__", ()):
-            return getattr(sys.modules[base.__module__], name)
-    raise TypeError(f"{record.__name__}.{field}: there is no annotation")
-
-
-def _of_object(hint: Any) -> Kind:
-    """Return the kind for an evaluated annotation, which only fields of `attrs` classes have."""
-    kinds = [each for each in getattr(hint, "__args__", ()) if each is not type(None)]
-    is_optional = type(None) in getattr(hint, "__args__", ())
+def _kind(hint: Any) -> Kind:
+    """Return the kind for the annotation of a field."""
+    parts = get_args(hint)
+    kinds = [each for each in parts if each is not NoneType]
+    is_optional = len(kinds) < len(parts)
     kind = kinds[0] if is_optional and len(kinds) == 1 else hint
-    origin = getattr(kind, "__origin__", None)
-    if origin in (list, dict):
-        each = _of_object(kind.__args__[-1])
-        return Kind(origin.__name__, each if each.form else each.cls, is_optional)
+    form = get_origin(kind)
+    if form in (list, dict):
+        each = _kind(get_args(kind)[-1])
+        return Kind(form.__name__, each if each.form else each.cls, is_optional)
     return Kind("", kind, is_optional)
 
 

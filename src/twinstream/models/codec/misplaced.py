@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from twinstream.models.codec.kinds import is_record, kind_of
+from attrs import fields_dict
+
+from twinstream.models.codec.kinds import is_record, kinds_of
 from twinstream.models.codec.model import Model
-from twinstream.models.codec.records import members
 
 __all__ = ["misplaced"]
 
@@ -21,11 +22,10 @@ def misplaced(model: Model) -> str:
 
 
 def _look(model: Model, path: str) -> Iterator[str]:
-    for name, member in members(type(model)).items():
+    for name, kind in kinds_of(type(model)).items():
         value = getattr(model, name)
         if name == "unknown" or value is None:
             continue
-        kind = kind_of(type(model), name, member)
         if not is_record(kind.cls):
             continue
         several = isinstance(value, list | tuple)
@@ -43,6 +43,6 @@ def _described(place: str, wanted: type[Model], value: object) -> str:
     text = f"{place}: expected a {name}, got {value!r}"
     if isinstance(value, dict):
         return f"{text}; write decode({value!r}, {name})"
-    if isinstance(value, str) and "name" in members(wanted):
+    if isinstance(value, str) and "name" in fields_dict(wanted):
         return f"{text}; write {name}(name={value!r})"
     return text

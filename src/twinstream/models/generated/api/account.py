@@ -5,8 +5,9 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from twinstream.models.codec.model import Model
-from twinstream.models.codec.records import frozen
 
 
 @frozen(kw_only=True, repr=False)

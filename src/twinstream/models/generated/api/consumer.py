@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from attrs import field, frozen
+
 from twinstream.models.codec import converters
 from twinstream.models.codec.model import Model
 from twinstream.models.codec.open_enum import OpenEnum
-from twinstream.models.codec.records import field, frozen
 from twinstream.models.generated.common import ClusterInfo, Placement
 from twinstream.models.generated.config.consumer import ConsumerConfig
 from twinstream.models.times.duration import Duration

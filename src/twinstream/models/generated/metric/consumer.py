@@ -5,9 +5,10 @@ Generated from schema/ by datamodel-codegen and codegen/templates. Edit those in
 
 from __future__ import annotations
 
+from attrs import field, frozen
+
 from twinstream.models.codec import converters
 from twinstream.models.codec.model import Model
-from twinstream.models.codec.records import field, frozen
 from twinstream.models.times.duration import Duration
 from twinstream.models.times.timestamp import Timestamp
 
