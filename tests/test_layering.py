@@ -30,6 +30,7 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.permissions": GROUND | {"twinstream.core"},
     "twinstream.codecs": {"twinstream.core"},
     "twinstream.observe": {"twinstream.core"},
+    "twinstream.otel": GROUND | {"twinstream.core"},
     "js_async": GROUND | {"twinstream.core", "twinstream.disk"},
     "js_sync": GROUND | {"twinstream.core", "twinstream.disk"},
     "twinstream.spark": GROUND | {"twinstream.core", "twinstream.disk", "js_sync"},
@@ -141,7 +142,7 @@ ALLOWED_OUTSIDE = {
 }
 
 # What a bare install lacks.
-EXTRAS = {"click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
+EXTRAS = {"click", "jsonschema", "nats", "opentelemetry", "pyarrow", "pyspark", "rich", "yaml"}
 
 
 def files(package: str) -> list[Path]:
