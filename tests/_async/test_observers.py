@@ -302,12 +302,15 @@ async def test_an_observer_that_fails_is_left_out(server, name, seen, caplog):
 
 
 async def test_observers_of_the_process_and_of_an_open_connection(server, name, seen):
-    process_wide.add(seen)
+    def make():
+        return seen
+
+    process_wide.add(make)
     try:
         async with js.connect(server.url) as connection:
             await created(connection.jetstream(timeout=10), name)
     finally:
-        process_wide.remove(seen)
+        process_wide.remove(make)
     assert ("request", "api", None) in seen.ended
     before = len(seen.ended)
     later = Recorder()

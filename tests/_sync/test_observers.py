@@ -303,12 +303,15 @@ def test_an_observer_that_fails_is_left_out(server, name, seen, caplog):
 
 
 def test_observers_of_the_process_and_of_an_open_connection(server, name, seen):
-    process_wide.add(seen)
+    def make():
+        return seen
+
+    process_wide.add(make)
     try:
         with js.connect(server.url) as connection:
             created(connection.jetstream(timeout=10), name)
     finally:
-        process_wide.remove(seen)
+        process_wide.remove(make)
     assert ("request", "api", None) in seen.ended
     before = len(seen.ended)
     later = Recorder()

@@ -334,6 +334,8 @@ _ADVISORY: Final = "Dead-Advisory"
 _GONE: Final = "Dead-Gone"
 _HEADERS: Final = "Dead-Headers"
 
+# The headers of W3C Trace Context.
+_TRACE: Final = ("traceparent", "tracestate")
 # The names of headers that a server or a client of JetStream sets.
 _RESERVED: Final = "Nats-"
 
@@ -406,6 +408,7 @@ def letter_of_failure(
         headers[_STORED_AT] = original.time.rfc3339()
         if original.headers and "headers" not in without:
             headers[_HEADERS] = _as_text(original.headers)
+            headers.update(_trace_of(original.headers))
     return PublishRequest(
         subject=names.subject(failure, created),
         data=original.data if original is not None and "data" not in without else b"",
@@ -417,6 +420,12 @@ def letter_of_failure(
 def _fits_header(text: str) -> bool:
     # A server accepts subjects and names with NUL, or with bytes that are not UTF-8.
     return "\0" not in text and valid(text) == text
+
+
+def _trace_of(headers: Headers) -> dict[str, str]:
+    """Return the headers with which a letter stays in the trace of its message."""
+    given = {name: headers.get(name, "") for name in _TRACE}
+    return {name: text for name, text in given.items() if text and _fits_header(text)}
 
 
 def _as_text(headers: Headers) -> str:
