@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Never, Self
 from weakref import ref
 
 from js_async.client.closable import Closable
@@ -12,6 +12,7 @@ from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_callback
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.client.event_dispatcher import EventDispatcher
@@ -61,6 +62,7 @@ def connect(
     inbox_prefix: str = INBOX,
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
+    **_unknown: Never,
 ) -> Opening[Connection]:
     """Connect to one of the servers.
 
@@ -101,6 +103,8 @@ def connect(
         ConnectionFailed: No server could be reached.
         AuthenticationFailed: The server refused the credentials.
     """
+    if _unknown:
+        raise unknown_keyword("connect", _unknown)
     given = Credentials(user=user, password=password, token=token, nkey_seed=nkey_seed)
     if credentials is not None and not given.is_empty:
         raise BadArgument("give credentials, or a user, token or nkey_seed, not both")
@@ -151,6 +155,7 @@ class ConnectionStats:
     """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
+@hint_attributes
 class Connection(Closable, BlockHint):
     """A connection that reconnects by itself. Create one with `connect`.
 
@@ -385,7 +390,7 @@ class Connection(Closable, BlockHint):
         return CoreMessage(frame)
 
     def subscribe(
-        self, subject: str, *, queue: str = "", max_buffered: int = 65_536
+        self, subject: str, *, queue: str = "", max_buffered: int = 65_536, **_unknown: Never
     ) -> Opening[Subscription]:
         """Subscribe to a subject.
 
@@ -397,6 +402,8 @@ class Connection(Closable, BlockHint):
         """
         from js_async.client.subscription import SubscriptionBuffer
 
+        if _unknown:
+            raise unknown_keyword("subscribe", _unknown)
         buffer = SubscriptionBuffer(
             self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
         )
