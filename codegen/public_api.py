@@ -47,8 +47,8 @@ HEAD = """# The public API
 These are all public names of `js_async`. `js_sync` has the same names and arguments, without
 `await`, and with plain functions as handlers; `from_nats` exists in `js_async` alone. `timeout` is
 always the limit of a whole call in seconds. `idle_timeout` is the longest time without progress,
-for calls whose length depends on the amount of data. Calls that `async with` opens, such as
-`nc.subscribe`, may also be awaited: then close the object.
+for calls whose length depends on the amount of data. Calls with `[await]` are for
+`async with`, and may also be awaited: then close the object. Other iterators are not awaited.
 
 The twins export the errors that programs catch. All errors are in `twinstream.errors`, enumerations
 and the parts of infos in `twinstream.models`, and the codecs of buckets in `twinstream.codecs`.
@@ -127,7 +127,9 @@ def members(name: str, cls: type) -> Iterator[str]:
     """Yield a line for the constructor and for each public attribute of a class."""
     if is_constructed(cls):
         yield signature(name, cls)
-    hints = {*ATTRIBUTES.get(cls.__name__, ()), *GUESSES.get(cls.__name__, ())}
+    names = [each.__name__ for each in cls.__mro__]
+    tables = (table.get(each, {}) for table in (ATTRIBUTES, GUESSES) for each in names)
+    hints = {hint for table in tables for hint in table}
     for member in sorted({*dir(cls)} - hints):
         value = inspect.getattr_static(cls, member)
         if member.startswith("_") or isinstance(value, type):
@@ -154,9 +156,12 @@ def signature(name: str, value: object) -> str:
         if each.kind is each.KEYWORD_ONLY and not keywords:
             keywords = True
             parts.append("*")
+        if each.annotation == "Never":  # arguments that are refused with a hint
+            continue
         star = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         keywords |= star == "*"
         parts.append(star + each.name + default(each.default))
+    awaited = awaited or "[await] " * str(found.return_annotation).startswith("Opening[")
     return f"{awaited}{name}({', '.join(parts)})"
 
 

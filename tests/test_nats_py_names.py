@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.arguments.nats_py_names import ATTRIBUTES
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES, KEYWORDS
 from twinstream.core.consume.metadata import Metadata
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"
@@ -36,6 +37,36 @@ def test_error_for_an_unknown_attribute_names_the_right_one(js: Any, owner: str,
     assert not hasattr(found, name)
     assert not hasattr(kind, name)
     assert getattr(found, name, 7) == 7
+
+
+def called(js: Any, function: str) -> Any:
+    owner = js if function == "connect" else js.Connection.__new__(js.Connection)
+    return getattr(owner, function)
+
+
+KEYWORD_NAMES = [(function, name) for function, names in KEYWORDS.items() for name in names]
+
+
+@TWINS
+@pytest.mark.parametrize(("function", "name"), KEYWORD_NAMES)
+def test_error_for_an_unknown_argument_names_the_right_one(
+    js: Any, function: str, name: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        called(js, function)("a", **{name: 1})
+    begin, _, hint = str(caught.value).partition(": the equivalent of this nats-py name is ")
+    assert begin == f"{function}() got an unexpected keyword argument {name!r}"
+    assert hint == KEYWORDS[function][name]
+    argument = re.match(r"(\w+)=", hint)
+    if argument is not None:
+        assert argument[1] in inspect.signature(called(js, function)).parameters
+
+
+@TWINS
+@pytest.mark.parametrize("function", KEYWORDS)
+def test_an_argument_without_a_hint_is_unknown_as_elsewhere(js: Any, function: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{function}\(\) got an .* keyword argument 'verbose'$"):
+        called(js, function)("a", verbose=True)
 
 
 def test_hints_keep_copies_and_completion_right() -> None:
@@ -76,20 +107,25 @@ def stands_in(name: str, hint: str, table: list[tuple[str, str]]) -> bool:
     )
 
 
-@pytest.mark.parametrize(("owner", "name"), NAMES)
+@pytest.mark.parametrize(("owner", "name"), [*NAMES, *KEYWORD_NAMES])
 def test_the_guide_has_each_name(owner: str, name: str) -> None:
-    assert stands_in(name, ATTRIBUTES[owner][name], rows())
+    assert stands_in(name, {**ATTRIBUTES, **KEYWORDS}[owner][name], rows())
 
 
 # What the guide calls the objects of nats-py, and the classes that stand in their place.
-PLACES = {"js": ("JetStream",), "msg": ("Message",), "sub": ("Consumer", "Subscription")}
+PLACES = {
+    "nc": ("Connection",),
+    "js": ("JetStream",),
+    "msg": ("Message",),
+    "sub": ("Consumer", "Subscription"),
+}
 
 
 def test_each_name_of_the_guide_is_there_or_gives_a_hint() -> None:
     given = [
         (place, name)
         for left, _ in rows()
-        for place, name in re.findall(r"(?<![\w.])(js|msg|sub)\.(\w+)", left)
+        for place, name in re.findall(r"(?<![\w.])(nc|js|msg|sub)\.(\w+)", left)
     ]
     assert len(given) > 15
     for place, name in given:

@@ -174,7 +174,7 @@ def test_the_asyncio_twin_takes_every_kind_of_coroutine_function(
 ) -> None:
     async def main() -> None:
         async with js_async.connect(server.url) as nc:
-            assert js_async.workers.Worker(nc.jetstream(), "S", "c", handler)
+            await js_async.workers.Worker(nc.jetstream(), "S", "c", handler).stop()
 
     asyncio.run(main())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Never, Self
 from weakref import ref
 
 from attrs import frozen
@@ -16,6 +16,7 @@ from js_async.jetstream import JetStream
 from js_async.runtime.concurrency import BlockHint
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_callback
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.client.event_dispatcher import EventDispatcher
@@ -69,6 +70,7 @@ def connect(
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
     observers: Iterable[Observer] = (),
+    **_unknown: Never,
 ) -> Opening[Connection]:
     """Connect to one of the servers.
 
@@ -111,6 +113,8 @@ def connect(
         ConnectionFailed: No server could be reached.
         AuthenticationFailed: The server refused the credentials.
     """
+    if _unknown:
+        raise unknown_keyword("connect", _unknown)
     given = Credentials(user=user, password=password, token=token, nkey_seed=nkey_seed)
     if credentials is not None and not given.is_empty:
         raise BadArgument("give credentials, or a user, token or nkey_seed, not both")
@@ -162,6 +166,7 @@ class ConnectionStats:
     """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
+@hint_attributes
 class Connection(Closable, BlockHint):
     """A connection that reconnects by itself. Create one with `connect`.
 
@@ -449,7 +454,7 @@ class Connection(Closable, BlockHint):
         return begin_core(self._session.observers, kind, subject, data, headers)
 
     def subscribe(
-        self, subject: str, *, queue: str = "", max_buffered: int = 65_536
+        self, subject: str, *, queue: str = "", max_buffered: int = 65_536, **_unknown: Never
     ) -> Opening[Subscription]:
         """Subscribe to a subject.
 
@@ -461,6 +466,8 @@ class Connection(Closable, BlockHint):
         """
         from js_async.client.subscription import SubscriptionBuffer
 
+        if _unknown:
+            raise unknown_keyword("subscribe", _unknown)
         buffer = SubscriptionBuffer(
             self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
         )

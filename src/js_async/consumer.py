@@ -14,6 +14,7 @@ from js_async.consume.delivery import is_for_nobody_else, pull_bounds
 from js_async.consume.fetch_calls import FetchCalls
 from js_async.consume.message import Message
 from js_async.runtime.concurrency import Handler
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.consume.pull_request import OnRefused, Priority
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "existing_consumer", "made_consumer"]
 
 
+@hint_attributes
 class Consumer(FetchCalls):
     """A handle of a pull consumer on the server.
 

@@ -17,6 +17,7 @@ from js_sync.jetstream import JetStream
 from js_sync.runtime.concurrency import BlockHint
 from js_sync.runtime.opening import opening
 from twinstream.core.arguments.check_callbacks import check_callback
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.client.auth import Credentials
 from twinstream.core.client.connection_events import Closed, ConnectionEvent
 from twinstream.core.client.event_dispatcher import EventDispatcher
@@ -112,6 +113,8 @@ def connect(
         ConnectionFailed: No server could be reached.
         AuthenticationFailed: The server refused the credentials.
     """
+    if _unknown:
+        raise unknown_keyword("connect", _unknown)
     given = Credentials(user=user, password=password, token=token, nkey_seed=nkey_seed)
     if credentials is not None and not given.is_empty:
         raise BadArgument("give credentials, or a user, token or nkey_seed, not both")
@@ -163,6 +166,7 @@ class ConnectionStats:
     """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
+@hint_attributes
 class Connection(Closable, BlockHint):
     """A connection that reconnects by itself. Create one with `connect`.
 
@@ -450,7 +454,7 @@ class Connection(Closable, BlockHint):
         return begin_core(self._session.observers, kind, subject, data, headers)
 
     def subscribe(
-        self, subject: str, *, queue: str = "", max_buffered: int = 65_536
+        self, subject: str, *, queue: str = "", max_buffered: int = 65_536, **_unknown: Never
     ) -> Subscription:
         """Subscribe to a subject.
 
@@ -462,6 +466,8 @@ class Connection(Closable, BlockHint):
         """
         from js_sync.client.subscription import SubscriptionBuffer
 
+        if _unknown:
+            raise unknown_keyword("subscribe", _unknown)
         buffer = SubscriptionBuffer(
             self._session, check_filter(subject), check_queue(queue), max_buffered, self._tell
         )

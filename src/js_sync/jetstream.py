@@ -627,7 +627,7 @@ class JetStream:
             stream_name: Only events of this stream.
             consumer_name: Only events of this consumer.
             kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or strings
-                such as "max_deliver".
+                such as "max_deliver". The default is all, an empty list is none.
             max_buffered: Number of events to buffer. Further events are dropped. The next event
                 shows how many were dropped, and `on_drop` is called.
             on_drop: Callback for dropped events.

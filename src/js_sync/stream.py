@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import twinstream.models
@@ -299,7 +299,7 @@ class Stream(StreamConsumers):
         start: int | None = None,
         end: int | None = None,
         *,
-        subjects: str | Sequence[str] | None = None,
+        subjects: str | Iterable[str] | None = None,
         start_time: datetime | None = None,
         end_time: datetime | None = None,
         via: Via | None = None,
@@ -316,7 +316,7 @@ class Stream(StreamConsumers):
             start: First sequence. By default, the read starts at the beginning.
             end: Sequence to stop at (exclusive). The default is the end of the stream when the read
                 begins.
-            subjects: Subject filters. The default matches all.
+            subjects: Subject filters. The default matches all, an empty list nothing.
             start_time: Start with messages stored at or after this time (server 2.11).
             end_time: Stop at messages stored at or after this time (server 2.11).
             via: How to read: "direct" uses direct gets (`allow_direct`, server 2.11), "consumer" an
@@ -344,7 +344,7 @@ class Stream(StreamConsumers):
 
     def snapshot(
         self,
-        subjects: str | Sequence[str] | None = None,
+        subjects: str | Iterable[str] | None = None,
         *,
         at_seq: int | None = None,
         at_time: datetime | None = None,
@@ -357,7 +357,7 @@ class Stream(StreamConsumers):
         re-created during the call, the snapshot is that of the new stream.
 
         Args:
-            subjects: Subject filters. The default matches all.
+            subjects: Subject filters. The default matches all, an empty list nothing.
             at_seq: Return the state right after this sequence. Messages that the stream no longer
                 has are missing.
             at_time: Return the state before this time (server 2.11). Messages that the stream no
@@ -396,7 +396,7 @@ class Stream(StreamConsumers):
     def ordered(
         self,
         *,
-        subjects: str | Sequence[str] | None = None,
+        subjects: str | Iterable[str] | None = None,
         deliver_policy: DeliverPolicy | DeliverPolicyWord | None = None,
         start_seq: int | None = None,
         start_time: datetime | None = None,
@@ -420,7 +420,7 @@ class Stream(StreamConsumers):
         resume after its `position`.
 
         Args:
-            subjects: Subject filters. The default matches all.
+            subjects: Subject filters. The default matches all, an empty list nothing.
             deliver_policy: Where to start. The default is the beginning of the stream.
             start_seq: Sequence to start at.
             start_time: Time to start at.

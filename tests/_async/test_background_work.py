@@ -12,6 +12,7 @@ from js_async.workers import DeadLetters, Worker
 from tests._async.flow import eventually, together
 from tests._async.members import elastic
 from tests._async.streams import filled
+from tests.dropping import let_go
 from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig
 
 EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)
@@ -81,6 +82,29 @@ async def test_work_that_never_ran_can_be_stopped_but_not_awaited(opened, name, 
         assert (work.is_running, work.error) == (False, None)
         with pytest.raises(js.BadArgument, match=r"was never started: use it in a `with` block"):
             await work.wait()
+
+
+@pytest.mark.parametrize("kind", [a_consumption, a_worker, a_member])
+async def test_work_that_a_program_never_starts_is_reported(opened, name, kind):
+    async with opened() as jet:
+        made = [(await kind(jet, name, returns))[0]]
+        with pytest.warns(RuntimeWarning, match=r"was never started: use it in a `with` block"):
+            let_go(made)
+
+
+@pytest.mark.parametrize("kind", [a_campaign, dead_letters])
+async def test_objects_with_other_uses_need_not_be_started(opened, name, tmp_path, kind):
+    async with opened() as jet:
+        let_go([(await made_by(kind, jet, name, tmp_path))[0]])
+
+
+async def test_work_that_was_refused_is_not_reported(opened, name):
+    async with opened() as jet:
+        for wrong in (3, None):
+            with pytest.raises(js.BadArgument):
+                Worker(jet, name, EXPLICIT, wrong)
+            with pytest.raises(js.BadArgument):
+                jet.bind_consumer(name, "c").consume(wrong)
 
 
 @pytest.mark.parametrize("kind", [*WITH_HANDLER, *WITHOUT])

@@ -76,7 +76,7 @@ def test_an_update_replaces_the_settings_of_the_bucket_only(opened, name):
         kept = jet.update_key_value(evolve(plain, description="new"))
         status = kept.cached_status
         assert (status.config.description, status.config.history) == ("new", 1)
-        assert (status.config.ttl or None, status.config.metadata or None) == (None, None)
+        assert (status.config.ttl, status.config.metadata or None) == (None, None)
         assert (status.config.max_bytes, status.info.config.max_msgs) == (-1, 777)
         # Shorter than the duplicate window, which has to follow.
         shorter = jet.update_key_value(evolve(plain, history=2, ttl=timedelta(seconds=5)))

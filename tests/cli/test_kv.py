@@ -139,7 +139,7 @@ def test_errors_name_commands_and_options_of_buckets(run: Run, bucket: str) -> N
         assert "`twinstream kv ls` shows the buckets" in missing.stderr
     other = run("kv", "add", bucket, "--history", "5", "--ttl", "1h", "--compress")
     assert f"bucket {bucket} exists with other settings: " in other.stderr
-    assert "; --ttl is 0s, not 1h;" in other.stderr
+    assert "; --ttl is not set, not 1h;" in other.stderr
     assert "--history is 3, not 5; " in other.stderr
     assert "`twinstream kv edit` changes settings" in other.stderr
     without = run("kv", "put", bucket, "a", "x", "--ttl", "5")

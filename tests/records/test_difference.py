@@ -19,6 +19,8 @@ def test_what_differs_is_named_whether_it_was_given_or_left_to_the_server() -> N
     assert differences(actual, actual, given) == ()
     [beyond] = differences(ConsumerConfig(), ConsumerConfig(filter_subject="a"), ConsumerConfig())
     assert (beyond.field, beyond.wanted, beyond.actual) == ("filter_subject", None, "a")
+    [off] = differences(ConsumerConfig(ack_wait=SECOND), ConsumerConfig(ack_wait=0 * SECOND), given)
+    assert str(off) == "ack_wait: wanted 1 s, is 0 s (off)"
     given = ConsumerConfig(headers_only=False, filter_subject="")
     assert differences(given, ConsumerConfig(), given) == ()
 

@@ -30,6 +30,7 @@ from twinstream.errors import BadArgument, ConnectionClosed, RequestTimeout
 
 __all__ = ["BackgroundWork"]
 
+_HOW_TO_START: Final = "use it in a `with` block, or call start() first"
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
 
 
@@ -40,13 +41,15 @@ class BackgroundWork(Closable, BlockHint, ABC):
     method of a `with` block itself, because some editors offer only the attributes of the class
     that defines this method.
 
-    If no call raised the error that ended the work, a `RuntimeWarning` is issued when the object is
-    garbage-collected.
+    If no call raised the error that ended the work, or if work that does nothing else was never
+    started, a `RuntimeWarning` is issued when the object is garbage-collected.
     """
 
     # `__del__` uses these defaults if `__init__` raised.
     _error: BaseException | None = None
     _is_raised = False
+    # A subclass whose only use is to be started sets this at the end of `__init__`.
+    _is_unstarted = False
     # The area of the log in which the error is reported.
     _area: ClassVar[str] = "consumer"
     # False if this object runs another one, which reports the same error.
@@ -120,7 +123,7 @@ class BackgroundWork(Closable, BlockHint, ABC):
         """
         if self._is_started:
             raise BadArgument(f"{self._title} was started already")
-        self._is_started = True
+        self._is_started, self._is_unstarted = True, False
         async with AsyncOnFailure(self._forget_start):
             await self._begin()
         # If this is interrupted, the caller cannot stop the work that may have begun.
@@ -173,6 +176,7 @@ class BackgroundWork(Closable, BlockHint, ABC):
         """
         if self._is_parents:
             return
+        self._is_unstarted = False  # the caller does not want it to start
         if not self._is_started:
             return
         await self._end_soon()
@@ -202,11 +206,10 @@ class BackgroundWork(Closable, BlockHint, ABC):
             BadArgument: The work was never started.
             Exception: The error that ended the work.
         """
+        self._is_unstarted = False  # the error below is enough
         if not self._is_started:
             # Without this check, work that never ran would look like work that ended well.
-            raise BadArgument(
-                f"{self._title} was never started: use it in a `with` block, or call start() first"
-            )
+            raise BadArgument(f"{self._title} was never started: {_HOW_TO_START}")
         if not self._is_within():
             await self._join_tasks(Deadline.after(timeout), "it is still running")
             self._raise_error()
@@ -260,11 +263,15 @@ class BackgroundWork(Closable, BlockHint, ABC):
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked child, do not warn: the parent process reports the error.
-        if error is None or self._is_raised or self._is_parents or not _is_news(error):
+        if self._is_unstarted and self._reports_end:
+            text = f"{self._title} was never started: {_HOW_TO_START}"
+        elif error is not None and not self._is_raised and _is_news(error):
+            text = f"{self._title} ended with an error that no call raised: {error!r}"
+        else:
             return
-        text = f"{self._title} ended with an error that no call raised: {error!r}"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        # In a forked child, do not warn: the parent process does.
+        if not self._is_parents:
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _is_news(error: BaseException) -> bool:

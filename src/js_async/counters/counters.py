@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from js_async import JetStream
@@ -226,7 +226,7 @@ class Counters:
 
     @looped
     async def list(
-        self, subjects: str | Sequence[str] | None = None, *, idle_timeout: Seconds = 120.0
+        self, subjects: str | Iterable[str] | None = None, *, idle_timeout: Seconds = 120.0
     ) -> Items[Counter]:
         """Iterate over the counters whose subjects match any of the filters, as of one moment.
 
@@ -235,7 +235,8 @@ class Counters:
         `JetStreamError` or `RequestTimeout`.
 
         Args:
-            subjects: One filter or several. The default matches all counters of the stream.
+            subjects: One filter or several. The default matches all counters of the stream, an
+                empty list none.
             idle_timeout: Seconds without progress after which the call fails.
         """
         await self._check(self._api.deadline(idle_timeout))

@@ -101,6 +101,7 @@ class GroupWorker(BackgroundWork):
         # The error of the watch, or of a callback, which ends the work.
         self._failure: Exception | None = None
         self._gone: ConsumerDeleted | NoResponders | None = None
+        self._is_unstarted = True
 
     @property
     def _label(self) -> str:

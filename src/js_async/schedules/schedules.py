@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from js_async import JetStream
@@ -150,7 +150,7 @@ class Schedules:
 
     @looped
     async def list(
-        self, subjects: str | Sequence[str] | None = None, *, idle_timeout: Seconds = 120.0
+        self, subjects: str | Iterable[str] | None = None, *, idle_timeout: Seconds = 120.0
     ) -> Items[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
@@ -159,7 +159,8 @@ class Schedules:
         Raises `StreamNotFound`, `JetStreamError` or `RequestTimeout`.
 
         Args:
-            subjects: One filter or several. The default matches all schedules of the stream.
+            subjects: One filter or several. The default matches all schedules of the
+                stream, an empty list none.
             idle_timeout: Seconds without progress after which the call fails.
         """
         await self._check(self._api.deadline(idle_timeout))

@@ -132,6 +132,7 @@ class Worker(BackgroundWork):
         self._redeliveries: Redeliveries | None = None
         # An error that ends the creation of dead letters is raised at the end of the work.
         self._letters_ended: Final = Signal()
+        self._is_unstarted = True
 
     @property
     def _label(self) -> str:

@@ -108,6 +108,8 @@ class Consuming(BackgroundWork):
         self._counting: Final = Lock()
         self.handled = 0
         """The number of messages whose handler has returned."""
+        # A subclass is a part of other work, which starts it.
+        self._is_unstarted = type(self) is Consuming
 
     @property
     def _label(self) -> str:

@@ -20,6 +20,7 @@ from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.status import KeyValueStatus, key_value_status
 from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
+from twinstream.core.wire.selection import NOTHING, one_or_several
 from twinstream.errors import BadArgument, KeyDeleted, KeyNotFound, TwinstreamError
 from twinstream.errors.kv import raise_for_bucket
 from twinstream.records.entry import DELETED, PURGED, Entries, Entry
@@ -476,13 +477,8 @@ class KeyValue(NoContainer, Generic[V]):
         """Return the stored filters of `keys`. An empty result selects all keys."""
         if keys is None:
             return []
-        if isinstance(keys, str):
-            return [self._codecs.encode_filter(keys)]
-        check_kind(keys, Iterable, "keys", "one key or an iterable of keys")
-        # The server takes a read without filters for one of all keys. No key has the new name.
-        return [self._codecs.encode_filter(each) for each in keys] or [
-            self._place.api.transport.tokens.name()
-        ]
+        given = one_or_several(keys, "keys", "one key")
+        return [self._codecs.encode_filter(each) for each in given] or [NOTHING]
 
     def watch(
         self,

@@ -19,6 +19,7 @@ from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.arguments.check_callbacks import check_callback
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.object_store.changes import (
@@ -62,6 +63,7 @@ _FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
 
+@hint_attributes
 class ObjectStore(NoContainer):
     """A store of named objects. Get one from `JetStream.get_object_store` or `create_object_store`.
 

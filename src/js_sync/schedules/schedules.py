@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from js_sync import JetStream
@@ -151,7 +151,7 @@ class Schedules:
 
     @looped
     def list(
-        self, subjects: str | Sequence[str] | None = None, *, idle_timeout: Seconds = 120.0
+        self, subjects: str | Iterable[str] | None = None, *, idle_timeout: Seconds = 120.0
     ) -> Items[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
@@ -160,7 +160,8 @@ class Schedules:
         Raises `StreamNotFound`, `JetStreamError` or `RequestTimeout`.
 
         Args:
-            subjects: One filter or several. The default matches all schedules of the stream.
+            subjects: One filter or several. The default matches all schedules of the
+                stream, an empty list none.
             idle_timeout: Seconds without progress after which the call fails.
         """
         self._check(self._api.deadline(idle_timeout))

@@ -34,15 +34,20 @@ def _shown(name: str, value: Any) -> str:
     if value is None:
         return "unset"
     if isinstance(value, int) and name in _durations():
-        return f"{value / 1e9:.15g} s"
+        return _seconds(value / 1e9)
     if isinstance(value, list):
         return f"[{', '.join(_shown(name, each) for each in cast('list[object]', value))}]"
     if isinstance(value, dict):
         given = cast("dict[str, Any]", value)
         return f"{{{', '.join(f'{key!r}: {_shown(key, each)}' for key, each in given.items())}}}"
     if isinstance(value, timedelta):
-        return f"{value.total_seconds():g} s"
+        return _seconds(value.total_seconds())
     return repr(value)
+
+
+def _seconds(value: float) -> str:
+    # For the server, a setting of zero is not set.
+    return f"{value:.15g} s" if value else "0 s (off)"
 
 
 @cache

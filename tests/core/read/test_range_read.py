@@ -27,9 +27,10 @@ from twinstream.core.read.multi_last import LARGEST, MultiAnswer, MultiEnd, chun
 from twinstream.core.read.page import DirectAnswer, StoredPage
 from twinstream.core.read.range_read import OPEN_END, RangeRead
 from twinstream.core.read.read_report import ReadEnd, ReadReport
-from twinstream.core.read.read_request import choose, filters_of, read_request, snapshot_request
+from twinstream.core.read.read_request import choose, read_request, snapshot_request
 from twinstream.core.read.snapshot import Latest
 from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.selection import NOTHING, subject_filters
 from twinstream.errors import (
     BadArgument,
     InvalidResponse,
@@ -166,9 +167,10 @@ def wanted(**changes: Any) -> Any:
 
 
 def test_filters_are_listed_once_or_not_at_all_if_one_matches_everything() -> None:
-    assert filters_of(None) == filters_of(">") == filters_of(["a", ">"]) == ()
-    assert filters_of("a") == ("a",)
-    assert filters_of(["b", "a", "b"]) == ("b", "a")
+    assert subject_filters(None) == subject_filters(">") == subject_filters(["a", ">"]) == ()
+    assert subject_filters("a") == ("a",)
+    assert subject_filters(["b", "a", "b"]) == ("b", "a")
+    assert subject_filters([]) == subject_filters(iter(())) == (NOTHING,)
 
 
 MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -184,7 +186,7 @@ MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
         {"start_time": datetime(2024, 1, 1)},
         {"end_time": 1},
         {"via": "magic"},
-        {"subjects": []},
+        {"subjects": 1},
         {"subjects": ["a..b"]},
         {"page_messages": 0},
         {"page_bytes": 0},

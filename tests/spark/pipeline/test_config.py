@@ -208,6 +208,7 @@ def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) 
             "maxTriggerDelay: needs minMessagesPerTrigger:",
         ),
         (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),
+        (HEAD + SOURCE + "subjects = []", r"subjects: must be a list of texts, got \[\]"),
         ("a = " + "[" * 100_000, "orders.toml: is nested too deeply"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Attributes of nats-py and other clients with their equivalents, as hints in errors.
+"""Names of nats-py and other clients with their equivalents, as hints in errors.
 
 `docs/from-nats-py.md` has the same table of nats-py's names; a test compares both.
 """
@@ -8,17 +8,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-__all__ = ["ATTRIBUTES", "GUESSES", "hint_attributes"]
+__all__ = ["ATTRIBUTES", "GUESSES", "KEYWORDS", "hint_attributes", "unknown_keyword"]
 
 T = TypeVar("T")
 
 _CONFIG: Final = "create_consumer(ConsumerConfig(durable_name=, filter_subject=)) of a stream"
 
 ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Connection": {
+        "client_id": "server_info.client_id",
+        "client_ip": 'server_info.raw["client_ip"]',
+        "connect": "the function connect(servers)",
+        "connected_server_version": "server_info.version",
+        "connected_url": "events(), whose Connected has the server",
+        "discovered_servers": "events(), with ServersDiscovered",
+        "is_connecting": "is_connected",
+        "is_draining": "is_closed",
+        "is_reconnecting": "is_connected",
+        "jsm": "jetstream()",
+        "last_error": "events(), with ServerReported and Disconnected",
+        "max_payload": "server_info.max_payload",
+        "new_inbox": "request(subject, data), which has its own inbox",
+        "rtt": "the time of flush()",
+    },
     "JetStream": {
         "add_stream": "create_stream(StreamConfig(name=, subjects=))",
         "stream_info": "get_stream(name).cached_info, or info() of a stream",
         "streams_info": "streams()",
+        "streams_info_iterator": "streams()",
         "consumers_info": "consumers() of a stream",
         "find_stream_name_by_subject": "stream_name_by_subject(subject)",
         "purge_stream": "purge(subject=, before_seq=, keep=) of a stream",
@@ -32,6 +49,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "reset_consumer": "reset() of a consumer",
         "publish_async": "publisher() with send and flush, or publish_many",
         "publish_async_completed": "flush() of a publisher()",
+        "publish_async_pending": "in_flight of a publisher()",
         "pull_subscribe": _CONFIG,
         "pull_subscribe_bind": "get_consumer(stream, name), or bind_consumer",
         "subscribe": "workers.Worker(jet, stream_name, config, handler)"
@@ -43,8 +61,15 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
     "KeyValue": {
         "watchall": "watch() without filters",
     },
+    "ObjectStore": {
+        "get_info": "info(name)",
+    },
+    "Consumer": {
+        "consumer_info": "info()",
+    },
     "Message": {
         "_ackd": "is_acknowledged",
+        "is_acked": "is_acknowledged",
         "ack_sync": "double_ack()",
         "respond": "publish(message.reply, data) of the connection",
         "header": "headers",
@@ -57,11 +82,58 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "sequence": "stream_seq and consumer_seq",
     },
     "Subscription": {
+        "messages": "the subscription itself, in a loop `for message in messages`",
         "next_msg": "next(timeout)",
+        "pending_msgs": "buffered",
         "unsubscribe": "close()",
     },
 }
 """Hints by class and attribute name."""
+
+_ON_EVENT: Final = "on_event="
+_RECONNECT: Final = "reconnect=ReconnectPolicy(attempts=, wait=)"
+_CREDENTIALS: Final = "credentials=, a function that returns Credentials"
+
+KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "connect": {
+        "allow_reconnect": "reconnect=None, if it is false",
+        "closed_cb": _ON_EVENT,
+        "disconnected_cb": _ON_EVENT,
+        "discovered_server_cb": _ON_EVENT,
+        "dont_randomize": "shuffle=False, if it is true",
+        "drain_timeout": "drain(timeout=) of the connection",
+        "error_cb": _ON_EVENT,
+        "lame_duck_mode_cb": _ON_EVENT,
+        "max_reconnect_attempts": _RECONNECT,
+        "nkeys_seed": "nkey_seed=, with the text of the file",
+        "nkeys_seed_str": "nkey_seed=",
+        "reconnect_time_wait": _RECONNECT,
+        "reconnected_cb": _ON_EVENT,
+        "signature_cb": _CREDENTIALS,
+        "tls_handshake_first": "tls=TlsOptions(handshake_first=True)",
+        "tls_hostname": "tls=TlsOptions(server_name=)",
+        "user_credentials": "credentials_file=",
+        "user_jwt_cb": _CREDENTIALS,
+    },
+    "subscribe": {
+        "cb": "a loop `for message in messages`",
+        "pending_msgs_limit": "max_buffered=",
+    },
+}
+"""Hints by function and keyword argument.
+
+Only functions that a program calls rarely have such hints: collecting unknown arguments takes time
+in each call, also in those without any.
+"""
+
+
+def unknown_keyword(function: str, unknown: Mapping[str, object]) -> TypeError:
+    """Return the error for keyword arguments that a function of `KEYWORDS` does not have."""
+    name = next(iter(unknown))
+    text = f"{function}() got an unexpected keyword argument {name!r}"
+    hint = KEYWORDS[function].get(name)
+    return TypeError(f"{text}: the equivalent of this nats-py name is {hint}" if hint else text)
+
 
 _CONTENT: Final[Mapping[str, str]] = {
     "body": "data",

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.selection import NOTHING, one_or_several
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, Model, Timestamp, UnknownEvent, decode
@@ -102,22 +103,18 @@ def event_subjects(
 ) -> list[str]:
     """Return the subjects of the events of these kinds about this stream and this consumer.
 
-    An argument that is None matches every value. The subjects do not overlap. Raises `BadArgument`
-    for an unknown kind, and for a kind whose subject does not contain the given stream or consumer.
+    An argument that is None matches every value, and empty `kinds` match no event. The subjects do
+    not overlap. Raises `BadArgument` for an unknown kind, and for a kind whose subject does not
+    contain the given stream or consumer.
     """
     values = {
         "stream": check_name(stream, "stream") if stream is not None else None,
         "consumer": check_name(consumer, "consumer") if consumer is not None else None,
     }
-    if isinstance(kinds, str):
-        # A string is an iterable of its letters.
-        kinds = [kinds]
     if kinds is not None:
-        check_kind(kinds, Iterable, "kinds", "a list of classes of twinstream.models, or of words")
-        found = [each for kind in kinds for each in _of_kind(_type_of(kind), values)]
-        if not found:
-            raise BadArgument("kinds is empty: omit it for all kinds")
-        return list(dict.fromkeys(found))
+        given = one_or_several(kinds, "kinds", "a word, a class of twinstream.models")
+        found = [each for kind in given for each in _of_kind(_type_of(kind), values)]
+        return list(dict.fromkeys(found)) or [NOTHING]
     if consumer is not None:
         return [f"$JS.EVENT.*.CONSUMER.*.{stream or '*'}.{consumer}"]
     if stream is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -11,8 +11,8 @@ from attrs import evolve
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.request_times import comparable
+from twinstream.core.wire.selection import subject_filters
 from twinstream.core.wire.subject_match import widest
-from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument
 from twinstream.models import (
     AckPolicy,
@@ -34,7 +34,7 @@ _MIN_INACTIVE: Final = 1.0
 
 
 def ordered_config(
-    subjects: str | Sequence[str] | None,
+    subjects: str | Iterable[str] | None,
     deliver_policy: DeliverPolicy | DeliverPolicyWord | None,
     start_seq: int | None,
     start_time: datetime | None,
@@ -54,10 +54,7 @@ def ordered_config(
         deliver_policy = DeliverPolicy.BY_START_SEQUENCE
     elif start_time is not None:
         deliver_policy = DeliverPolicy.BY_START_TIME
-    filters = [subjects] if isinstance(subjects, str) else list(subjects or ())
-    for subject in filters:
-        check_filter(subject)
-    filters = list(widest(filters))
+    filters = list(widest(subject_filters(subjects)))
     if deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and not filters:
         # The server requires a filter with this policy (10094). This filter matches everything.
         filters = [">"]

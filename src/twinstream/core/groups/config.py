@@ -13,6 +13,7 @@ from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.groups.names import GroupNames
 from twinstream.core.groups.partitions import GroupConfig, members_of, subjects_of
 from twinstream.core.wire.response import write_json
+from twinstream.core.wire.selection import one_or_several
 from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.errors import BadArgument, InvalidGroupConfig
 from twinstream.models import (
@@ -228,12 +229,8 @@ def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> Elast
 
 def member_names(members: str | Iterable[object]) -> list[str]:
     """Return the names of one member or several. Raises `BadArgument` for another object."""
-    if isinstance(members, str):
-        return [members]
-    if not isinstance(members, Iterable):
-        raise BadArgument(f"members is a text or several texts, got {members!r:.80}")
     names: list[str] = []
-    for name in members:
+    for name in one_or_several(members, "members", "a name"):
         if not isinstance(name, str):
             raise BadArgument(f"a member is a text, got {name!r:.80}")
         names.append(name)

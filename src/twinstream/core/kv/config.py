@@ -91,6 +91,8 @@ def key_value_config(stream: StreamConfig) -> KeyValueConfig:
     """Return the settings of the bucket in a stream. Raises `NotABucket` for another stream."""
     check_is_bucket(stream)
     given: dict[str, Any] = {ours: getattr(stream, theirs) for ours, theirs in SAME.items()}
+    # The server writes "no limit" as zero, which would be shown as 0:00:00.
+    given["ttl"] = stream.max_age or None
     return KeyValueConfig(
         bucket=bucket_of(stream.name or ""),
         compression=stream.compression not in {None, Compression.NONE},

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from twinstream.core.arguments.check_arguments import check_kind, check_whole
+from twinstream.core.arguments.check_arguments import check_whole
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.wire.request_times import comparable
-from twinstream.core.wire.subjects import check_filter
+from twinstream.core.wire.selection import subject_filters
 from twinstream.errors import BadArgument, Unsupported
 from twinstream.models import RetentionPolicy, StreamConfig, Timestamp
 
@@ -20,7 +20,6 @@ __all__ = [
     "SnapshotRequest",
     "Via",
     "choose",
-    "filters_of",
     "read_request",
     "snapshot_request",
 ]
@@ -66,7 +65,7 @@ class SnapshotRequest:
 
 
 def snapshot_request(
-    subjects: str | Sequence[str] | None,
+    subjects: str | Iterable[str] | None,
     at_seq: int | None,
     at_time: datetime | None,
     idle_timeout: Seconds,
@@ -75,7 +74,7 @@ def snapshot_request(
     if at_seq is not None and at_time is not None:
         raise BadArgument("pass at_seq or at_time, not both")
     return SnapshotRequest(
-        subjects=filters_of(subjects),
+        subjects=subject_filters(subjects),
         at_seq=_at_least_one(at_seq, "at_seq"),
         at_time=_moment(at_time, "at_time"),
         timeout=seconds(idle_timeout, "idle_timeout"),
@@ -88,7 +87,7 @@ def read_request(
     end: int | None,
     start_time: datetime | None,
     end_time: datetime | None,
-    subjects: str | Sequence[str] | None,
+    subjects: str | Iterable[str] | None,
     via: Via | None,
     page_messages: int,
     page_bytes: int,
@@ -106,29 +105,12 @@ def read_request(
         end=_at_least_one(end, "end"),
         start_time=_moment(start_time, "start_time"),
         end_time=_moment(end_time, "end_time"),
-        subjects=filters_of(subjects),
+        subjects=subject_filters(subjects),
         via=via,
         page_messages=check_whole(page_messages, "page_messages"),
         page_bytes=check_whole(page_bytes, "page_bytes"),
         timeout=seconds(idle_timeout, "idle_timeout"),
     )
-
-
-def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return subject filters as a tuple, which is empty for all subjects.
-
-    Raises `BadArgument` for an invalid filter or an empty list.
-    """
-    if subjects is None:
-        return ()
-    check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
-    filters = (subjects,) if isinstance(subjects, str) else tuple(subjects)
-    if not filters:
-        raise BadArgument("subjects is empty; omit it to read all of them")
-    for each in filters:
-        check_filter(each)
-    # A filter that matches everything makes the other filters redundant.
-    return () if ">" in filters else tuple(dict.fromkeys(filters))
 
 
 def _at_least_one(value: int | None, name: str) -> int | None:

@@ -123,14 +123,14 @@ class TomlTable:
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts, or one text, as a tuple. It is empty if the key is missing.
 
-        Raises `ConfigError` for an empty text or another type.
+        Raises `ConfigError` for an empty list, an empty text or another type.
         """
         value = self.value(key)
         found = [value] if isinstance(value, str) else value
         if found is None:
             return ()
         items = cast(list[object], found) if isinstance(found, list) else [None]
-        if not all(isinstance(each, str) and each.strip(BLANKS) for each in items):
+        if not items or not all(isinstance(each, str) and each.strip(BLANKS) for each in items):
             raise self.fail(key, f"must be a list of texts, got {value!r}")
         return tuple(str(each) for each in items)
 
