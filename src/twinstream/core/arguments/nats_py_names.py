@@ -66,13 +66,12 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
 _CONTENT: Final[Mapping[str, str]] = {
     "body": "data",
     "content": "data",
-    "payload": "data",
     "value": "data",
 }
 _SEQUENCES: Final = "seq (of the consumer: metadata.consumer_seq)"
 
 GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
-    "CoreMessage": _CONTENT,
+    "CoreMessage": {**_CONTENT, "payload": "data"},
     "Message": {
         **_CONTENT,
         "acknowledge": "ack()",
