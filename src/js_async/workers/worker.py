@@ -38,7 +38,7 @@ from twinstream.models import AckPolicy, ConsumerConfig
 if TYPE_CHECKING:
     from twinstream.core.payloads.payloads import Payloads
 
-__all__ = ["Take", "Worker"]
+__all__ = ["Take", "Worker", "payloads_of_handler"]
 
 
 class Take(Protocol):

@@ -30,7 +30,7 @@ class JsonSchemaCodec(Codec[Any]):
 
     Raises:
         BadArgument: The file cannot be read, the schema is invalid, or jsonschema is not installed
-            (`pip install twinstream[payloads]`).
+            (the extra payloads).
     """
 
     content_type = JSON
@@ -99,7 +99,8 @@ def checked_schema(schema: Schema, name: str) -> Any:
         from referencing.jsonschema import DRAFT202012
     except ImportError as error:
         raise BadArgument(
-            "JSON Schemas need jsonschema: pip install twinstream[payloads]"
+            "JSON Schemas need jsonschema: install Twinstream with its extra payloads (in a clone:"
+            " pip install '.[payloads]')"
         ) from error
     kind: Any = validator_for(schema, default=Draft202012Validator)
     try:
