@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 MESSAGE = (
     "ack data double_ack headers in_progress is_acknowledged is_late json metadata nak"
-    " num_delivered reply seq subject term text time time_left"
+    " num_delivered payload payload_error reply seq subject term text time time_left"
 )
 
 # How to come by an object, and all that editors offer of it.
@@ -145,7 +145,7 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "bind_consumer cached_info change consumer_names consumers create_consumer"
         " create_or_update_consumer delete delete_consumer delete_message get_consumer"
         " get_last_message get_message get_next_message info name ordered purge push_messages"
-        " read replicas seal snapshot subjects update_consumer",
+        " read replicas seal snapshot subjects typed update_consumer",
     ),
 }
 

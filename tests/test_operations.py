@@ -66,6 +66,9 @@ SILENT = {
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
     "JetStream.bind_stream",
+    "JetStream.typed",
+    "Stream.typed",
+    "Consumer.typed",
     "KeyValue.typed",
     "KeyValue.with_codecs",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import twinstream.models
 from js_async.api import consumer_admin
@@ -19,21 +19,25 @@ from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.consume.pull_request import OnRefused, Priority
 from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.wire.payload import P
 from twinstream.errors import BadArgument, InvalidResponse
 
 if TYPE_CHECKING:
     from js_async.consume.consume import Consuming
     from js_async.consume.consumer_recovery import OnDeleted
     from js_async.consume.messages import Messages
+    from twinstream.codecs import Codec
     from twinstream.core.consume.order import Order
     from twinstream.core.consume.reports import PullReport
     from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer", "existing_consumer", "made_consumer"]
 
+T = TypeVar("T")
+
 
 @hint_attributes
-class Consumer(FetchCalls):
+class Consumer(FetchCalls[P]):
     """A handle of a pull consumer on the server.
 
     `cached_info` is the last known info of the consumer, or None.
@@ -182,6 +186,24 @@ class Consumer(FetchCalls):
 
     # ---- iterating
 
+    def typed(self, model: type[T] | Codec[T]) -> Consumer[T]:
+        """Return a handle of the same consumer whose messages have a `payload` of type `model`.
+
+        The payload of a message is decoded at its first use. A message that does not fit is
+        returned as well: its `payload` raises `PayloadError`, and `data` has the bytes.
+
+        Args:
+            model: A type, for which `twinstream.codecs.codec_for` chooses the codec, or a codec.
+
+        Raises:
+            BadArgument: A part of the type cannot be encoded.
+        """
+        from twinstream.core.payloads.payloads import payloads_of
+
+        made: Consumer[T] = Consumer(self._api, self._stream, self._name, self.cached_info)
+        made._channels, made._payloads = self._channels, payloads_of(model)
+        return made
+
     def messages(
         self,
         *,
@@ -196,7 +218,7 @@ class Consumer(FetchCalls):
         on_deleted: OnDeleted = "raise",
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> Messages:
+    ) -> Messages[P]:
         """Return an iterator over the messages, which it pulls into a buffer (ADR-37).
 
         Without `stop_after`, the iterator waits for more messages until it is closed or drained.
@@ -265,13 +287,14 @@ class Consumer(FetchCalls):
         )
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
         buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
+        buffer.ready.payloads = self._payloads
         from js_async.consume.noted import noted
 
         return noted(Messages, self._api.transport)(buffer)
 
     def consume(
         self,
-        handler: Handler[Message],
+        handler: Handler[Message[P]],
         *,
         concurrency: int = 1,
         order: Order = "none",

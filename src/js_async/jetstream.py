@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import twinstream.models
 from js_async.api.api import Api
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from js_async.publish.atomic_batch import AtomicBatch
     from js_async.publish.publish_many import PublishMany
     from js_async.publish.publisher import Publisher
+    from js_async.publish.typed_publish import TypedPublish
     from js_async.read.range_reader import RangeReader
+    from twinstream.codecs import Codec
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.kv.status import KeyValueStatus
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["JetStream", "api_of", "range_reader"]
+
+T = TypeVar("T")
 
 
 @hint_attributes
@@ -253,6 +257,20 @@ class JetStream:
         await Consumer(self._api, stream_name, consumer_name, None).delete(timeout=timeout)
 
     # ---- publishing
+
+    def typed(self, model: type[T] | Codec[T]) -> TypedPublish[T]:
+        """Return an object that publishes values of type `model` instead of bytes.
+
+        Args:
+            model: A type, for which `twinstream.codecs.codec_for` chooses the codec, or a codec.
+
+        Raises:
+            BadArgument: A part of the type cannot be encoded.
+        """
+        from js_async.publish.typed_publish import TypedPublish
+        from twinstream.core.payloads.payloads import payloads_of
+
+        return TypedPublish(self.publish, payloads_of(model))
 
     async def publish(
         self,

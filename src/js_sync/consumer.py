@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import twinstream.models
 from js_sync.api import consumer_admin
@@ -20,6 +20,7 @@ from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.consume.pull_request import OnRefused, Priority
 from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.wire.payload import P
 from twinstream.errors import BadArgument, InvalidResponse
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Consumer", "existing_consumer", "made_consumer"]
 
+T = TypeVar("T")
 
 @hint_attributes
 class Consumer(FetchCalls):
@@ -179,6 +181,24 @@ class Consumer(FetchCalls):
 
     # ---- iterating
 
+    def typed(self, model: type[T] | Codec[T]) -> Consumer[T]:
+        """Return a handle of the same consumer whose messages have a `payload` of type `model`.
+
+        The payload of a message is decoded at its first use. A message that does not fit is
+        returned as well: its `payload` raises `PayloadError`, and `data` has the bytes.
+
+        Args:
+            model: A type, for which `twinstream.codecs.codec_for` chooses the codec, or a codec.
+
+        Raises:
+            BadArgument: A part of the type cannot be encoded.
+        """
+        from twinstream.core.payloads.payloads import payloads_of
+
+        made: Consumer[T] = Consumer(self._api, self._stream, self._name, self.cached_info)
+        made._channels, made._payloads = self._channels, payloads_of(model)
+        return made
+
     def messages(
         self,
         *,
@@ -193,7 +213,7 @@ class Consumer(FetchCalls):
         on_deleted: OnDeleted = "raise",
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> Messages:
+    ) -> Messages[P]:
         """Return an iterator over the messages, which it pulls into a buffer (ADR-37).
 
         Without `stop_after`, the iterator waits for more messages until it is closed or drained.
@@ -268,7 +288,7 @@ class Consumer(FetchCalls):
 
     def consume(
         self,
-        handler: Handler[Message],
+        handler: Handler[Message[P]],
         *,
         concurrency: int = 1,
         order: Order = "none",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import twinstream.models
 from js_sync.api.api import Api
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from js_sync.publish.atomic_batch import AtomicBatch
     from js_sync.publish.publish_many import PublishMany
     from js_sync.publish.publisher import Publisher
+    from js_sync.publish.typed_publish import TypedPublish
     from js_sync.read.range_reader import RangeReader
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["JetStream", "api_of", "range_reader"]
+
+T = TypeVar("T")
 
 
 @hint_attributes
@@ -254,6 +257,20 @@ class JetStream:
         Consumer(self._api, stream_name, consumer_name, None).delete(timeout=timeout)
 
     # ---- publishing
+
+    def typed(self, model: type[T] | Codec[T]) -> TypedPublish[T]:
+        """Return an object that publishes values of type `model` instead of bytes.
+
+        Args:
+            model: A type, for which `twinstream.codecs.codec_for` chooses the codec, or a codec.
+
+        Raises:
+            BadArgument: A part of the type cannot be encoded.
+        """
+        from js_sync.publish.typed_publish import TypedPublish
+        from twinstream.core.payloads.payloads import payloads_of
+
+        return TypedPublish(self.publish, payloads_of(model))
 
     def publish(
         self,

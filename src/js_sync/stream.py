@@ -17,6 +17,7 @@ from twinstream.core.arguments.check_arguments import check_config, check_whole
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.deadline import Seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
+from twinstream.core.wire.payload import P
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument, InvalidResponse
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from js_sync.consume.ordered import OrderedMessages
     from js_sync.consume.push import PushMessages
     from js_sync.read.stream_read import StreamRead
+    from twinstream.codecs import Codec
     from twinstream.core.consume.reports import PullReport
+    from twinstream.core.payloads.payloads import Payloads
     from twinstream.core.read.read_request import Via
     from twinstream.core.read.snapshot import Snapshot
     from twinstream.core.read.stream_message import StreamMessage
@@ -42,15 +45,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream", "known_info"]
 
+T = TypeVar("T")
+
 # A value of `keep` that exceeds the number of messages that a stream can store.
 _ALL: Final = 2**63 - 1
 
 
-class Stream(StreamConsumers):
+class Stream(StreamConsumers, Generic[P]):
     """A handle of a stream on the server.
 
     `cached_info` is the last known info of the stream, or None.
     """
+
+    # What decodes the messages of a typed handle, otherwise None.
+    _payloads: Payloads[P] | None = None
 
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         super().__init__(api, name)
@@ -212,6 +220,32 @@ class Stream(StreamConsumers):
 
     # ---- reading without a consumer
 
+    def typed(self, model: type[T] | Codec[T]) -> Stream[T]:
+        """Return a handle of the same stream whose messages have a `payload` of type `model`.
+
+        This applies to the messages that the stream's own methods return: `read`, `snapshot`,
+        `ordered`, `push_messages` and the single gets. A payload is decoded at its first use. A
+        message that does not fit is returned as well: its `payload` raises `PayloadError`.
+
+        Args:
+            model: A type, for which `twinstream.codecs.codec_for` chooses the codec, or a codec.
+
+        Raises:
+            BadArgument: A part of the type cannot be encoded.
+        """
+        from twinstream.core.payloads.payloads import payloads_of
+
+        made: Stream[T] = Stream(self._api, self._name, self.cached_info)
+        made._payloads = payloads_of(model)
+        return made
+
+    def _typed(self, message: StreamMessage[Any]) -> StreamMessage[P]:
+        if self._payloads is None:
+            return message
+        from twinstream.core.read.typed_message import typed_message
+
+        return typed_message(message, self._payloads)
+
     def get_message(
         self,
         seq: int,
@@ -219,7 +253,7 @@ class Stream(StreamConsumers):
         direct: bool = False,
         headers: bool = True,
         timeout: Seconds | None = None,
-    ) -> StreamMessage:
+    ) -> StreamMessage[P]:
         """Return one message by sequence. Raises `MessageNotFound`.
 
         Args:
@@ -235,9 +269,10 @@ class Stream(StreamConsumers):
         from twinstream.core.read.direct_get import seq_request
 
         request = seq_request(seq)
-        return get_message(
+        message = get_message(
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
+        return self._typed(message)
 
     def get_last_message(
         self,
@@ -246,7 +281,7 @@ class Stream(StreamConsumers):
         direct: bool = False,
         headers: bool = True,
         timeout: Seconds | None = None,
-    ) -> StreamMessage:
+    ) -> StreamMessage[P]:
         """Return the last message of a subject. Raises `MessageNotFound`.
 
         Args:
@@ -259,9 +294,10 @@ class Stream(StreamConsumers):
         from twinstream.core.read.direct_get import last_request
 
         request = last_request(subject)
-        return get_message(
+        message = get_message(
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
+        return self._typed(message)
 
     def get_next_message(
         self,
@@ -272,7 +308,7 @@ class Stream(StreamConsumers):
         direct: bool = False,
         headers: bool = True,
         timeout: Seconds | None = None,
-    ) -> StreamMessage:
+    ) -> StreamMessage[P]:
         """Return the first message that matches a subject filter, from a sequence or time on.
 
         Raises `MessageNotFound`.
@@ -290,9 +326,10 @@ class Stream(StreamConsumers):
         from twinstream.core.read.direct_get import next_request
 
         request = next_request(subject, seq, start_time)
-        return get_message(
+        message = get_message(
             self._api, self._name, request, direct=direct, headers=headers, timeout=timeout
         )
+        return self._typed(message)
 
     def read(
         self,
@@ -306,7 +343,7 @@ class Stream(StreamConsumers):
         page_messages: int = PAGE_MESSAGES,
         page_bytes: int = PAGE_BYTES,
         idle_timeout: Seconds = 120.0,
-    ) -> StreamRead:
+    ) -> StreamRead[P]:
         """Return an iterator over a range of the stream.
 
         The result is complete even if replicas lag. The iterator sends nothing before the caller
@@ -340,7 +377,7 @@ class Stream(StreamConsumers):
             page_bytes=page_bytes,
             idle_timeout=idle_timeout,
         )
-        return StreamRead(self._api, self._name, request)
+        return StreamRead(self._api, self._name, request, self._payloads)
 
     def snapshot(
         self,
@@ -349,7 +386,7 @@ class Stream(StreamConsumers):
         at_seq: int | None = None,
         at_time: datetime | None = None,
         idle_timeout: Seconds = 120.0,
-    ) -> Snapshot:
+    ) -> Snapshot[P]:
         """Return the last message of each subject, all as of one sequence.
 
         The snapshot includes every write that was acknowledged before the call. A message that is
@@ -374,7 +411,12 @@ class Stream(StreamConsumers):
         from twinstream.core.read.read_request import snapshot_request
 
         request = snapshot_request(subjects, at_seq, at_time, idle_timeout)
-        return take_snapshot(self._api, self._name, request)
+        taken = take_snapshot(self._api, self._name, request)
+        if self._payloads is None:
+            return cast("Snapshot[P]", taken)
+        from twinstream.core.read.typed_message import typed_snapshot
+
+        return typed_snapshot(taken, self._payloads)
 
     def delete_message(
         self, seq: int, *, erase: bool = False, timeout: Seconds | None = None
@@ -412,7 +454,7 @@ class Stream(StreamConsumers):
         name_prefix: str | None = None,
         max_reset_attempts: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> OrderedMessages:
+    ) -> OrderedMessages[P]:
         """Return an iterator that yields each message once and in order (ADR-17).
 
         The iterator uses an ephemeral consumer, which it re-creates after a disconnect or a loss of
@@ -472,13 +514,15 @@ class Stream(StreamConsumers):
                 self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
             )
         )
+        buffer.set_payloads(self._payloads)
+        return OrderedMessages(buffer)
 
     def push_messages(
         self,
         consumer: str | ConsumerConfig,
         *,
         on_report: Callable[[PullReport], None] | None = None,
-    ) -> PushMessages:
+    ) -> PushMessages[P]:
         """Return an iterator over the messages of a push consumer.
 
         Args:
@@ -516,11 +560,12 @@ class Stream(StreamConsumers):
             check_config(consumer, twinstream.models.ConsumerConfig)
             config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
+        buffer.payloads = self._payloads
         buffer.open(info)
         return noted(PushMessages, self._api.transport)(buffer)
 
 
-def known_info(stream: Stream) -> StreamInfo:
+def known_info(stream: Stream[Any]) -> StreamInfo:
     """Return the last known info of a stream whose info was requested before."""
     if stream.cached_info is None:
         raise BadArgument(f"stream {stream.name} was bound without its info: call info() first")

@@ -198,9 +198,8 @@ def test_an_undecodable_value_replaces_the_one_before_it_in_a_cache(opened, name
         made.put("a", 1)
         plain.put("YQ", value)
         with made.cached() as cache:
-            with pytest.raises(
-                (ValueError, RecursionError), match=r"Expecting|recursion|limit|nested"
-            ):
+            hint = r"Expecting|recursion|limit|nested"
+            with pytest.raises((ValueError, RecursionError), match=hint):
                 cache.get("a")
         (entry,) = (made.get_many()).values()
         assert (entry.key, entry.raw_key) == ("a", "YQ")

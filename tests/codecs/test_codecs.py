@@ -172,8 +172,8 @@ def test_an_error_survives_pickling_and_copying() -> None:
 
 @pytest.mark.parametrize("model", [Line, list[Line], Customer, Point, TextCodec(), bytes])
 def test_a_value_of_another_type_is_not_published(model: Any) -> None:
-    with pytest.raises(BadArgument, match=r"^typed\("):
-        payloads_of(model).encode(Strange(), None)
+    with pytest.raises(BadArgument, match=r"^subject a: typed\("):
+        payloads_of(model).encode(Strange(), None, "a")
 
 
 def test_errors_of_an_own_codec_become_errors_of_the_client() -> None:
@@ -190,9 +190,9 @@ def test_errors_of_an_own_codec_become_errors_of_the_client() -> None:
 
     payloads = payloads_of(Broken())
     with pytest.raises(BadArgument, match=r"typed\(Broken\): LookupError: mine"):
-        payloads.encode(1, None)
+        payloads.encode(1, None, "a")
     with pytest.raises(BadArgument, match="a value must be bytes, got int"):
-        payloads.encode(0, None)
+        payloads.encode(0, None, "a")
     with pytest.raises(PayloadError, match="does not fit Broken: LookupError: mine") as caught:
         payloads.decode(b"", Headers(), "a")
     assert isinstance(caught.value.__cause__, LookupError)
@@ -225,15 +225,15 @@ def test_the_media_type_is_read_in_any_case(name: str, found: str, fits: bool) -
 
 def test_the_header_of_the_caller_is_kept() -> None:
     payloads = payloads_of(int)
-    assert payloads.encode(7, None)[1] == {"Content-Type": "application/json"}
+    assert payloads.encode(7, None, "a")[1] == {"Content-Type": "application/json"}
     mine = {"content-type": "application/vnd.acme+json"}
-    assert payloads.encode(7, mine)[1] == mine
+    assert payloads.encode(7, mine, "a")[1] == mine
     several = Headers([("A", "1"), ("A", "2")])
     pairs = (("A", "1"), ("A", "2"), ("Content-Type", "application/json"))
-    merged = payloads.encode(7, several)[1]
+    merged = payloads.encode(7, several, "a")[1]
     assert isinstance(merged, Headers)
     assert merged.pairs == pairs
-    assert payloads_of(bytes).encode(b"x", None) == (b"x", None)
+    assert payloads_of(bytes).encode(b"x", None, "a") == (b"x", None)
 
 
 # ---- CloudEvents

@@ -5,12 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from js_async.consume.ack_progress import AckProgress
 from js_async.consume.consumer_recovery import ConsumerRecovery
 from js_async.consume.item_source import ItemSource, NothingInTime
-from js_async.consume.message import Message, frame_of, late_at, messages_of
+from js_async.consume.message import (
+    Message,
+    TypedMessage,
+    frame_of,
+    late_at,
+    message_of,
+    messages_of,
+)
 from js_async.consume.pull_driver import PullDriver
 from js_async.consume.pull_subscription import PullChannel
 from js_async.consume.ready_messages import ReadyMessages
@@ -37,7 +44,7 @@ _GAVE_UP: Final = (
 _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
 
-class MessageBuffer(ItemSource[Message]):
+class MessageBuffer(ItemSource[Message[Any]]):
     """The messages of one consumer: the mailbox, the pull engine and the progress reports.
 
     `take` returns a message, and pulls more if the engine requests it. `ready` contains the
@@ -296,11 +303,11 @@ class MessageBuffer(ItemSource[Message]):
 
     # ---- taking
 
-    def take_nowait(self) -> Message | None:
+    def take_nowait(self) -> Message[Any] | None:
         """Return a buffered message that may be taken before the engine is updated, or None."""
         return self.ready.take_nowait()
 
-    async def _take_next(self, deadline: Deadline) -> Message | None:
+    async def _take_next(self, deadline: Deadline) -> Message[Any] | None:
         ready, is_late = self.ready, False
         ready.reserve_all()
         channel, engine = self._channel, self._engine
@@ -383,7 +390,7 @@ class MessageBuffer(ItemSource[Message]):
             raise NothingInTime("no message in time")
         return self._drained
 
-    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
+    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.
 
         Also return None if the message is late, or if the connection was lost or restored. The
@@ -405,7 +412,7 @@ class MessageBuffer(ItemSource[Message]):
         self.ready.note_passed(frame, now)
         self._driver.doubt.clear()
         engine.note_wanted(1)
-        return Message(frame, delivery)
+        return message_of(frame, delivery)
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
         """Move arrived messages into the buffer, and report them to the engine.
@@ -421,6 +428,7 @@ class MessageBuffer(ItemSource[Message]):
         # no inspection.
         limits = driver.limits
         plain = limits.max_bytes is None and limits.priority is None
+        make: type[Message[Any]] = Message if ready.payloads is None else TypedMessage
         put, take, sizes = ready.messages.append, frames.popleft, ready.sizes
         count = size = 0
         frame = _NO_FRAME
@@ -443,7 +451,7 @@ class MessageBuffer(ItemSource[Message]):
                 if limits.max_bytes is not None:
                     sizes.append(frame_size(frame, pinned=limits.may_pin))
                     size += sizes[-1]
-            put(Message(frame, delivery))
+            put(make(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import twinstream.models
 from js_async.client.transport import Transport
@@ -11,6 +11,7 @@ from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.pull_request import UNBOUNDED, PullBounds
 
 if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
     from twinstream.models import ConsumerInfo
 
 __all__ = [
@@ -42,14 +43,21 @@ class Delivery:
     is the time from which ack_wait may be over, so that the server may redeliver the messages;
     infinity without `ack_wait`. `ack_wait` is in seconds; None if it is unknown or the consumer
     requires no acknowledgement. `transport` sends the acknowledgements. `timeout` is the default
-    timeout in seconds of an acknowledgement that waits for the server's confirmation.
+    timeout in seconds of an acknowledgement that waits for the server's confirmation. `payloads`
+    decodes the messages of a typed handle, otherwise it is None.
     """
 
-    __slots__ = ("ack_wait", "late_at", "reported_at", "timeout", "transport")
+    __slots__ = ("ack_wait", "late_at", "payloads", "reported_at", "timeout", "transport")
 
     def __init__(
-        self, transport: Transport, reported_at: float, ack_wait: float | None, timeout: float
+        self,
+        transport: Transport,
+        reported_at: float,
+        ack_wait: float | None,
+        timeout: float,
+        payloads: Payloads[Any] | None = None,
     ) -> None:
+        self.payloads: Final = payloads
         self.transport: Final = transport
         self.timeout: Final = timeout
         self.ack_wait: Final = ack_wait

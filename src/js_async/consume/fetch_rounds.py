@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from js_async.consume.message import Message, frame_of
 from js_async.runtime.concurrency import sleep
@@ -23,12 +23,12 @@ _PAUSE: Final = 0.1
 class Round(Protocol):
     """A function that fetches at most the given number of messages and bytes."""
 
-    async def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
+    async def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message[Any]]: ...
 
 
 async def fetch_rounds(
     fetch: Round, max_messages: int, max_bytes: int | None, *, full: bool, pinned: bool
-) -> Batch[Message]:
+) -> Batch[Message[Any]]:
     """Fetch in rounds, and return all their messages as one batch.
 
     With `full` the call ends when the batch is complete, otherwise after the first round with
@@ -38,7 +38,7 @@ async def fetch_rounds(
     returns the messages of earlier rounds. If these rounds had no messages, it raises the error.
     `pinned` is passed to `frame_size`.
     """
-    messages: list[Message] = []
+    messages: list[Message[Any]] = []
     left = max_bytes
     while True:
         try:

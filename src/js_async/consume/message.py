@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from js_async.client.core_message import CoreMessage
 from js_async.consume.delivery import Delivery, ahead
@@ -11,32 +11,41 @@ from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, kind_of, nak, term
 from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.wire.payload import P
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import AlreadyAcknowledged, InvalidResponse, NotAcknowledgeable
 from twinstream.errors.transient import LOST_RESPONSE
 from twinstream.models.times.timestamp import Timestamp
 
+if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Delivered
+    from twinstream.errors.payload import PayloadError
+
 __all__ = [
     "Message",
+    "TypedMessage",
     "check_open",
     "confirm",
     "delivery_of",
     "frame_of",
     "is_returned",
     "late_at",
+    "message_of",
     "messages_of",
     "with_subject",
 ]
 
-M = TypeVar("M", bound="Message")
+M = TypeVar("M", bound="Message[Any]")
 
 # The names of acknowledgements for observers, where they differ from their kind.
 _CALLS: Final = {"progress": "in_progress"}
 
 
 @hint_attributes
-class Message(CoreMessage):
+class Message(CoreMessage, Generic[P]):
     """One delivery of a stored message.
+
+    `Message[Order]` has a `payload` of type `Order`; see `Consumer.typed`.
 
     An acknowledgement is one short publish without a response. `double_ack`, and the other methods
     with `confirm=True`, wait for the server's confirmation. After a final acknowledgement (ack, nak
@@ -53,6 +62,21 @@ class Message(CoreMessage):
         self._frame = frame
         self._delivery = delivery
         self._done = False
+
+    @property
+    def payload(self) -> P:
+        """The value that a typed handle decodes from `data`; otherwise `data` itself.
+
+        It is decoded at its first use. Raises `PayloadError` if it does not fit the type.
+        """
+        payloads = self._delivery.payloads
+        return cast("P", self.data if payloads is None else payloads.payload(_typed(self)))
+
+    @property
+    def payload_error(self) -> PayloadError | None:
+        """The error that `payload` raises, or None if it raises none."""
+        payloads = self._delivery.payloads
+        return None if payloads is None else payloads.error(_typed(self))
 
     @property
     def metadata(self) -> Metadata:
@@ -252,31 +276,42 @@ class Message(CoreMessage):
             await self._delivery.transport.send(self._frame[1], b"", b"", word)
 
 
+class TypedMessage(Message[P]):
+    """A `Message` of a typed handle, which keeps its decoded payload."""
+
+    __slots__ = ("_payload",)
+
+
+def _typed(message: Message[Any]) -> Delivered:
+    """Return a message with a place for its decoded payload."""
+    return cast("Delivered", message)
+
+
 # ---- for other modules of the package: what a message shows to the engines, but not to programs
 
 
-def frame_of(message: Message) -> Frame:
+def frame_of(message: Message[Any]) -> Frame:
     """Return the frame of a message, as it arrived."""
     return message._frame
 
 
-def delivery_of(message: Message) -> Delivery:
+def delivery_of(message: Message[Any]) -> Delivery:
     """Return the state that a message shares with those that arrived together with it."""
     return message._delivery
 
 
-def late_at(message: Message) -> float:
+def late_at(message: Message[Any]) -> float:
     """Return the monotonic time from which the server may redeliver a message; see `Delivery`."""
     return message._delivery.late_at
 
 
-def is_returned(message: Message) -> bool:
+def is_returned(message: Message[Any]) -> bool:
     """Return whether `nak` was called. The NAK may not have been sent yet."""
     # Only `nak` sets the attribute. Setting it in `__init__` would cost time for each message.
     return getattr(message, "_returned", False)
 
 
-def check_open(message: Message) -> None:
+def check_open(message: Message[Any]) -> None:
     """Raise `AlreadyAcknowledged`, or `NotAcknowledgeable` if there is no reply subject."""
     if message._done:
         raise AlreadyAcknowledged(f"{message.subject}: this delivery is acknowledged already")
@@ -284,7 +319,7 @@ def check_open(message: Message) -> None:
         raise NotAcknowledgeable(f"{message.subject}: the message has no reply subject")
 
 
-def confirm(message: Message, answer: Frame | None) -> bool:
+def confirm(message: Message[Any], answer: Frame | None) -> bool:
     """Process the response to an acknowledgement; return whether it certainly counts.
 
     `answer` is None if no response arrived.
@@ -296,7 +331,7 @@ def confirm(message: Message, answer: Frame | None) -> bool:
     return not late
 
 
-def with_subject(message: Message, subject: bytes, kind: type[M]) -> M:
+def with_subject(message: Message[Any], subject: bytes, kind: type[M]) -> M:
     """Return the same delivery as an object of class `kind`, with another subject."""
     made = kind((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
@@ -313,3 +348,8 @@ def _confirms(answer: Frame) -> bool:
 def messages_of(frames: Iterable[Frame], deliveries: Iterable[Delivery]) -> list[Message]:
     """Return a message for each pair of a frame and its delivery."""
     return [Message(frame, delivery) for frame, delivery in zip(frames, deliveries, strict=False)]
+
+
+def message_of(frame: Frame, delivery: Delivery) -> Message[Any]:
+    """Return the message of a frame, typed if the delivery is."""
+    return (Message if delivery.payloads is None else TypedMessage)(frame, delivery)

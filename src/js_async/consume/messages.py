@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from js_async.consume.buffer import MessageBuffer
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from twinstream.core.deadline import NEVER
+from twinstream.core.wire.payload import P
 
 __all__ = ["Messages", "buffer_of"]
 
 
-class Messages(Iteration[Message]):
+class Messages(Iteration[Message[P]]):
     """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 
     Without `stop_after` it never ends by itself. It raises errors from which it cannot recover:
@@ -43,7 +44,7 @@ class Messages(Iteration[Message]):
         """The number of messages that were skipped because they were late (`Message.is_late`)."""
         return self._ready.late
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> Message[P]:
         """Return the next message; the iteration ends after `drain` or `close`."""
         # The fast path of `take_nowait` without a call, which would add a tenth to the time of a
         # message.
@@ -80,6 +81,6 @@ class Messages(Iteration[Message]):
         return self
 
 
-def buffer_of(messages: Messages) -> MessageBuffer:
+def buffer_of(messages: Messages[Any]) -> MessageBuffer:
     """Return the buffer of an iterator, for workers and handlers, which take from it directly."""
     return messages._buffer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
@@ -10,12 +10,13 @@ from js_async.consume.ordered_buffer import OrderedBuffer
 from twinstream.core.consume.batch import Batch
 from twinstream.core.consume.pull_request import Wait
 from twinstream.core.deadline import Seconds
+from twinstream.core.wire.payload import P
 from twinstream.models import ConsumerInfo
 
 __all__ = ["OrderedMessages", "buffer_of"]
 
 
-class OrderedMessages(Iteration[Message]):
+class OrderedMessages(Iteration[Message[P]]):
     """An iterator over a stream in order, until it is closed. `Stream.ordered` creates it.
 
     It begins with the first message that is requested or, with `deliver_policy="new"`, at the
@@ -94,7 +95,7 @@ class OrderedMessages(Iteration[Message]):
         timeout: Seconds = 5.0,
         max_bytes: int | None = None,
         wait: Wait = "full",
-    ) -> Batch[Message]:
+    ) -> Batch[Message[P]]:
         """Fetch a batch of messages. `fetch` and iteration may alternate: they share a buffer.
 
         The batch's `reason` states why it ended. After `NO_MESSAGES` the caller has all messages
@@ -135,6 +136,6 @@ class OrderedMessages(Iteration[Message]):
         await self._buffer.close()
 
 
-def buffer_of(messages: OrderedMessages) -> OrderedBuffer:
+def buffer_of(messages: OrderedMessages[Any]) -> OrderedBuffer:
     """Return the buffer of an iterator, for the watches, which take from it directly."""
     return messages._buffer

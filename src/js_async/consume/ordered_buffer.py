@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -43,10 +43,13 @@ from twinstream.errors import (
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy, StreamInfo
 
+if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
+
 __all__ = ["OrderedBuffer"]
 
 
-class OrderedBuffer(ItemSource[Message]):
+class OrderedBuffer(ItemSource[Message[Any]]):
     """The messages of a stream in order. A lost consumer is replaced by the next one.
 
     The buffer of the current consumer has the messages. This object checks their order.
@@ -87,7 +90,7 @@ class OrderedBuffer(ItemSource[Message]):
         self._left: int | None = limits.stop_after
         # A message that was taken from the consumer and is the next one for the caller, for example
         # because it exceeds the remaining bytes of a fetch.
-        self._kept: Message | None = None
+        self._kept: Message[Any] | None = None
         self._draining = self._closed = False
         self.stops_at_new_stream = False
         """Whether `take` returns None once after the stream was re-created.
@@ -96,6 +99,10 @@ class OrderedBuffer(ItemSource[Message]):
         """
         self.resets = 0
         """The number of times that a lost consumer was replaced."""
+
+    def set_payloads(self, payloads: Payloads[Any] | None) -> None:
+        """Decode the messages as a typed stream does."""
+        self._consumer.payloads = payloads
 
     @property
     def position(self) -> int:
@@ -201,10 +208,10 @@ class OrderedBuffer(ItemSource[Message]):
 
     # ---- iterating
 
-    async def _take_next(self, deadline: Deadline) -> Message | None:
+    async def _take_next(self, deadline: Deadline) -> Message[Any] | None:
         return self._take_buffered() or await self._next(deadline)
 
-    def _take_buffered(self) -> Message | None:
+    def _take_buffered(self) -> Message[Any] | None:
         """Return the next message if it is buffered and in order, else None.
 
         Also return None if the message is skipped, or if `_next` must first replace the consumer.
@@ -273,8 +280,8 @@ class OrderedBuffer(ItemSource[Message]):
         return self.buffered > 0
 
     async def _next(
-        self, deadline: Deadline, fits: Callable[[Message], bool] | None = None
-    ) -> Message | None:
+        self, deadline: Deadline, fits: Callable[[Message[Any]], bool] | None = None
+    ) -> Message[Any] | None:
         """Return the next message, or None.
 
         None means that the read has ended, that the pending check has ended, or that the
@@ -339,7 +346,7 @@ class OrderedBuffer(ItemSource[Message]):
         timeout: Seconds = 5.0,
         max_bytes: int | None = None,
         wait: Wait = "full",
-    ) -> Batch[Message]:
+    ) -> Batch[Message[Any]]:
         """Fetch a batch of messages. `take` and `fetch` share a buffer."""
         limits = fetch_limits(max_messages, max_bytes, timeout, wait)
         ends = self._api.deadline() if wait == "none" else Deadline.after(timeout)
@@ -363,11 +370,13 @@ class OrderedBuffer(ItemSource[Message]):
             self._read.go_back(mark)
             self._left = left
 
-    async def _fetch(self, limits: PullLimits, deadline: Deadline, wait: Wait) -> Batch[Message]:
-        messages: list[Message] = []
+    async def _fetch(
+        self, limits: PullLimits, deadline: Deadline, wait: Wait
+    ) -> Batch[Message[Any]]:
+        messages: list[Message[Any]] = []
         room, ends = limits.max_bytes, deadline
 
-        def fits(message: Message) -> bool:
+        def fits(message: Message[Any]) -> bool:
             return room is None or frame_size(frame_of(message)) <= room
 
         while len(messages) < limits.max_messages:
@@ -395,7 +404,7 @@ class OrderedBuffer(ItemSource[Message]):
                 room -= frame_size(frame_of(message))
         return Batch(messages, BatchEnd.FILLED)
 
-    def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
+    def _ended_batch(self, messages: list[Message[Any]], limits: PullLimits) -> Batch[Message[Any]]:
         """Return the batch of a fetch that gets no further message.
 
         If the batch would be empty, raises `PullError` if the next message exceeds `max_bytes`, and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -22,6 +22,9 @@ from twinstream.core.deadline import Deadline
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import ConnectionClosed, ConnectionLost, ConsumerExists
 from twinstream.errors.transient import FAILED_REQUEST
+
+if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
 
 __all__ = ["OrderedConsumer"]
 
@@ -56,6 +59,8 @@ class OrderedConsumer:
         self._unwanted: list[str] = []
         self.messages: MessageBuffer | None = None
         """The messages of the current consumer, or None if there is none."""
+        self.payloads: Payloads[Any] | None = None
+        """What decodes the messages of a typed stream, otherwise None."""
 
     def __del__(self) -> None:
         # If `__init__` was interrupted, attributes are missing, and there is no consumer.
@@ -102,6 +107,7 @@ class OrderedConsumer:
         self.messages = MessageBuffer(
             recovery, limits, None, self._on_report, give_back=False, fragile=True
         )
+        self.messages.ready.payloads = self.payloads
         self._unsure = None
         # Subscribe now, so that a read that is dropped before its first message causes a warning.
         await self.messages.open()

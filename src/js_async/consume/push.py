@@ -7,11 +7,12 @@ from typing import Final
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.push_buffer import PushBuffer
+from twinstream.core.wire.payload import P
 
 __all__ = ["PushMessages"]
 
 
-class PushMessages(Iteration[Message]):
+class PushMessages(Iteration[Message[P]]):
     """An iterator over the messages of a push consumer, until it is closed.
 
     `Stream.push_messages` creates it, together with a new consumer or for an existing one. It

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -15,7 +15,7 @@ from js_async.api.create_update import create_consumer
 from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery
 from js_async.consume.item_source import ItemSource, NothingInTime
-from js_async.consume.message import Message
+from js_async.consume.message import Message, message_of
 from twinstream.core.consume.absence_timer import AbsenceTimer
 from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -29,6 +29,9 @@ from twinstream.errors import ConsumerExists, PermissionDenied, RequestTimeout
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo
 from twinstream.records.headers import Headers
+
+if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
 
 __all__ = ["PushBuffer", "with_heartbeats"]
 
@@ -61,7 +64,7 @@ def _without_inbox(error: ConsumerExists) -> ConsumerExists:
     )
 
 
-class PushBuffer(ItemSource[Message]):
+class PushBuffer(ItemSource[Message[Any]]):
     """The messages of a push consumer: the mailbox, flow control, and the check of silence."""
 
     def __init__(
@@ -78,7 +81,9 @@ class PushBuffer(ItemSource[Message]):
         self._report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
         self._info: ConsumerInfo | None = None
         self._box: Box | None = None
-        self._ready: Final[deque[Message]] = deque()
+        self._ready: Final[deque[Message[Any]]] = deque()
+        self.payloads: Payloads[Any] | None = None
+        """What decodes the messages of a typed stream, otherwise None."""
         self._looked_at = 0.0
         self._heard_at = 0.0
         self._draining = self._drained = False
@@ -123,14 +128,14 @@ class PushBuffer(ItemSource[Message]):
         waiting = sum(not is_status(frame) for frame in tuple(self._box.frames)) if self._box else 0
         return len(self._ready) + waiting
 
-    def take_nowait(self) -> Message | None:
+    def take_nowait(self) -> Message[Any] | None:
         """Return a buffered message, or None. This needs no lock."""
         try:
             return self._ready.popleft()
         except IndexError:
             return None
 
-    async def _take_next(self, deadline: Deadline) -> Message | None:
+    async def _take_next(self, deadline: Deadline) -> Message[Any] | None:
         box, is_late = self._box, False
         while box is not None and not self._closed:
             if HOOKS:
@@ -180,12 +185,14 @@ class PushBuffer(ItemSource[Message]):
         # they arrived at the time of that check.
         arrived_at = min(box.heard_at, self._looked_at)
         api = self._api
-        delivery = Delivery(api.transport, arrived_at, ack_wait_of(self._info), api.timeout)
+        delivery = Delivery(
+            api.transport, arrived_at, ack_wait_of(self._info), api.timeout, self.payloads
+        )
         self._looked_at = monotonic()
         for _ in range(len(frames)):
             if is_status(frames[0]):
                 return None if self._ready else frames.popleft()
-            self._ready.append(Message(frames.popleft(), delivery))
+            self._ready.append(message_of(frames.popleft(), delivery))
         return None
 
     def _ends(self, box: Box) -> bool:

@@ -20,6 +20,7 @@ from js_async.runtime.concurrency import (
     Work,
     check_handler,
 )
+from js_async.workers.worker import payloads_of_handler
 from twinstream.core.deadline import NEVER, monotonic
 from twinstream.core.groups.membership import End, Join, Leave, Membership, Step, Wait
 from twinstream.core.groups.names import GroupNames
@@ -78,13 +79,15 @@ class GroupWorker(BackgroundWork):
         names: GroupNames,
         store: GroupStore[Any],
         member: str,
-        handler: Handler[GroupMessage],
+        handler: Handler[GroupMessage[Any]],
         settings: WorkSettings,
         template: ConsumerConfig,
         on_report: Callable[[GroupReport], None] | None,
     ) -> None:
         super().__init__(on_report)
         check_handler(handler)
+        # Refuse an annotation now, and not when the member joins.
+        payloads_of_handler(cast("Handler[Any]", handler))
         names.consumer(member)
         self._jet: Final = jet
         self._names: Final = names

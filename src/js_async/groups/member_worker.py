@@ -55,6 +55,7 @@ class MemberWorker(Worker):
             max_messages=settings.max_messages,
             priority=settings.priority,
             on_report=settings.on_report,
+            on_bad=settings.on_bad,
         )
         self.consumer: Final = consumer
         self._woken: Final = woken

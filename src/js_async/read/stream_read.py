@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
 from attrs import frozen
 
@@ -21,12 +21,15 @@ from twinstream.core.read.range_read import RangeRead
 from twinstream.core.read.read_report import ReadEnd, ReadReport
 from twinstream.core.read.read_request import ReadRequest, Via, choose
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.payload import P
 from twinstream.errors import StreamNotFound, Unsupported
 from twinstream.models import StreamInfo, Timestamp
 from twinstream.models.error_codes import STREAM_NOT_FOUND
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from twinstream.core.payloads.payloads import Payloads
 
 __all__ = ["StreamRead"]
 
@@ -43,7 +46,7 @@ class _Range:
     created: Timestamp | None
 
 
-class StreamRead(Closable, BlockHint, LoopHint):
+class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
     """An iterator over the messages of a range, in order, each once. Created by `Stream.read`.
 
     The iterator ends when the range is complete. `report` then shows how the completeness was
@@ -58,8 +61,15 @@ class StreamRead(Closable, BlockHint, LoopHint):
         RequestTimeout: There was no progress for the whole timeout.
     """
 
-    def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        request: ReadRequest,
+        payloads: Payloads[P] | None = None,
+    ) -> None:
         super().__init__()
+        self._payloads: Final = payloads
         self._api: Final = api
         self._stream: Final = stream
         self._request: Final = request
@@ -106,7 +116,7 @@ class StreamRead(Closable, BlockHint, LoopHint):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> StreamMessage:
+    async def __anext__(self) -> StreamMessage[P]:
         """Return the next message. The iteration ends with the range, or after `close`."""
         if self._at >= len(self._page):
             page = await self.next_page()
@@ -116,7 +126,12 @@ class StreamRead(Closable, BlockHint, LoopHint):
         if self._closed:
             raise StopAsyncIteration
         at, self._at = self._at, self._at + 1
-        return self._page.message(at, self._stream)
+        message: StreamMessage[Any] = self._page.message(at, self._stream)
+        if self._payloads is None:
+            return message
+        from twinstream.core.read.typed_message import typed_message
+
+        return typed_message(message, self._payloads)
 
     # ---- by page
 

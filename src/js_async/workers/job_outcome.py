@@ -22,6 +22,7 @@ from twinstream.models import ConsumerConfig
 
 if TYPE_CHECKING:
     from twinstream.core.observe.observers import Observers
+    from twinstream.errors.payload import PayloadError
 
 __all__ = ["Outcomes"]
 
@@ -92,7 +93,21 @@ class Outcomes:
         await self._nak(job, nak_delay(delay, deliveries, self.config.backoff))
         return None
 
+    async def misfit(self, job: Job, error: PayloadError) -> None:
+        """Give up a message whose payload does not fit. A retry cannot help."""
+        message = job.message
+        if self._observers is not None:
+            self._observers.note_failure(message, error)
+        report = HandlerFailed(
+            message.subject, message.metadata.stream_seq, job.attempt, error, None
+        )
+        self.report(report)
+        await self._give_up(job, error, by_letter=self._settings.on_bad != "terminate")
+
     def _is_hopeless(self, job: Job, error: Exception) -> bool:
+        if error is job.message.payload_error:
+            # The handler has used the payload of a message that does not fit.
+            return True
         if isinstance(error, Reject) or is_last(self._settings.retry, job.attempt):
             return True
         most = self.config.max_deliver or -1
@@ -106,10 +121,10 @@ class Outcomes:
             return error.delay
         return pause_after(self._settings.retry, job.attempt)
 
-    async def _give_up(self, job: Job, error: Exception) -> None:
+    async def _give_up(self, job: Job, error: Exception, *, by_letter: bool = True) -> None:
         """Terminate a message. If dead letters are enabled, first store it as a dead letter."""
         reason = _reason(error)
-        letters = self._settings.dead_letters
+        letters = self._settings.dead_letters if by_letter else None
         try:
             if letters is not None:
                 await letters.store(job.message, reason)

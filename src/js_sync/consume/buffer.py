@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final
 from js_sync.consume.ack_progress import AckProgress
 from js_sync.consume.consumer_recovery import ConsumerRecovery
 from js_sync.consume.item_source import ItemSource, NothingInTime
-from js_sync.consume.message import Message, frame_of, late_at, messages_of
+from js_sync.consume.message import (
+    Message,
+    TypedMessage,
+    frame_of,
+    late_at,
+    message_of,
+    messages_of,
+)
 from js_sync.consume.pull_driver import PullDriver
 from js_sync.consume.pull_subscription import PullChannel
 from js_sync.consume.ready_messages import ReadyMessages
@@ -38,7 +45,7 @@ _GAVE_UP: Final = (
 _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
 
-class MessageBuffer(ItemSource[Message]):
+class MessageBuffer(ItemSource[Message[Any]]):
     """The messages of one consumer: the mailbox, the pull engine and the progress reports.
 
     `take` returns a message, and pulls more if the engine requests it. `ready` contains the
@@ -297,11 +304,11 @@ class MessageBuffer(ItemSource[Message]):
 
     # ---- taking
 
-    def take_nowait(self) -> Message | None:
+    def take_nowait(self) -> Message[Any] | None:
         """Return a buffered message that may be taken before the engine is updated, or None."""
         return self.ready.take_nowait()
 
-    def _take_next(self, deadline: Deadline) -> Message | None:
+    def _take_next(self, deadline: Deadline) -> Message[Any] | None:
         ready, is_late = self.ready, False
         ready.reserve_all()
         channel, engine = self._channel, self._engine
@@ -384,7 +391,7 @@ class MessageBuffer(ItemSource[Message]):
             raise NothingInTime("no message in time")
         return self._drained
 
-    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
+    def _pass(self, channel: PullChannel, engine: PullEngine) -> Message[Any] | None:
         """Return the message if exactly one frame has arrived and it is a message, else None.
 
         Also return None if the message is late, or if the connection was lost or restored. The
@@ -406,7 +413,7 @@ class MessageBuffer(ItemSource[Message]):
         self.ready.note_passed(frame, now)
         self._driver.doubt.clear()
         engine.note_wanted(1)
-        return Message(frame, delivery)
+        return message_of(frame, delivery)
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
         """Move arrived messages into the buffer, and report them to the engine.
@@ -422,6 +429,7 @@ class MessageBuffer(ItemSource[Message]):
         # no inspection.
         limits = driver.limits
         plain = limits.max_bytes is None and limits.priority is None
+        make: type[Message[Any]] = Message if ready.payloads is None else TypedMessage
         put, take, sizes = ready.messages.append, frames.popleft, ready.sizes
         count = size = 0
         frame = _NO_FRAME
@@ -444,7 +452,7 @@ class MessageBuffer(ItemSource[Message]):
                 if limits.max_bytes is not None:
                     sizes.append(frame_size(frame, pinned=limits.may_pin))
                     size += sizes[-1]
-            put(Message(frame, delivery))
+            put(make(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)

@@ -80,8 +80,8 @@ class Consuming(BackgroundWork):
     def __init__(
         self,
         label: str,
-        messages: Messages,
-        handler: Handler[Message],
+        messages: Messages[Any],
+        handler: Handler[Message[Any]],
         concurrency: int,
         order: Order,
         progress: bool,
@@ -116,7 +116,7 @@ class Consuming(BackgroundWork):
         return self._consumer
 
     @property
-    def messages(self) -> Messages:
+    def messages(self) -> Messages[Any]:
         """The underlying iterator, with the number of `buffered` messages."""
         return self._messages
 

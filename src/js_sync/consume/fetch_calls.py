@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from attrs import evolve
 
 from js_sync.api.api import Api
 from js_sync.consume.delivery import Delivery, pull_bounds
-from js_sync.consume.message import Message, messages_of
+from js_sync.consume.message import Message, TypedMessage, message_of
 from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.arguments.check_arguments import check_kind
@@ -23,9 +22,11 @@ from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.server_faults.delays import SPREADING, SPREADING_PAUSES, SPREADING_SURELY
+from twinstream.core.wire.payload import P
 from twinstream.errors import NoResponders, TwinstreamError
 
 if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
     from twinstream.models import ConsumerInfo
 
 __all__ = ["FetchCalls"]
@@ -34,14 +35,17 @@ __all__ = ["FetchCalls"]
 _LEAST: Final = 0.1
 
 
-class FetchCalls:
+class FetchCalls(Generic[P]):
     """The base class of `Consumer` with the methods that fetch messages."""
+
+    # What decodes the messages of a typed handle, otherwise None.
+    _payloads: Payloads[P] | None = None
 
     def __init__(self, api: Api, stream: str, name: str, info: ConsumerInfo | None) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._name: Final = name
-        self._channels: Final = PullChannels(api, stream, name)
+        self._channels = PullChannels(api, stream, name)
         # Whether the consumer has responded to a fetch. Before its first response, some servers of
         # a cluster may not know the consumer's leader.
         self._answered = False
@@ -57,7 +61,7 @@ class FetchCalls:
         two_step: bool = False,
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
-    ) -> Batch[Message]:
+    ) -> Batch[Message[P]]:
         """Fetch a batch of messages. An empty batch is not an error.
 
         The batch's `reason` states why it ended. With `wait="full"` the call returns the first
@@ -136,14 +140,14 @@ class FetchCalls:
         wait: Wait,
         priority: Priority | None,
         heartbeat: Seconds | None,
-    ) -> Batch[Message]:
+    ) -> Batch[Message[P]]:
         from js_sync.consume import fetch_rounds
 
         longest = fetch_rounds.ROUND
         length = min(longest, pull_bounds(self.cached_info).max_expires or longest)
         limits = fetch_limits(most, max_bytes, length, wait, priority, heartbeat)
 
-        def once(left: int, left_bytes: int | None) -> Batch[Message]:
+        def once(left: int, left_bytes: int | None) -> Batch[Message[P]]:
             part = evolve(limits, max_messages=left, max_bytes=left_bytes)
             return self._batch(self._fetch(part, length))
 
@@ -173,7 +177,7 @@ class FetchCalls:
         timeout: Seconds | None = 5.0,
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
-    ) -> Message | None:
+    ) -> Message[P] | None:
         """Request exactly one message; return it, or None if none arrived in time.
 
         Raises `NoResponders`, `ConsumerDeleted` and other errors, as `fetch` does.
@@ -203,8 +207,8 @@ class FetchCalls:
         return self._first(self._fetch(limits, limits.expires or 0.0))
 
     def double_ack(
-        self, messages: Iterable[Message], *, timeout: Seconds | None = None
-    ) -> list[Message]:
+        self, messages: Iterable[Message[Any]], *, timeout: Seconds | None = None
+    ) -> list[Message[Any]]:
         """Acknowledge many messages, and return those that the server may redeliver.
 
         All acknowledgements are sent at once. The call returns when the server has confirmed all of
@@ -269,28 +273,30 @@ class FetchCalls:
             fetch = self._channels.fetch(limits, patience)
         return fetch
 
-    def _batch(self, fetch: Fetch) -> Batch[Message]:
+    def _batch(self, fetch: Fetch) -> Batch[Message[P]]:
         if fetch.end is None:
             raise TwinstreamError("internal error: the fetch has no end; please report this")
         return Batch(self._messages_of(fetch), fetch.end, fetch.detail)
 
-    def _messages_of(self, fetch: Fetch) -> list[Message]:
+    def _messages_of(self, fetch: Fetch) -> list[Message[P]]:
         """Return the messages of a fetch. Messages that arrived together share a `Delivery`."""
         transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
-        messages: list[Message] = []
+        make: type[Message[P]] = Message if self._payloads is None else TypedMessage
+        messages: list[Message[P]] = []
         for count, at in fetch.arrivals:
-            delivery = Delivery(transport, at, ack_wait, self._api.timeout)
+            delivery = Delivery(transport, at, ack_wait, self._api.timeout, self._payloads)
             frames = fetch.frames[len(messages) : count]
-            messages += messages_of(frames, repeat(delivery))
+            messages += [make(frame, delivery) for frame in frames]
         return messages
 
-    def _first(self, fetch: Fetch) -> Message | None:
+    def _first(self, fetch: Fetch) -> Message[P] | None:
         if not fetch.frames:
             return None
         at = fetch.arrivals[0][1]
         api = self._api
-        delivery = Delivery(api.transport, at, ack_wait_of(self.cached_info), api.timeout)
-        return Message(fetch.frames[0], delivery)
+        wait = ack_wait_of(self.cached_info)
+        delivery = Delivery(api.transport, at, wait, api.timeout, self._payloads)
+        return message_of(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from js_sync.consume.message import Message, frame_of
 from js_sync.runtime.concurrency import sleep
@@ -24,12 +24,12 @@ _PAUSE: Final = 0.1
 class Round(Protocol):
     """A function that fetches at most the given number of messages and bytes."""
 
-    def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
+    def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message[Any]]: ...
 
 
 def fetch_rounds(
     fetch: Round, max_messages: int, max_bytes: int | None, *, full: bool, pinned: bool
-) -> Batch[Message]:
+) -> Batch[Message[Any]]:
     """Fetch in rounds, and return all their messages as one batch.
 
     With `full` the call ends when the batch is complete, otherwise after the first round with
@@ -39,7 +39,7 @@ def fetch_rounds(
     returns the messages of earlier rounds. If these rounds had no messages, it raises the error.
     `pinned` is passed to `frame_size`.
     """
-    messages: list[Message] = []
+    messages: list[Message[Any]] = []
     left = max_bytes
     while True:
         try:

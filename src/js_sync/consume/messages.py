@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message
 from twinstream.core.deadline import NEVER
+from twinstream.core.wire.payload import P
 
 __all__ = ["Messages", "buffer_of"]
 
 
-class Messages(Iteration[Message]):
+class Messages(Iteration[Message[P]]):
     """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 
     Without `stop_after` it never ends by itself. It raises errors from which it cannot recover:
@@ -44,7 +45,7 @@ class Messages(Iteration[Message]):
         """The number of messages that were skipped because they were late (`Message.is_late`)."""
         return self._ready.late
 
-    def __next__(self) -> Message:
+    def __next__(self) -> Message[P]:
         """Return the next message; the iteration ends after `drain` or `close`."""
         # The fast path of `take_nowait` without a call, which would add a tenth to the time of a
         # message.
@@ -81,6 +82,6 @@ class Messages(Iteration[Message]):
         return self
 
 
-def buffer_of(messages: Messages) -> MessageBuffer:
+def buffer_of(messages: Messages[Any]) -> MessageBuffer:
     """Return the buffer of an iterator, for workers and handlers, which take from it directly."""
     return messages._buffer

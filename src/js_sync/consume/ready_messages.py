@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from js_sync.client.transport import Box, Transport
 from js_sync.consume.delivery import Delivery
@@ -14,6 +14,9 @@ from twinstream.core.consume.pull_engine import PullEngine
 from twinstream.core.deadline import monotonic
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.protocol import Frame
+
+if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
 
 __all__ = ["ReadyMessages"]
 
@@ -34,7 +37,9 @@ class ReadyMessages:
         self._timeout: Final = timeout
         self.ack_wait = ack_wait
         """The `ack_wait` of the consumer in seconds, or None if it is unknown or not used."""
-        self.messages: Final[deque[Message]] = deque()
+        self.payloads: Payloads[Any] | None = None
+        """What decodes the messages of a typed handle, otherwise None."""
+        self.messages: Final[deque[Message[Any]]] = deque()
         """The messages, oldest first."""
         self.sizes: Final[deque[int]] = deque()
         """The sizes of `messages` in bytes; empty if no byte limit is set."""
@@ -45,7 +50,7 @@ class ReadyMessages:
         self.has_waited = False
         """Whether a caller has waited for a message since the last one was taken."""
         # Messages beyond `stop_after`.
-        self._surplus: Final[list[Message]] = []
+        self._surplus: Final[list[Message[Any]]] = []
         # The frame of the message that `note_passed` recorded and `settle` has not yet reported.
         self._passed: Frame | None = None
         # One entry for each late message that was skipped. Several threads may add one, and
@@ -57,11 +62,11 @@ class ReadyMessages:
 
     def delivery(self, box: Box) -> Delivery:
         """Return a `Delivery` for the newest frames of a mailbox."""
-        return Delivery(self._transport, box.heard_at, self.ack_wait, self._timeout)
+        return Delivery(self._transport, box.heard_at, self.ack_wait, self._timeout, self.payloads)
 
     # ---- taking
 
-    def take_nowait(self) -> Message | None:
+    def take_nowait(self) -> Message[Any] | None:
         """Return a message that may be taken before the engine is updated, or None."""
         messages = self.messages
         while len(messages) > self.reserved:
@@ -80,7 +85,7 @@ class ReadyMessages:
             self.note_late()
         return None
 
-    def hand_over(self, engine: PullEngine, now: float) -> Message | None:
+    def hand_over(self, engine: PullEngine, now: float) -> Message[Any] | None:
         """Take one message, and report that to the engine.
 
         Return None if another thread took it. The caller must not wait before it returns the
@@ -107,13 +112,13 @@ class ReadyMessages:
         """Let callers take as many messages as the engine grants."""
         self.reserved = engine.budget.buffered - engine.grant(self.sizes)
 
-    def take_rest(self) -> list[Message]:
+    def take_rest(self) -> list[Message[Any]]:
         """Remove and return all messages, also those beyond `stop_after`.
 
         Other callers may take messages meanwhile. Only one call can remove a message: either this
         call or the call of another caller.
         """
-        rest: list[Message] = []
+        rest: list[Message[Any]] = []
         try:
             while True:
                 rest.append(self.messages.popleft())

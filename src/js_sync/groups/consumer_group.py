@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 from js_sync import JetStream
 from js_sync.extension import api_of
@@ -47,7 +47,7 @@ from twinstream.models import ElasticGroupConfig, StaticGroupConfig
 
 if TYPE_CHECKING:
     from js_sync.workers.dead_letters import DeadLetters
-    from js_sync.workers.settings import KeyOf
+    from js_sync.workers.settings import KeyOf, OnBad
     from twinstream.models import ConsumerConfig, StreamInfo
 
 __all__ = [
@@ -137,12 +137,13 @@ class ConsumerGroup(Generic[C]):
     def worker(
         self,
         member: str,
-        handler: Handler[GroupMessage],
+        handler: Handler[GroupMessage[Any]],
         *,
         concurrency: int = 1,
         order: GroupOrder = "partition",
         retry: Retry = RETRY,
         dead_letters: DeadLetters | None = None,
+        on_bad: OnBad | None = None,
         config: ConsumerConfig | None = None,
         on_report: Callable[[GroupReport], None] | None = None,
     ) -> GroupWorker:
@@ -152,12 +153,15 @@ class ConsumerGroup(Generic[C]):
             member: Name of the member. Several processes may work as the same member: one is
                 active, the other processes stand by.
             handler: Function to call with each message. The message's `subject` does not include
-                the partition.
+                the partition. If its annotation is `GroupMessage[Order]`, the messages have a
+                `payload` of type `Order`.
             concurrency: Maximum number of handlers that run at the same time.
             order: Which messages are handled sequentially; by default the messages of a partition,
                 which include all messages of a key.
             retry: When to retry, and how often.
             dead_letters: Where to store messages that are not retried any more.
+            on_bad: What to do with a message whose payload does not fit the type of the handler;
+                see `Worker`.
             config: Settings of the member's consumer, the same for all instances. `ack_wait`, by
                 default 5 seconds, is the time until another instance replaces one that was killed.
                 `max_ack_pending`, by default 100, limits the messages in progress. After an
@@ -167,7 +171,7 @@ class ConsumerGroup(Generic[C]):
             on_report: Callback that receives reports.
 
         Raises:
-            BadArgument: An argument is invalid.
+            BadArgument: An argument is invalid, or the annotation of the handler.
             Unsupported: The server is older than 2.11.
         """
         self._api.require(_SINCE, "a consumer group")
@@ -184,6 +188,7 @@ class ConsumerGroup(Generic[C]):
             max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
             priority=Priority(group=PRIORITY_GROUP),
             on_report=cast("Callable[[WorkReport], None] | None", on_report),
+            on_bad=on_bad,
         )
         return GroupWorker(
             self._jet, self._names, self._store, member, handler, settings, template, on_report

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from js_sync import Message
 from js_sync.extension import frame_of, with_subject
+from twinstream.core.wire.payload import P
 
 if TYPE_CHECKING:
     from twinstream.core.groups.floors import Place
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["GroupMessage", "copy_of", "group_message", "note_copy", "partition_of"]
 
 
-class GroupMessage(Message):
+class GroupMessage(Message[P]):
     """A `Message` of a consumer group.
 
     `subject` is the subject without the partition, as it was published. `metadata` contains the
     names of the member's consumer and of its stream (`source_stream_name` of the group).
+    `GroupMessage[Order]` has a `payload` of type `Order`.
     """
 
-    __slots__ = ("_copy", "_partition", "_place")
+    __slots__ = ("_copy", "_partition", "_payload", "_place")
 
     _partition: bytes
     # In an elastic group: the place of the message's source, and its sequence there.
@@ -35,12 +37,12 @@ class GroupMessage(Message):
         return int(self._partition)
 
 
-def group_message(message: Message) -> GroupMessage:
+def group_message(message: Message[Any]) -> GroupMessage[Any]:
     """Return a received message as a `GroupMessage`, without the partition in its subject."""
     if isinstance(message, GroupMessage):
         return message
     token, _, subject = frame_of(message)[0].partition(b".")
-    made = with_subject(message, subject, GroupMessage)
+    made: GroupMessage[Any] = with_subject(message, subject, GroupMessage)
     made._partition = token
     made._copy = made._place = None
     return made

@@ -93,7 +93,19 @@ class Outcomes:
         self._nak(job, nak_delay(delay, deliveries, self.config.backoff))
         return None
 
+    def misfit(self, job: Job, error: PayloadError) -> None:
+        """Give up a message whose payload does not fit. A retry cannot help."""
+        message = job.message
+        report = HandlerFailed(
+            message.subject, message.metadata.stream_seq, job.attempt, error, None
+        )
+        self.report(report)
+        self._give_up(job, error, by_letter=self._settings.on_bad != "terminate")
+
     def _is_hopeless(self, job: Job, error: Exception) -> bool:
+        if error is job.message.payload_error:
+            # The handler has used the payload of a message that does not fit.
+            return True
         if isinstance(error, Reject) or is_last(self._settings.retry, job.attempt):
             return True
         most = self.config.max_deliver or -1
@@ -107,10 +119,10 @@ class Outcomes:
             return error.delay
         return pause_after(self._settings.retry, job.attempt)
 
-    def _give_up(self, job: Job, error: Exception) -> None:
+    def _give_up(self, job: Job, error: Exception, *, by_letter: bool = True) -> None:
         """Terminate a message. If dead letters are enabled, first store it as a dead letter."""
         reason = _reason(error)
-        letters = self._settings.dead_letters
+        letters = self._settings.dead_letters if by_letter else None
         try:
             if letters is not None:
                 letters.store(job.message, reason)

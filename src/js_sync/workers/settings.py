@@ -17,7 +17,14 @@ from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
 
-__all__ = ["KeyOf", "WorkSettings"]
+__all__ = ["KeyOf", "OnBad", "WorkSettings"]
+
+OnBad = Literal["dead_letter", "terminate", "hand_over"]
+"""What a worker does with a message whose payload does not fit the type of its handler.
+
+`"dead_letter"`: store it as a dead letter and terminate it; `"terminate"`: terminate it with the
+reason; `"hand_over"`: call the handler, whose `message.payload` raises the error.
+"""
 
 KeyOf = Order | Callable[[Message], Hashable]
 """Which messages are handled sequentially.
@@ -42,6 +49,7 @@ class WorkSettings:
     max_messages: int | None
     priority: Priority | None
     on_report: Callable[[WorkReport], None] | None
+    on_bad: OnBad | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.dead_letters is not None:
@@ -59,6 +67,12 @@ class WorkSettings:
                 f"max_messages must be at least concurrency, {self.concurrency},"
                 f" got {self.max_messages}"
             )
+        if self.on_bad not in (None, "dead_letter", "terminate", "hand_over"):
+            raise BadArgument(
+                f"on_bad must be 'dead_letter', 'terminate' or 'hand_over', got {self.on_bad!r}"
+            )
+        if self.on_bad == "dead_letter" and self.dead_letters is None:
+            raise BadArgument("on_bad='dead_letter' needs dead_letters")
 
     @property
     def is_ordered(self) -> bool:

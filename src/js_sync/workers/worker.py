@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from js_sync import Consumer, JetStream, Message
 from js_sync.extension import BackgroundWork, MessageBuffer, api_of, buffer_of
@@ -20,7 +20,7 @@ from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.job_queue import JobQueue
 from js_sync.workers.jobs import Job
 from js_sync.workers.redeliveries import Redeliveries
-from js_sync.workers.settings import KeyOf, WorkSettings
+from js_sync.workers.settings import KeyOf, OnBad, WorkSettings
 from twinstream.core.arguments.check_arguments import check_kind
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.deadline import NEVER, Deadline
@@ -36,7 +36,10 @@ from twinstream.errors import (
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import AckPolicy, ConsumerConfig
 
-__all__ = ["Take", "Worker"]
+if TYPE_CHECKING:
+    from twinstream.core.payloads.payloads import Payloads
+
+__all__ = ["Take", "Worker", "payloads_of_handler"]
 
 
 class Take(Protocol):
@@ -68,13 +71,18 @@ class Worker(BackgroundWork):
         jet: The JetStream context.
         stream_name: Name of the stream.
         consumer: Name of the consumer, or the configuration with which to create it.
-        handler: Function to call with each message.
+        handler: Function to call with each message. If its annotation is `Message[Order]`, the
+            messages have a `payload` of type `Order`.
         concurrency: Maximum number of handlers that run at once.
         order: Which messages are handled one after the other: "none", "subject" (messages of the
             same subject), "total" (all messages), or a function of the message (messages with the
             same return value).
         retry: When to retry, and how often.
         dead_letters: Where to store messages that are not retried any more.
+        on_bad: What to do with a message whose payload does not fit the type of the handler.
+            "dead_letter" (the default with `dead_letters`) stores it as a dead letter, "terminate"
+            (the default without) terminates it with the reason, and "hand_over" calls the handler,
+            whose `message.payload` raises the `PayloadError`. It is never retried.
         max_messages: Maximum number of messages to buffer. By default it is 500 if `order` is
             "subject" or a function, 2 if `order` is "total", and otherwise two for each handler.
             The same number may be in flight to the worker. When the worker stops, it returns
@@ -84,7 +92,8 @@ class Worker(BackgroundWork):
         on_report: Callback that receives reports.
 
     Raises:
-        BadArgument: An argument is invalid.
+        BadArgument: An argument is invalid, or the handler's annotation cannot be resolved, or its
+            type cannot be encoded.
     """
 
     _area = "worker"
@@ -94,12 +103,13 @@ class Worker(BackgroundWork):
         jet: JetStream,
         stream_name: str,
         consumer: str | ConsumerConfig,
-        handler: Handler[Message],
+        handler: Handler[Message[Any]],
         *,
         concurrency: int = 1,
         order: KeyOf = "none",
         retry: Retry = RETRY,
         dead_letters: DeadLetters | None = None,
+        on_bad: OnBad | None = None,
         max_messages: int | None = None,
         priority: Priority | None = None,
         on_report: Callable[[WorkReport], None] | None = None,
@@ -112,6 +122,7 @@ class Worker(BackgroundWork):
             max_messages=max_messages,
             priority=priority,
             on_report=on_report,
+            on_bad=on_bad,
         )
         super().__init__(on_report)
         api_of(jet)  # Raises `BadArgument` for another object.
@@ -121,6 +132,7 @@ class Worker(BackgroundWork):
         else:
             check_kind(consumer, ConsumerConfig, "consumer", "a name or a ConsumerConfig")
         check_handler(handler)
+        self._payloads: Final = payloads_of_handler(handler)
         self._jet: Final = jet
         self._stream: Final = stream_name
         self._wanted: Final = consumer
@@ -193,6 +205,7 @@ class Worker(BackgroundWork):
             on_report=self._settings.on_report,
         )
         buffer = buffer_of(messages)
+        buffer.ready.payloads = self._payloads
         buffer.progress.keep_all |= self._settings.is_ordered
         if self._settings.dead_letters is not None:
             collection_of(self._settings.dead_letters).join(self._letters_ended)
@@ -366,6 +379,13 @@ class Worker(BackgroundWork):
     def _release(self, job: Job) -> None:
         if self._buffer is not None:
             self._buffer.progress.release(job.message)
+
+
+def payloads_of_handler(handler: Handler[Any]) -> Payloads[Any] | None:
+    """Return the payloads that the annotation of a handler requires; see `handled_payloads`."""
+    from twinstream.core.payloads.annotation import handled_payloads
+
+    return handled_payloads(handler, Message)
 
 
 def _place(job: Job) -> int:

@@ -24,7 +24,7 @@ class JsonCodec(Generic[T]):
     text, nor the reverse.
 
     Raises `BadArgument` if a part of the type cannot be encoded, and if cattrs is not installed
-    (`pip install twinstream[payloads]`).
+    (the extra payloads).
     """
 
     content_type: Final = JSON

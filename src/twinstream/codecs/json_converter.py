@@ -44,7 +44,8 @@ def _converter() -> Any:
         from cattrs.preconf.json import make_converter
     except ImportError as error:
         raise BadArgument(
-            "JsonCodec needs cattrs: pip install twinstream[payloads], or use MsgspecCodec"
+            "JsonCodec needs cattrs: install Twinstream with its extra payloads (in a clone: pip"
+            " install '.[payloads]'), or use MsgspecCodec"
         ) from error
     converter: Any = make_converter()
     for kind in _EXACT:

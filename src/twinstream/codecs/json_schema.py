@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from twinstream.codecs.codec import Codec
 from twinstream.codecs.json_text import JSON, from_json, to_json
 from twinstream.errors import BadArgument
 from twinstream.errors.payload import PayloadError
@@ -17,7 +18,7 @@ __all__ = ["JsonSchemaCodec", "checked_schema", "read_schema"]
 Schema = Mapping[str, Any]
 
 
-class JsonSchemaCodec:
+class JsonSchemaCodec(Codec[Any]):
     """A codec for plain data (dictionaries, lists, text, numbers) that fits a JSON Schema.
 
     Values are validated when they are encoded and when they are decoded. `$ref` works within the
@@ -29,10 +30,10 @@ class JsonSchemaCodec:
 
     Raises:
         BadArgument: The file cannot be read, the schema is invalid, or jsonschema is not installed
-            (`pip install twinstream[payloads]`).
+            (the extra payloads).
     """
 
-    content_type: Final = JSON
+    content_type = JSON
 
     def __init__(self, schema: Schema | str | PathLike[str]) -> None:
         name = "the schema" if isinstance(schema, Mapping) else str(schema)
@@ -98,7 +99,8 @@ def checked_schema(schema: Schema, name: str) -> Any:
         from referencing.jsonschema import DRAFT202012
     except ImportError as error:
         raise BadArgument(
-            "JSON Schemas need jsonschema: pip install twinstream[payloads]"
+            "JSON Schemas need jsonschema: install Twinstream with its extra payloads (in a clone:"
+            " pip install '.[payloads]')"
         ) from error
     kind: Any = validator_for(schema, default=Draft202012Validator)
     try:

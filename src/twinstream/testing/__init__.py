@@ -4,8 +4,10 @@
 a free loopback port with a temporary store, and can kill and restart it. `NatsCluster` runs
 a cluster of several servers. `Proxy` simulates a bad network to a server.
 `FakeServer` runs a script that sends any bytes at any time, to test error handling.
-`Recorder` records the traffic of a real server, so that a fake server can replay it. The
-package uses only the standard library, so that the tests of any project can use it.
+`Recorder` records the traffic of a real server, so that a fake server can replay it. This part of
+the package uses only the standard library, so that the tests of any project can use it.
+
+`sync_message` and `async_message` return messages for the unit tests of handlers, without a server.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from twinstream.testing.fake_replay import replay
 from twinstream.testing.fake_script import ScriptError
 from twinstream.testing.fake_server import FakeServer, Script
 from twinstream.testing.fake_wire import Operation
+from twinstream.testing.messages import acknowledgements, async_message, sync_message
 from twinstream.testing.proxy import Proxy
 from twinstream.testing.recorder import Recorder
 from twinstream.testing.server import NatsServer, ServerStartError
@@ -33,7 +36,10 @@ __all__ = [
     "Script",
     "ScriptError",
     "ServerStartError",
+    "acknowledgements",
+    "async_message",
     "binary_version",
     "find_binary",
     "replay",
+    "sync_message",
 ]

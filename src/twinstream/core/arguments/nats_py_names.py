@@ -138,13 +138,12 @@ def unknown_keyword(function: str, unknown: Mapping[str, object]) -> TypeError:
 _CONTENT: Final[Mapping[str, str]] = {
     "body": "data",
     "content": "data",
-    "payload": "data",
     "value": "data",
 }
 _SEQUENCES: Final = "seq (of the consumer: metadata.consumer_seq)"
 
 GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
-    "CoreMessage": _CONTENT,
+    "CoreMessage": {**_CONTENT, "payload": "data"},
     "JetStream": {
         "insert": "exactly_once.SubjectWriter(jet).insert(subject, data)",
         "outbox": "outbox.OutboxRelay(jet, store, stream_name, by=)",

@@ -10,6 +10,7 @@ from twinstream.codecs.content_type import CONTENT_TYPE, check_content_type, hea
 from twinstream.codecs.named_codec import NamedCodec
 from twinstream.codecs.plain import as_bytes
 from twinstream.core.wire.protocol import Frame
+from twinstream.errors import BadArgument
 from twinstream.errors.payload import PayloadError
 from twinstream.records.headers import Headers, HeaderValues
 
@@ -57,18 +58,26 @@ class Payloads(Generic[T]):
 
     # ---- publishing
 
-    def encode(self, value: T, headers: HeaderValues | None) -> tuple[bytes, HeaderValues | None]:
+    def encode(
+        self, value: T, headers: HeaderValues | None, subject: str
+    ) -> tuple[bytes, HeaderValues | None]:
         """Return the payload of a value, and the headers with those of the codec.
 
         A header that the caller gave is kept. Raises `BadArgument` if the codec refuses the value.
         """
+        try:
+            data, own = self._encoded(value)
+        except BadArgument as error:
+            raise BadArgument(f"subject {subject}: {error}") from error
+        return data, _merged(headers, own)
+
+    def _encoded(self, value: T) -> tuple[bytes, Mapping[str, str]]:
         if self._by_message is None:
-            data = self.codec.encode(value)
             kind = self.codec.content_type
-            return data, _merged(headers, {CONTENT_TYPE: kind} if kind else {})
+            return self.codec.encode(value), {CONTENT_TYPE: kind} if kind else {}
         try:
             encoded, own = self._by_message.encode_message(value)
-            return as_bytes(encoded), _merged(headers, own)
+            return as_bytes(encoded), own
         except Exception as error:
             # Codecs may be user code, so they may raise any exception.
             raise self.codec.refused(error) from error

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Generic
 
 from twinstream.core.read.page import StoredPage, ns_of
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.payload import P
 
 __all__ = ["LastSeqs", "Latest", "Snapshot"]
 
 
-class Snapshot(Mapping[str, StreamMessage]):
+class Snapshot(Mapping[str, StreamMessage[P]], Generic[P]):
     """The last message of each subject, ordered by sequence, as of the sequence `seq`."""
 
-    def __init__(self, stream: str, seq: int, messages: Mapping[str, StreamMessage]) -> None:
+    def __init__(self, stream: str, seq: int, messages: Mapping[str, StreamMessage[P]]) -> None:
         self.stream: Final = stream
         self.seq: Final = seq
         """The sequence of the snapshot. It covers all messages up to this one, and none above."""
         self._messages: Final = messages
 
-    def __getitem__(self, subject: str) -> StreamMessage:
+    def __getitem__(self, subject: str) -> StreamMessage[P]:
         return self._messages[subject]
 
     def __iter__(self) -> Iterator[str]:

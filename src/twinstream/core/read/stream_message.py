@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, cast
 
 from attrs import frozen
 
 from twinstream.core.arguments.nats_py_names import hint_attributes
-from twinstream.core.wire.payload import as_json, as_text
+from twinstream.core.wire.payload import P, as_json, as_text
 from twinstream.models import Timestamp
 from twinstream.records.headers import Headers
 
@@ -16,7 +16,7 @@ __all__ = ["StreamMessage"]
 
 @hint_attributes
 @frozen(kw_only=True)
-class StreamMessage:
+class StreamMessage(Generic[P]):
     """A message as stored in a stream; it cannot be acknowledged."""
 
     stream: str
@@ -27,6 +27,14 @@ class StreamMessage:
     """When the message was stored, with nanosecond precision."""
     data: bytes
     headers: Headers
+
+    @property
+    def payload(self) -> P:
+        """The value that a typed stream decodes from `data`; otherwise `data` itself.
+
+        Raises `PayloadError` if the payload does not fit the type.
+        """
+        return cast("P", self.data)
 
     @property
     def text(self) -> str:

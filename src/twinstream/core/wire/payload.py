@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import BadPayload
 
-__all__ = ["as_json", "as_text"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    P = TypeVar("P", default=bytes)
+else:
+    from typing import TypeVar
+
+    # The type of the payload of a message. `Message` alone is `Message[bytes]` to type checkers.
+    P = TypeVar("P")
+
+__all__ = ["P", "as_json", "as_text"]
 
 
 def as_text(data: bytes, subject: str) -> str:
