@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from twinstream.cli.failures import JSON_ASKED, Failure
-from twinstream.cli.option_types import Finite
+from twinstream.cli.option_types import Seconds
 from twinstream.models.codec.records import evolve, field, frozen, members
 from twinstream.models.files.bounded_read import SMALL, read_small_text
 
@@ -158,10 +158,10 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--timeout",
-        type=Finite(min=0, min_open=True),
-        default=5.0,
+        type=Seconds(min=0, min_open=True),
+        default="5s",
         show_default=True,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="How long each request may take.",
     ),
     click.option("--domain", metavar="NAME", help="JetStream domain, if not that of the server."),
