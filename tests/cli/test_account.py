@@ -30,7 +30,7 @@ def test_account_shows_usage_and_limits(
             jet.publish("ONE", bytes(512 * 1024))
         shown = run("account", "info", "--server", server.url)
         assert shown.exit_code == 0, shown.stderr
-        rows = {line.split("  ")[0]: line.split() for line in shown.stdout.splitlines() if line}
+        rows = {line.split("\t")[0]: line.split() for line in shown.stdout.splitlines() if line}
         assert rows["storage"][-1] == "52%"
         assert rows["streams"][1:3] == ["2", "2"]
         assert rows["streams"][-1] == "100%"

@@ -59,7 +59,7 @@ def test_what_is_in_the_way_is_named(run: Run, filled: str, tmp_path: Path) -> N
     assert missing.exit_code == 1
     assert "no backup" in missing.stderr
     unknown = run("backup", "NO_SUCH_STREAM", str(tmp_path / "other"))
-    assert unknown.exit_code == 1
+    assert unknown.exit_code == 3
     assert not (tmp_path / "other").exists()
 
 

@@ -47,7 +47,7 @@ def test_without_a_consumer_all_is_read_and_nothing_left(
     ]
     assert f"{filled} 1  {filled}.s1" in result.stdout
     assert "N: 1" in result.stdout
-    assert "5 messages" in result.stderr
+    assert result.stderr == ""
     assert consumers(server, filled) == []
 
 
@@ -145,10 +145,10 @@ def test_filters_pick_subjects(run: Run, filled: str) -> None:
 
 def test_missing_consumer_or_stream_is_reported(run: Run, stream: str) -> None:
     result = run("consume", stream, "nobody")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "--create" in result.stderr
     result = run("consume", "NO_SUCH_STREAM")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "stream ls" in result.stderr
 
 
@@ -189,7 +189,7 @@ def test_ended_server_is_reported_with_the_received_operations(
     with after_print(mortal.kill):
         result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
     assert result.exit_code == 1
-    assert "1 message\nerror: the connection to the server is lost" in result.stderr
+    assert "error: the connection to the server is lost" in result.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -291,7 +291,7 @@ def test_few_long_messages_are_requested_at_once(
     (info,) = consumers(server, stream)
     assert info.delivered is not None
     assert info.delivered.consumer_seq == taken
-    assert run("consume", stream, "w", "--count", "20").stderr == "20 messages\n"
+    assert run("consume", stream, "w", "--count", "20").stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -424,12 +424,12 @@ def test_a_work_queue_is_read_through_a_consumer(run: Run, server: NatsServer) -
 
 @pytest.mark.since("2.11")
 def test_pause_is_reported(run: Run, filled: str) -> None:
-    assert run("consume", filled, "w", "--create", "--count", "1").stderr == "1 message\n"
+    assert run("consume", filled, "w", "--create", "--count", "1").stderr == ""
     assert run("consumer", "pause", filled, "w", "1h").exit_code == 0
     paused = run("consume", filled, "w", "--wait", "0.1")
     assert (paused.exit_code, paused.stdout) == (0, "")
     assert "w is paused for " in paused.stderr
-    assert f"`twinstream consumer resume {filled} w` ends that\n0 messages\n" in paused.stderr
+    assert f"`twinstream consumer resume {filled} w` ends that\n" in paused.stderr
 
 
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:

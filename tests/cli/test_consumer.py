@@ -31,11 +31,14 @@ def test_consumers_are_listed_and_shown(run: Run, stream: str, worker: js_sync.C
     rows = [line.split() for line in shown.stdout.splitlines() if line.strip()]
     assert ["ack_policy", "explicit"] in rows
     assert ["ack", "pending", "1"] in rows
+    # The first delivery is acknowledged, the second is not.
+    assert ["delivered", "up", "to,", "of", "the", "consumer", "2"] in rows
+    assert ["acknowledged", "up", "to,", "in", "the", "stream", "1"] in rows
     assert (
         json.loads(run("consumer", "info", stream, "worker", "--json").stdout)["num_pending"] == 3
     )
     missing = run("consumer", "info", stream, "other")
-    assert missing.exit_code == 1
+    assert missing.exit_code == 3
     assert "consumer ls" in missing.stderr
 
 
@@ -51,7 +54,7 @@ def test_pause_and_resume_a_consumer(run: Run, stream: str, worker: js_sync.Cons
     for wrong in ("soon", "0s", "-5m"):
         failed = run("consumer", "pause", stream, "worker", "--", wrong)
         assert failed.exit_code == 2
-        assert "30m" in failed.stderr
+        assert "1h30m" in failed.stderr
 
 
 @pytest.mark.since("2.14")
@@ -70,7 +73,7 @@ def test_rm_of_a_consumer_asks_first(run: Run, stream: str, worker: js_sync.Cons
     assert run("consumer", "rm", stream, "worker", "-y").exit_code == 0
     with pytest.raises(js_sync.ConsumerNotFound):
         worker.info()
-    assert "no consumers" in run("consumer", "ls", stream).stdout
+    assert run("consumer", "ls", stream).stdout == ""
 
 
 @pytest.mark.since("2.11")

@@ -55,7 +55,7 @@ def test_events_are_shown_as_lines_json_or_a_table(
         actor.join()
     assert lines.exit_code == machine.exit_code == table.exit_code == 0, lines.output
     assert lines.stdout.count(f"w refused message 1 of {stream} at delivery") == 2
-    assert "2 events" in lines.stderr
+    assert lines.stderr == ""
     for line in json_lines(machine):
         assert (line["type"], line["stream"]) == ("io.nats.jetstream.advisory.v1.nak", stream)
         assert line["subject"] == f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.{stream}.w"
@@ -66,7 +66,7 @@ def test_events_are_shown_as_lines_json_or_a_table(
 def test_iteration_ends_without_new_messages(run: Run) -> None:
     result = run("events", "--stream", "NOBODY", "--wait", "0.1")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "0 events" in result.stderr
+    assert result.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_server_that_died_is_no_silence() -> None:
         with hooked("command: before event", lambda _: server.kill()):
             result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
-    assert "0 events\nerror: the connection to the server is lost" in result.stderr
+    assert "error: the connection to the server is lost" in result.stderr
 
 
 def test_restored_connection_is_reported() -> None:
@@ -122,7 +122,7 @@ def test_restored_connection_is_reported() -> None:
         with hooked("command: before event", cut):
             result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output
-    assert "0 events\nthe connection was lost meanwhile: events may be missing" in result.stderr
+    assert "the connection was lost meanwhile: events may be missing" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_ranges_by_sequence_and_time(run: Run, filled: str) -> None:
     assert seqs(run("get", filled, "--from", "2020-01-01T00:00:00Z", "-n", "2", "--json")) == [1, 2]
     late = run("get", filled, "--from", "2099-01-01T00:00:00+02:00")
     assert (late.exit_code, late.stdout) == (0, "")
-    assert "0 messages" in late.stderr
+    assert late.stderr == ""
 
 
 def test_times_count_to_the_nanosecond(run: Run, filled: str) -> None:
@@ -82,7 +82,7 @@ def test_message_is_printed_with_subject_time_headers_and_payload(run: Run, fill
     assert head.startswith(f"{filled} 7  {filled}.s2  20")
     assert header == "  Colour: blue"
     assert payload == "2-2"
-    assert "1 message" in result.stderr
+    assert result.stderr == ""
 
 
 @pytest.mark.parametrize("payload", [b"\0\xff{n}\xfe", b"text\r\n", b""], ids=repr)
@@ -124,9 +124,9 @@ def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], sai
 def test_what_is_not_there_is_an_error(run: Run, filled: str) -> None:
     for arguments in (("--seq", "99"), ("--last", "nothing.here")):
         result = run("get", filled, *arguments)
-        assert result.exit_code == 1
+        assert result.exit_code == 3
         assert "no message found" in result.stderr
-    assert run("get", "NO_SUCH_STREAM").exit_code == 1
+    assert run("get", "NO_SUCH_STREAM").exit_code == 3
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

@@ -72,7 +72,7 @@ def test_a_key_without_a_value_has_an_exit_code(run: Run, bucket: str) -> None:
     gone = run("kv", "get", bucket, "a", "--json")
     assert gone.exit_code == 3
     assert "KeyDeleted" in gone.stderr
-    assert run("kv", "get", "NO_BUCKET", "a").exit_code == 1
+    assert run("kv", "get", "NO_BUCKET", "a").exit_code == 3
 
 
 def test_history_and_back(run: Run, bucket: str) -> None:
@@ -134,7 +134,7 @@ def test_a_bucket_is_deleted_only_if_the_command_names_it(
 def test_errors_name_commands_and_options_of_buckets(run: Run, bucket: str) -> None:
     for command in (("ls",), ("get", "a"), ("watch",), ("edit", "--history", "2")):
         missing = run("kv", command[0], "NOPE", *command[1:])
-        assert missing.exit_code == 1
+        assert missing.exit_code == 3
         assert "`twinstream kv add` creates it" in missing.stderr
         assert "`twinstream kv ls` shows the buckets" in missing.stderr
     other = run("kv", "add", bucket, "--history", "5", "--ttl", "1h", "--compress")

@@ -47,7 +47,7 @@ def test_store_is_created_changed_and_deleted(run: Run, jet: js_sync.JetStream) 
     assert run("object", "del", name, "a", "--bucket", "--yes").exit_code == 2
     assert run("object", "del", name, "--bucket", "--yes").stdout == f"deleted {name}\n"
     missing = run("object", "info", name)
-    assert missing.exit_code == 1
+    assert missing.exit_code == 3
     assert f"bucket {name} does not exist: `twinstream object add`" in missing.stderr
 
 
@@ -62,7 +62,7 @@ def test_file_is_stored_and_read_back(run: Run, bucket: str, tmp_path: Path) -> 
     (info,) = json_lines(run("object", "info", bucket, "in.bin", "--json"))
     assert (info["size"], info["chunks"], info["description"]) == (300_000, 300, "d")
     assert (info["headers"], info["metadata"]) == ({"Type": ["bin", "more"]}, {"a": "b"})
-    assert "300,000 bytes" in run("object", "info", bucket, "in.bin").stdout
+    assert "size\t300000\n" in run("object", "info", bucket, "in.bin").stdout
     back = run("object", "get", bucket, "in.bin", "-O", str(copy))
     assert back.exit_code == 0, back.stderr
     assert copy.read_bytes() == data
@@ -111,7 +111,7 @@ def test_names_that_contain_no_name_of_a_file(
 
 
 def test_lists_deletes_and_what_is_missing(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
-    assert run("object", "ls", bucket).stdout == "no objects\n"
+    assert run("object", "ls", bucket).stdout == ""
     store = jet.get_object_store(bucket)
     info = store.put("b", b"22")
     store.put("a", b"1")
@@ -176,7 +176,7 @@ def test_damaged_metadata_is_shown_and_deleted(
     listed = run("object", "ls", bucket)
     assert listed.exit_code == 0
     assert "the description of 2 objects cannot be read" in listed.stderr
-    kinds = {line.split()[0]: line.split()[-1] for line in listed.stdout.splitlines()[2:] if line}
+    kinds = {line.split()[0]: line.split()[-1] for line in listed.stdout.splitlines()}
     assert (kinds["bad"], kinds["!!!"]) == ("unreadable", "unreadable")
     watched = run("object", "watch", bucket, "--count", "3")
     assert (watched.exit_code, watched.stdout.count("unreadable")) == (0, 2)
@@ -204,7 +204,7 @@ def test_a_damaged_object_is_replaced_after_a_question(
 
 def test_errors_name_commands_and_options_of_stores(run: Run, bucket: str) -> None:
     missing = run("object", "ls", "NOPE")
-    assert missing.exit_code == 1
+    assert missing.exit_code == 3
     assert "`twinstream object ls` shows the object stores" in missing.stderr
     assert "`twinstream object add` creates it" in missing.stderr
     other = run("object", "add", bucket, "--ttl", "1h", "--description", "of May")

@@ -169,8 +169,7 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
     arguments = ("pipeline", "replay", "--config", str(config), "--from", "6", "--to", "9")
     result = run(*arguments, input="n\n")
     assert result.exit_code == 1
-    assert "2 batches of orders, sequences 5 to 12" in result.stderr
-    assert "Land them again?" in result.stderr
+    assert "Land 2 batches of orders, sequences 5 to 12, again?" in result.stderr
     assert run(*arguments, "--json").exit_code == 2
 
 

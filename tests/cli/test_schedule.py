@@ -75,9 +75,9 @@ def test_a_schedule_is_stored_shown_and_cancelled(run: Run, timers: str) -> None
     assert refused.exit_code == 1
     assert "0 30 9" in refused.stderr
     assert json_lines(run("schedule", "cancel", timers, subject, "--json", "--yes"))
-    assert run("schedule", "ls", timers).stdout == "no schedules\n"
+    assert run("schedule", "ls", timers).stdout == ""
     gone = run("schedule", "cancel", timers, subject, "--yes")
-    assert (gone.exit_code, gone.stdout) == (1, "")
+    assert (gone.exit_code, gone.stdout) == (3, "")
 
 
 def test_the_target_of_a_stranger_does_not_reach_the_terminal(run: Run, timers: str) -> None:
@@ -117,10 +117,10 @@ def test_next_prints_times_without_a_server(run: Run) -> None:
         {"time": "2026-04-06T07:00:00Z"},
     ]
     shown = run(*arguments).stdout
-    assert "2026-03-30 09:00:00+02:00" in shown
+    assert "2026-03-30T09:00:00+02:00" in shown
     assert "Mon" in shown
     assert len(json_lines(run("schedule", "next", "@every 5s", "--json"))) == 5
-    assert "2026-01-01 00:00:00" in run("schedule", "next", "@at 2026-01-01T00:00:00Z").stdout
+    assert "2026-01-01T00:00:00Z" in run("schedule", "next", "@at 2026-01-01T00:00:00Z").stdout
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_next_prints_times_without_a_server(run: Run) -> None:
         (("add", "S", "a", "b", "--cron", "0 9 * * *"), 2, "put 0 before"),
         (("cancel", "S", "a", "--json"), 2, "--yes"),
         (("next", "0 9 * * *"), 2, "put 0 before"),
-        (("ls", "NO-SUCH-STREAM"), 1, "not found"),
+        (("ls", "NO-SUCH-STREAM"), 3, "not found"),
     ],
 )
 def test_mistakes_are_named(run: Run, arguments: tuple[str, ...], code: int, told: str) -> None:

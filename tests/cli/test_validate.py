@@ -27,7 +27,7 @@ def test_good_files_are_silent_and_exit_with_0(run: Run) -> None:
     result = run("validate", *GOOD)
     assert result.exit_code == 0
     assert result.stdout == ""
-    assert result.stderr == "3 configurations, no problem\n"
+    assert result.stderr == ""
 
 
 def test_problem_has_position_path_sentence_code_and_hint(run: Run) -> None:
@@ -47,7 +47,7 @@ def test_problem_has_position_path_sentence_code_and_hint(run: Run) -> None:
     assert len(others) == 2
     for line in others:
         assert re.match(rf"{re.escape(BROKEN)}:\d+:\d+: [a-z_]+: .+\. \(\d{{5}}\) .+\.$", line)
-    assert result.stderr == "4 configurations, 3 problems, 1 warning\n"
+    assert result.stderr == ""
 
 
 def test_halves_of_letters_can_be_shown(run: Run, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_warnings_are_separate_from_problems(run: Run, tmp_path: Path) -> None:
     result = run("validate", str(path))
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{path}:4:9: warning: no_ack: ")
-    assert result.stderr == "1 configuration, no problem, 1 warning\n"
+    assert result.stderr == ""
     assert run("validate", str(path), "--strict").exit_code == 1
     document = json.loads(run("validate", str(path), "--json").stdout)
     assert document["valid"] is True
@@ -193,7 +193,7 @@ def test_wrong_usage_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> Non
 def test_folder_stands_for_the_files_below_it(run: Run, tmp_path: Path) -> None:
     shown = run("validate", str(EXAMPLES))
     assert shown.exit_code == 1
-    assert shown.stderr == "4 configurations, 3 problems, 1 warning\n"
+    assert shown.stderr == ""
     nothing = run("validate", str(tmp_path))
     assert nothing.exit_code == 1
     assert "there is no .json, .yaml or .yml file to read" in nothing.stderr
@@ -209,12 +209,12 @@ def test_links_are_followed_and_broken_links_reported(run: Run, tmp_path: Path) 
     (outside / "circle").symlink_to(folder)
     (folder / ".hidden.yaml").symlink_to("nowhere")
     good = run("validate", str(folder))
-    assert (good.exit_code, good.stderr) == (0, "1 configuration, no problem\n")
+    assert (good.exit_code, good.stderr) == (0, "")
     (folder / "gone.yaml").symlink_to("nowhere")
     (folder / "itself.yaml").symlink_to("itself.yaml")
     for names in ((folder,), (outside / "a.yaml", folder / "gone.yaml", folder / "itself.yaml")):
         found = run("validate", *map(str, names))
-        assert found.stderr == "1 configuration, 2 problems\n"
+        assert found.stderr == ""
         assert [line.split(":")[0] for line in found.stdout.splitlines()] == [
             str(folder / "gone.yaml"),
             str(folder / "itself.yaml"),

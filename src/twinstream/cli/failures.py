@@ -75,9 +75,9 @@ def failure_as_json(message: str, cause: BaseException | None) -> dict[str, obje
 def reported() -> Generator[None]:
     """Within the block, convert errors that the user can fix to :class:`Failure`.
 
-    These are errors of the SDK, of Spark and of the operating system. A `LookupError` among them
-    becomes :class:`NotThere`. With `--json`, Ctrl-C becomes a :class:`Failure`. A closed standard
-    output ends the command with exit code 0. Other errors are raised unchanged.
+    These are errors of the SDK, of Spark and of the operating system. An error about an object that
+    does not exist becomes :class:`NotThere`. With `--json`, Ctrl-C becomes a :class:`Failure`. A
+    closed standard output ends the command with exit code 0. Other errors are raised unchanged.
     """
     try:
         yield
@@ -105,7 +105,7 @@ def reported() -> Generator[None]:
             raise
         if isinstance(error, OSError):
             _drop_unwritten()
-        kind = NotThere if isinstance(error, LookupError) else Failure
+        kind = NotThere if _is_missing(error) else Failure
         raise kind(_sentence(error)) from error
 
 
@@ -156,6 +156,16 @@ def _expected(error: Exception) -> bool:
 
     ours = isinstance(error, TwinstreamError | OSError | BinaryNotFound | ServerStartError)
     return ours or _is_of_spark(error)
+
+
+def _is_missing(error: Exception) -> bool:
+    """Whether an error says that a stream, consumer, message, bucket, object or key is missing.
+
+    A missing file of this machine is no such object.
+    """
+    from twinstream.errors import ConsumerNotFound, MessageNotFound, StreamNotFound
+
+    return isinstance(error, StreamNotFound | ConsumerNotFound | MessageNotFound | LookupError)
 
 
 def _is_of_spark(error: Exception) -> bool:

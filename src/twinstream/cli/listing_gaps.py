@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinstream.cli.screen import notes
+from twinstream.cli.screen import alerts
 
 if TYPE_CHECKING:
     from js_sync.api.listing import Listing
@@ -19,4 +19,4 @@ def undescribed(listing: Listing[Any]) -> dict[str, str]:
 def note_undescribed(listing: Listing[Any]) -> None:
     """Print each name without info to standard error, with the reason."""
     for name, reason in undescribed(listing).items():
-        notes().print(f"{name} cannot be described: {reason}", style="yellow", soft_wrap=True)
+        alerts().print(f"{name} cannot be described: {reason}", style="yellow", soft_wrap=True)

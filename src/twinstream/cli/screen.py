@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from datetime import datetime
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from twinstream.cli.escapes import harmless, json_line
+from twinstream.cli.table import Table
+from twinstream.cli.value_text import local_time, rfc3339
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -41,6 +43,14 @@ class _Screen(Console):
                 yield segment
             else:
                 yield Segment(harmless(segment.text), segment.style)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects. Lines are neither wrapped nor cut in a pipe, and tables are never cut."""
+        if not self.is_terminal:
+            options.setdefault("soft_wrap", True)
+        elif any(isinstance(each, Table) for each in objects):
+            options.setdefault("crop", False)
+        super().print(*objects, **options)
 
     def on_broken_pipe(self) -> None:
         """Raise the current `BrokenPipeError`; rich would end the command with exit code 1."""
@@ -75,8 +85,17 @@ def _write_anything(stream: TextIO) -> None:
 
 
 def notes(*, markup: bool = False) -> Console:
-    """Return a console for standard error, for progress and notes."""
-    return _Screen(stderr=True, highlight=False, markup=markup, emoji=False)
+    """Return a console for progress and notes: standard error, if it is a terminal.
+
+    Otherwise the console prints nothing, so that only errors reach logs and mails of cron.
+    """
+    quiet = not sys.stderr.isatty()
+    return _Screen(stderr=True, highlight=False, markup=markup, emoji=False, quiet=quiet)
+
+
+def alerts() -> Console:
+    """Return a console for standard error, for what makes a result incomplete or wrong."""
+    return _Screen(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def print_json(value: object) -> None:
@@ -107,22 +126,36 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def write_lines(lines: Iterable[str]) -> None:
-    """Print lines to standard output unchanged: without wrapping, and without escapes."""
-    _write_anything(sys.stdout)
-    click.echo("\n".join(lines))
+def print_table(table: Table, empty: str) -> None:
+    """Print a table, or the text `empty` if it has no rows.
+
+    In a pipe, an empty table has no lines.
+    """
+    if len(table):
+        results().print(table)
+    else:
+        print_none(empty)
 
 
-def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
-    """Return a table without borders; the columns in ``numbers`` are right-aligned."""
-    from rich import box
+def print_none(text: str) -> None:
+    """Print to a terminal that a list is empty."""
+    if to_terminal():
+        print_text(text)
 
-    table = Table(
-        box=box.SIMPLE_HEAD, title=title, title_justify="left", show_edge=False, pad_edge=False
-    )
-    for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    return table
+
+def shown_time(time: datetime) -> str:
+    """Return a time as text: in the local zone on a terminal, in RFC 3339 in a pipe."""
+    return local_time(time) if to_terminal() else rfc3339(time)
+
+
+def plain_table(
+    *columns: str,
+    numbers: Iterable[str] = (),
+    names: Iterable[str] | None = None,
+    title: str | None = None,
+) -> Table:
+    """Return an empty table; the arguments are those of `Table`."""
+    return Table(*columns, numbers=numbers, names=names, title=title)
 
 
 def remark(console: Console, text: str) -> None:

@@ -11,7 +11,7 @@ import click
 from attrs import field, fields_dict, frozen
 
 from twinstream.cli.failures import JSON_ASKED, Failure
-from twinstream.cli.option_types import Finite
+from twinstream.cli.option_types import Seconds
 from twinstream.models.files.bounded_read import SMALL, read_small_text
 
 if TYPE_CHECKING:
@@ -159,10 +159,10 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--timeout",
-        type=Finite(min=0, min_open=True),
-        default=5.0,
+        type=Seconds(min=0, min_open=True),
+        default="5s",
         show_default=True,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="How long each request may take.",
     ),
     click.option("--domain", metavar="NAME", help="JetStream domain, if not that of the server."),

@@ -17,7 +17,7 @@ from twinstream.cli.deploy.step_execution import carry_out
 from twinstream.cli.failures import Failure
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.problems import print_warnings
-from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.screen import alerts, print_json, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.hooks import HOOKS, reached
 
@@ -52,7 +52,7 @@ def apply(
         if not as_json:
             print_warnings(results(), dropped)
             print_plan(results(), steps)
-            notes().print(summary(steps), style="red" if refused else "green")
+            results().print(summary(steps), style="red" if refused else "green")
         done: list[Step] = []
         failure: Failure | None = None
         if not refused:
@@ -61,7 +61,7 @@ def apply(
         applied = not refused and failure is None
         print_json(plan_as_json(version, steps, dropped, applied=applied, done=done))
     elif refused:
-        notes().print("nothing was changed", style="red")
+        alerts().print("nothing was changed", style="red")
     if failure is not None:
         raise failure
     sys.exit(1 if refused else 0)
@@ -91,7 +91,7 @@ def _apply(
                 return _stopped(failure.message, done, due, failure.__cause__)
             done.append(step)
             if not quiet:
-                notes().print(f"{DONE[step.verb]} {step.title}", soft_wrap=True)
+                print_text(f"{DONE[step.verb]} {step.title}")
     return None
 
 

@@ -12,7 +12,7 @@ from twinstream.cli.deploy.show import as_json as plan_as_json
 from twinstream.cli.deploy.show import print_plan, summary
 from twinstream.cli.deploy.step import Allowed
 from twinstream.cli.problems import print_warnings
-from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.screen import print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 
 
@@ -43,5 +43,5 @@ def plan(
     else:
         print_warnings(results(), dropped)
         print_plan(results(), steps)
-        notes().print(summary(steps), style="red" if refused else "green")
+        results().print(summary(steps), style="red" if refused else "green")
     sys.exit(1 if refused or (check and changing) else 0)

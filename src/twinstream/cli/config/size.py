@@ -7,24 +7,25 @@ from attrs import asdict
 
 from twinstream.cli.config.sizing import Estimate, Planned, calculated, measured
 from twinstream.cli.message.payloads import parse_headers
-from twinstream.cli.screen import counted, plain_table, print_json, results
+from twinstream.cli.option_types import Bytes
+from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.table import Page
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import in_bytes
+from twinstream.cli.value_text import Size
 from twinstream.core.wire.subjects import check_subject
 
 _WHOLE = click.IntRange(min=0)
-_SOME = click.IntRange(min=1)
 
 
 @click.command(short_help="Calculate the size of messages in a stream.")
 @click.option("--subject", default="", metavar="TEXT", help="A typical subject.")
-@click.option("--payload", type=_WHOLE, metavar="BYTES", help="Size of a typical payload.")
+@click.option("--payload", type=Bytes(min=0), metavar="SIZE", help="Size of a typical payload.")
 @click.option(
     "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="A typical header."
 )
 @click.option("--live", "stream", metavar="STREAM", help="Take the average of this stream instead.")
 @click.option("--messages", type=_WHOLE, metavar="N", help="Number of messages.")
-@click.option("--max-bytes", type=_SOME, metavar="BYTES", help="How many messages fit in this?")
+@click.option("--max-bytes", type=Bytes(), metavar="SIZE", help="How many messages fit in this?")
 @click.option("--storage", type=click.Choice(["file", "memory"]), help="[default: file]")
 @click.option("--replicas", type=click.IntRange(1, 5), help="Copies in a cluster.  [default: 1]")
 @json_option
@@ -68,19 +69,18 @@ def size(
 
 
 def _show(estimate: Estimate) -> None:
-    table = plain_table("what", "size", numbers=("size",))
-    table.show_header = False
-    table.add_row("a message", f"{estimate.message:,.10g} B")
+    table = Page()
+    table.add_row("a message", Size(round(estimate.message)))
     if estimate.overhead is not None:
-        table.add_row("  of it beside payload and headers", f"{estimate.overhead:,} B")
-    table.add_row(counted(estimate.messages, "message"), in_bytes(estimate.bytes))
+        table.add_row("  of it beside payload and headers", Size(estimate.overhead))
+    table.add_row(counted(estimate.messages, "message"), Size(estimate.bytes))
     if estimate.replicas > 1:
-        total = in_bytes(estimate.total)
+        total = Size(estimate.total)
         table.add_row(f"on {estimate.replicas} servers together", total)
     if estimate.fitting is not None:
-        table.add_row("messages that fit in max_bytes", f"{estimate.fitting:,}")
+        table.add_row("messages that fit in max_bytes", estimate.fitting)
     if estimate.bytes_a_day is not None:
-        table.add_row("growth a day at the rate so far", in_bytes(estimate.bytes_a_day))
+        table.add_row("growth a day at the rate so far", Size(estimate.bytes_a_day))
     if estimate.bytes_at_max_age is not None:
-        table.add_row("size when max_age is reached", in_bytes(estimate.bytes_at_max_age))
+        table.add_row("size when max_age is reached", Size(estimate.bytes_at_max_age))
     results().print(table)

@@ -76,5 +76,5 @@ def partition(partitions: int, keys: tuple[str, ...], as_json: bool) -> None:
         return
     table = plain_table("key", "partition", numbers=("partition",))
     for key, number in found:
-        table.add_row(key, str(number))
+        table.add_row(key, number)
     results().print(table)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from twinstream.cli import option_types
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.screen import counted, print_json, print_text
+from twinstream.cli.screen import counted, print_json, print_text, shown_time
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -33,16 +34,22 @@ def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> 
 @click.command(short_help="Pause the deliveries of a consumer.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.argument("length", callback=option_types.length)
+@click.argument("length", type=option_types.Span())
 @json_option
 @server_options
-def pause(target: Target, stream: str, consumer: str, length: float, as_json: bool) -> None:
-    """Pause CONSUMER of STREAM for LENGTH, such as 90s, 30m or 1h30m (server 2.11)."""
+def pause(target: Target, stream: str, consumer: str, length: timedelta, as_json: bool) -> None:
+    """Pause CONSUMER of STREAM for LENGTH, such as 90s, 1h30m or 7d (server 2.11)."""
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_consumer(stream, consumer)
         response = handle.pause(length)
-    until = response.pause_until.isoformat(" ", "seconds") if response.pause_until else "later"
-    _done(handle, f"is paused until {until}", as_json, paused_until=until)
+    until = response.pause_until
+    shown = shown_time(until) if until else "later"
+    _done(
+        handle,
+        f"is paused until {shown}",
+        as_json,
+        paused_until=until.rfc3339() if until else None,
+    )
 
 
 @click.command(short_help="End a pause.")

@@ -8,10 +8,11 @@ import click
 from attrs import fields
 from rich.console import Console
 
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import print_json, results
 from twinstream.cli.server.cluster_view import add_cluster
+from twinstream.cli.table import Page
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import as_text, in_time
+from twinstream.cli.value_text import in_time, setting
 from twinstream.models import ConsumerConfig, ConsumerInfo, SequenceInfo, encode
 
 
@@ -34,36 +35,38 @@ def info(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 
 
 def _show_config(console: Console, config: ConsumerConfig) -> None:
-    table = plain_table("configuration", "")
+    page = Page("configuration")
     for member in fields(ConsumerConfig):
-        text = as_text(getattr(config, member.name))
-        if text:
-            table.add_row(member.name, text)
-    console.print(table, "")
+        page.add_row(member.name, setting(member.name, getattr(config, member.name)))
+    console.print(page, "")
 
 
 def _show_state(console: Console, described: ConsumerInfo) -> None:
-    table = plain_table("state", "")
-    table.add_row("stream", described.stream_name)
+    page = Page("state")
+    page.add_row("stream", described.stream_name)
     if described.paused:
         left = described.pause_remaining
         whole = timedelta(seconds=round(left.total_seconds())) if left else None
-        table.add_row("paused", f"for {in_time(whole)} more" if whole else "yes")
-    table.add_row("pending", f"{described.num_pending:,}")
-    table.add_row("ack pending", f"{described.num_ack_pending:,}")
-    table.add_row("redelivered", f"{described.num_redelivered:,}")
-    table.add_row("pulls waiting", f"{described.num_waiting:,}")
-    table.add_row("delivered up to", _place(described.delivered))
-    table.add_row("acknowledged up to", _place(described.ack_floor))
+        page.add_row("paused", f"for {in_time(whole)} more" if whole else "yes")
+    page.add_row("pending", described.num_pending)
+    page.add_row("ack pending", described.num_ack_pending)
+    page.add_row("redelivered", described.num_redelivered)
+    page.add_row("pulls waiting", described.num_waiting)
+    _add_place(page, "delivered", described.delivered)
+    _add_place(page, "acknowledged", described.ack_floor)
     for group in described.priority_groups or ():
-        table.add_row(f"pinned of {group.group}", group.pinned_client_id or "no client")
+        page.add_row(f"pinned of {group.group}", group.pinned_client_id or "no client")
     if described.cluster is not None:
-        add_cluster(table, described.cluster)
-    console.print(table)
+        add_cluster(page, described.cluster)
+    console.print(page)
 
 
-def _place(place: SequenceInfo | None) -> str:
-    if place is None:
-        return ""
-    when = f", {place.last_active.isoformat(' ', 'seconds')}" if place.last_active else ""
-    return f"{place.stream_seq:,} in the stream{when}"
+def _add_place(page: Page, verb: str, place: SequenceInfo | None) -> None:
+    """Add the last delivered sequences, or those up to which everything is acknowledged.
+
+    The sequence of the consumer counts deliveries, the other one is the sequence in the stream.
+    """
+    if place is not None:
+        page.add_row(f"{verb} up to, in the stream", place.stream_seq)
+        page.add_row(f"{verb} up to, of the consumer", place.consumer_seq)
+        page.add_row(f"last {verb}", place.last_active)

@@ -6,7 +6,7 @@ import click
 
 from twinstream.cli.consumer.view import consumer_table
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
-from twinstream.cli.screen import print_json, results
+from twinstream.cli.screen import print_json, print_table
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import encode
 
@@ -32,5 +32,5 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
             print_json({"stream_name": stream, "name": name, "undescribed": reason})
         return
     if found or not undescribed(listing):
-        results().print(consumer_table(found) if found else "no consumers")
+        print_table(consumer_table(found), "no consumers")
     note_undescribed(listing)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from twinstream.cli.screen import plain_table
+from twinstream.cli.table import Table
 from twinstream.models import ConsumerInfo
 
 
@@ -17,10 +16,10 @@ def consumer_table(consumers: list[ConsumerInfo]) -> Table:
         table.add_row(
             f"{one.name} (paused)" if one.paused else one.name,
             filters(one),
-            f"{one.num_pending:,}",
-            f"{one.num_ack_pending:,}",
-            f"{one.num_redelivered:,}",
-            f"{one.num_waiting:,}",
+            one.num_pending,
+            one.num_ack_pending,
+            one.num_redelivered,
+            one.num_waiting,
         )
     return table
 

@@ -15,7 +15,7 @@ from twinstream.cli.deploy.folder import read_folder
 from twinstream.cli.deploy.step import Allowed, Step
 from twinstream.cli.failures import Failure
 from twinstream.cli.problems import print_problems, problem_as_json
-from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.screen import alerts, print_json, results
 from twinstream.models import FileProblem
 from twinstream.models.version import parse_version
 
@@ -76,5 +76,5 @@ def make_plan(
         print_json({"server": server, "problems": [problem_as_json(p) for p in wanted.problems]})
     else:
         print_problems(results(), wanted.problems)
-        notes().print("nothing was compared: the configurations have problems", style="red")
+        alerts().print("nothing was compared: the configurations have problems", style="red")
     sys.exit(1)

@@ -13,11 +13,10 @@ from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
-from twinstream.cli.option_types import length
-from twinstream.cli.schedule.add import duration
-from twinstream.cli.screen import counted, plain_table, print_json, print_text, results
+from twinstream.cli.option_types import Bytes, Span
+from twinstream.cli.screen import counted, plain_table, print_json, print_table, print_text
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import in_bytes
+from twinstream.cli.value_text import Size
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
@@ -30,13 +29,21 @@ from twinstream.models import (
 _SETTINGS = (
     click.option("--description", metavar="TEXT", help="What the bucket is for."),
     click.option("--history", type=int, metavar="N", help="Revisions to keep of each key."),
-    click.option("--ttl", metavar="DURATION", help="Age at which revisions expire; 0s: none."),
     click.option(
-        "--marker-ttl", metavar="DURATION", help="How long markers of expired keys stay (2.11)."
+        "--ttl",
+        type=Span(zero=True),
+        metavar="DURATION",
+        help="Age at which revisions expire; 0s: none.",
+    ),
+    click.option(
+        "--marker-ttl",
+        type=Span(zero=True),
+        metavar="DURATION",
+        help="How long markers of expired keys stay (2.11).",
     ),
     click.option("--replicas", type=int, metavar="N", help="Copies of each value in a cluster."),
-    click.option("--max-value-size", type=int, metavar="BYTES", help="Largest value."),
-    click.option("--max-bucket-size", type=int, metavar="BYTES", help="Largest bucket."),
+    click.option("--max-value-size", type=Bytes(min=-1), metavar="SIZE", help="Largest value."),
+    click.option("--max-bucket-size", type=Bytes(min=-1), metavar="SIZE", help="Largest bucket."),
     click.option("--storage", type=click.Choice(["file", "memory"]), help="Where values are kept."),
     click.option("--compress/--no-compress", default=None, help="Compress the storage."),
     click.option("--metadata", multiple=True, metavar="NAME=VALUE", help="Free texts."),
@@ -64,8 +71,8 @@ def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
             bucket=bucket,
             description=given["description"],
             history=given["history"],
-            ttl=_span(given["ttl"], "--ttl"),
-            limit_marker_ttl=_span(given["marker_ttl"], "--marker-ttl"),
+            ttl=given["ttl"],
+            limit_marker_ttl=given["marker_ttl"],
             num_replicas=given["replicas"],
             max_value_size=given["max_value_size"],
             max_bytes=given["max_bucket_size"],
@@ -77,10 +84,6 @@ def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
             mirror=_mirror(given["mirror"], given["mirror_domain"]),
             sources=[StreamSource(name=name) for name in given["source"]] or None,
         )
-
-
-def _span(text: str | None, option: str) -> timedelta | None:
-    return None if text is None else duration(text, option)
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
@@ -231,14 +234,14 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
         for name, reason in undescribed(listing).items():
             print_json({"config": {"bucket": name}, "undescribed": reason})
         return
-    table = plain_table("bucket", "values", "size", "history", "description", numbers=("size",))
+    numbers = ("values", "size", "history")
+    table = plain_table("bucket", "values", "size", "history", "description", numbers=numbers)
     for status in found:
         config = status.config
-        history = str(config.history or 1)
         text = config.description or ""
-        table.add_row(status.bucket, f"{status.values:,}", in_bytes(status.bytes), history, text)
+        table.add_row(status.bucket, status.values, Size(status.bytes), config.history or 1, text)
     if found or not undescribed(listing):
-        results().print(table if found else "no buckets")
+        print_table(table, "no buckets")
     note_undescribed(listing)
 
 
@@ -248,14 +251,14 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
     "--older-than",
     default="30m",
     show_default=True,
-    callback=length,
+    type=Span(),
     metavar="DURATION",
     help="Keep younger markers, for watches that are disconnected.",
 )
 @yes_option
 @json_option
 @server_options
-def compact(target: Target, bucket: str, older_than: float, yes: bool, as_json: bool) -> None:
+def compact(target: Target, bucket: str, older_than: timedelta, yes: bool, as_json: bool) -> None:
     """Remove the markers of deleted keys from BUCKET, and their older revisions."""
     with target.connect() as nc:
         found = target.jetstream(nc).get_key_value(bucket)

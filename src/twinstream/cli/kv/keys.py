@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from twinstream.cli.confirm import check_what, sure, whole_bucket_option, yes_option
-from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
+from twinstream.cli.failures import NotThere
+from twinstream.cli.kv.view import entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
 from twinstream.cli.option_types import SEQUENCE, Life
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from js_sync import KeyValue
 
 _TTL: Final = click.option(
-    "--ttl", type=Life(), metavar="SECONDS", help="How long it lives (server 2.11)."
+    "--ttl", type=Life(), metavar="DURATION", help="How long it lives (server 2.11)."
 )
 
 
@@ -30,16 +31,6 @@ _TTL: Final = click.option(
 def _opened(target: Target, bucket: str) -> Generator[KeyValue[bytes]]:
     with target.connect() as nc:
         yield target.jetstream(nc).get_key_value(bucket)
-
-
-@contextmanager
-def _key_missing() -> Generator[None]:
-    from twinstream.errors import KeyNotFound
-
-    try:
-        yield
-    except KeyNotFound as error:
-        raise KeyMissing(str(error)) from error
 
 
 def _value(text: str | None) -> bytes:
@@ -71,7 +62,7 @@ def get(
     Into a file or a pipe, exactly the bytes of the value are written. On a terminal, control
     characters are escaped and a newline follows, unless --raw is given.
     """
-    with _opened(target, bucket) as found, _key_missing():
+    with _opened(target, bucket) as found:
         entry = found.get(key, revision=revision)
     if as_json:
         print_json(entry_as_json(entry))
@@ -178,7 +169,7 @@ def _print_count(bucket: str, done: str, count: int, as_json: bool) -> None:
 @click.argument("keys", metavar="[KEY]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="All keys that have a value.")
 @click.option(
-    "--ttl", type=Life(), metavar="SECONDS", help="How long the marker stays (server 2.11)."
+    "--ttl", type=Life(), metavar="DURATION", help="How long the marker stays (server 2.11)."
 )
 @yes_option
 @json_option
@@ -219,7 +210,7 @@ def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
 
     The exit code is 3 if KEY has no revisions.
     """
-    with _opened(target, bucket) as found, _key_missing():
+    with _opened(target, bucket) as found:
         entries = found.history(key)
     if as_json:
         for entry in entries:
@@ -237,10 +228,10 @@ def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
 @server_options
 def revert(target: Target, bucket: str, key: str, revision: int, yes: bool, as_json: bool) -> None:
     """Store the value of KEY at REVISION again, unless another client writes KEY meanwhile."""
-    with _opened(target, bucket) as found, _key_missing():
+    with _opened(target, bucket) as found:
         now, then = found.entry(key), found.get(key, revision=revision)
         if now is None:
-            raise KeyMissing(f"bucket {bucket} has no key {key!r}")
+            raise NotThere(f"bucket {bucket} has no key {key!r}")
         sure(f"Restore {key} of {bucket} to its value at revision {revision}?", yes=yes)
         new = found.update(key, then.value or b"", now.revision)
         _print_revision(bucket, key, new, as_json)

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twinstream.cli.failures import Failure
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.screen import plain_table, results
-from twinstream.cli.value_text import as_text, in_bytes
+from twinstream.cli.table import Page
+from twinstream.cli.value_text import Size, setting
 from twinstream.models import encode
 
 if TYPE_CHECKING:
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.records.entry import Entry
 
-__all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show_entries"]
-
-
-class KeyMissing(Failure):
-    """The key has no value or no revisions. The exit code is 3, so that scripts can check it."""
-
-    exit_code = 3
+__all__ = ["bucket_as_json", "entry_as_json", "show_bucket", "show_entries"]
 
 
 def entry_as_json(entry: Entry[bytes], *, has_value: bool = True) -> dict[str, object]:
@@ -45,15 +39,16 @@ def entry_as_json(entry: Entry[bytes], *, has_value: bool = True) -> dict[str, o
 
 def show_entries(entries: list[Entry[bytes]]) -> None:
     """Print a table of entries."""
-    table = plain_table("key", "revision", "operation", "time", "size", "value", numbers=("size",))
+    numbers = ("revision", "size")
+    table = plain_table("key", "revision", "operation", "time", "size", "value", numbers=numbers)
     for entry in entries:
         table.add_row(
             entry.key,
-            str(entry.revision),
+            entry.revision,
             entry.operation.value,
-            entry.created.isoformat(" ", "seconds"),
-            in_bytes(entry.size) if entry.is_value else "-",
-            "-" if entry.value is None else printable(entry.value),
+            entry.created,
+            Size(entry.size) if entry.is_value else None,
+            None if entry.value is None else printable(entry.value),
         )
     results().print(table)
 
@@ -70,13 +65,12 @@ def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
 
 def show_bucket(status: KeyValueStatus) -> None:
     """Print the settings, the size and the last revision of a bucket."""
-    table = plain_table("bucket", status.bucket)
-    table.show_header = True
+    page = Page()
+    page.add_row("bucket", status.bucket)
     for name, value in encode(status.config).items():
-        shown = as_text(getattr(status.config, name, value))
-        if name != "bucket" and shown:
-            table.add_row(name, shown)
-    table.add_row("values", f"{status.values:,}")
-    table.add_row("size", in_bytes(status.bytes))
-    table.add_row("last revision", f"{status.last_revision:,}")
-    results().print(table)
+        if name != "bucket":
+            page.add_row(name, setting(name, getattr(status.config, name, value)))
+    page.add_row("values", status.values)
+    page.add_row("size", Size(status.bytes))
+    page.add_row("last revision", status.last_revision)
+    results().print(page)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,7 +10,7 @@ from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.kv.view import entry_as_json
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.option_types import SEQUENCE
-from twinstream.cli.screen import notes, print_json, print_text
+from twinstream.cli.screen import notes, print_json, print_text, shown_time
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -75,6 +74,6 @@ def _show(entry: Entry[bytes], as_json: bool) -> None:
     if as_json:
         print_json(entry_as_json(entry))
         return
-    time = entry.created.astimezone(UTC).isoformat(" ", "seconds")
+    time = shown_time(entry.created)
     value = "" if entry.value is None else f": {printable(entry.value)}"
     print_text(f"{time} {entry.revision} {entry.operation.value} {entry.key}{value}")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.failures import Failure
-from twinstream.cli.screen import plain_table, print_json, print_text, results
+from twinstream.cli.failures import Failure, NotThere
+from twinstream.cli.screen import plain_table, print_json, print_none, print_text, results
 from twinstream.cli.target import Target, json_option, server_options
 
 if TYPE_CHECKING:
@@ -33,15 +33,18 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
         for slot in found or ():
             print_json(_members(slot))
     elif found is None:
-        print_text(f"nothing is held: there is no stream {stream} yet")
+        print_none(f"nothing is held: there is no stream {stream} yet")
     elif not found:
-        print_text("nothing is held")
+        print_none("nothing is held")
     else:
         columns = ("kind", "name", "holder", "token", "renewed", "ttl", "note")
-        table = plain_table(*columns, numbers=("token", "ttl"))
+        table = plain_table(*columns, numbers=("token", "ttl"), names=("kind", "name"))
         for slot in found:
-            cells = _members(slot).values()
-            table.add_row(*("-" if each is None else str(each) for each in cells))
+            record = slot.record
+            table.add_row(
+                slot.kind, _name(slot), record.owner or "?", record.token, record.time,
+                record.ttl, record.note,
+            )  # fmt: skip
         results().print(table)
 
 
@@ -59,12 +62,15 @@ def _held(jet: JetStream, stream: str, kind: str | None = None) -> list[HeldSlot
         return None
 
 
+def _name(slot: HeldSlot) -> str:
+    return slot.name if slot.number is None else f"{slot.name} {slot.number}"
+
+
 def _members(slot: HeldSlot) -> dict[str, object]:
     record = slot.record
-    number = f" {slot.number}" if slot.number is not None else ""
     return {
         "kind": slot.kind,
-        "name": f"{slot.name}{number}",
+        "name": _name(slot),
         "holder": record.owner or "?",
         "token": record.token,
         "renewed": record.time.isoformat(" ", "seconds"),
@@ -91,7 +97,7 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
         jet = target.jetstream(nc)
         found = [each for each in _held(jet, stream, "lock") or () if each.name == name]
         if not found:
-            raise Failure(f"the lock {name} is not held; `twinstream lock ls` shows held locks")
+            raise NotThere(f"the lock {name} is not held; `twinstream lock ls` shows held locks")
         holder = found[0].record.owner or "?"
         sure(f"{name} is held by {holder}. Release it anyway?", yes=yes)
         if not Coordination(jet, stream).evict(found[0]):

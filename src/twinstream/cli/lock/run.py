@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from twinstream.cli.failures import Failure
+from twinstream.cli.failures import Failure, NotThere
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.option_types import Finite
+from twinstream.cli.option_types import Seconds, WholeSeconds
 from twinstream.cli.screen import notes
 from twinstream.cli.target import Target, server_options
 from twinstream.core.deadline import Deadline
@@ -47,12 +47,17 @@ class _NotRunnable(Failure):
 @click.option("--create", is_flag=True, help="Create the stream if it does not exist.")
 @click.option(
     "--ttl",
-    type=click.IntRange(min=2),
-    default=15,
+    type=WholeSeconds(min=2),
+    default="15s",
     show_default=True,
-    help="Seconds until other clients can acquire the lock of a crashed holder.",
+    help="Time until other clients can acquire the lock of a crashed holder.",
 )
-@click.option("--wait", type=Finite(min=0), help="Seconds to wait; unlimited by default.")
+@click.option(
+    "--wait",
+    type=Seconds(min=0),
+    metavar="DURATION",
+    help="How long to wait; unlimited by default.",
+)
 @click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
 @server_options
 def run(
@@ -87,7 +92,7 @@ def run(
         try:
             lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
         except StreamNotFound as error:
-            raise Failure(f"there is no stream {stream} yet: --create creates it") from error
+            raise NotThere(f"there is no stream {stream} yet: --create creates it") from error
         if lease is None:
             raise Failure(f"the lock {name} is held: `twinstream lock ls` shows by whom")
         try:

@@ -12,15 +12,15 @@ import click
 from attrs import frozen
 from click.core import ParameterSource
 
-from twinstream.cli.failures import Failure, arguments_judged
+from twinstream.cli.failures import Failure, NotThere, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_source import Durable, InOrder, MessageSource
 from twinstream.cli.message.message_view import as_json as message_as_json
 from twinstream.cli.message.message_view import print_message
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.message.start_position import moment
-from twinstream.cli.option_types import Finite
-from twinstream.cli.screen import counted, notes, print_json, results
+from twinstream.cli.option_types import Seconds
+from twinstream.cli.screen import alerts, counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import in_time
 from twinstream.core.hooks import HOOKS, reached
@@ -76,8 +76,8 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many messages.")
 @click.option(
     "--wait",
-    type=Finite(min=0),
-    metavar="SECONDS",
+    type=Seconds(min=0),
+    metavar="DURATION",
     help="Stop after this time without a message; by default wait forever.",
 )
 @click.option(
@@ -186,7 +186,7 @@ def _bound(
         return found
     except ConsumerNotFound as error:
         if not create:
-            raise Failure(
+            raise NotThere(
                 f"stream {stored.name} has no consumer {name}; create it with --create,"
                 f" or see `twinstream stream info {stored.name}`"
             ) from error
@@ -227,7 +227,7 @@ def _note_pause(consumer: Consumer) -> None:
         )
         where = f"{consumer.stream_name} {consumer.name}"
         text = f"{consumer.name} is paused{until}; `twinstream consumer resume {where}` ends that"
-        notes().print(text, style="yellow", soft_wrap=True)
+        alerts().print(text, style="yellow", soft_wrap=True)
 
 
 def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfig:

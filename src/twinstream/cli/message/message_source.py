@@ -10,7 +10,7 @@ from attrs import define, field
 
 from twinstream.cli.failures import Failure
 from twinstream.cli.message.reconnects import Patience
-from twinstream.cli.screen import notes
+from twinstream.cli.screen import alerts
 from twinstream.models.error_codes import PULL_REQUIRES_ACK
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Durable:
             message.ack()
         except LOST_RESPONSE:
             text = f"{message.metadata.stream_seq} was not acknowledged and will be redelivered"
-            notes().print(text, style="yellow")
+            alerts().print(text, style="yellow")
 
 
 @define

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from twinstream.cli.escapes import harmless
+from twinstream.cli.screen import shown_time
 
 if TYPE_CHECKING:
     from js_sync import Message, StreamMessage
@@ -74,7 +75,7 @@ def print_message(console: Console, message: Message) -> None:
 def print_stored(console: Console, message: StreamMessage) -> None:
     """Print a summary line of a stored message, then its headers and its payload."""
     head = [(f"{message.stream} {message.seq}", "bold cyan"), _subject(message)]
-    head.append((f"  {message.time.isoformat(' ', 'milliseconds')}", "dim"))
+    head.append((f"  {shown_time(message.time)}", "dim"))
     _print_with(console, head, message)
 
 

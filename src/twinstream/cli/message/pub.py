@@ -60,7 +60,7 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
 )
 @click.option("--msg-id", metavar="ID", help="The stream stores one message for each id.")
 @click.option(
-    "--ttl", type=Life(), metavar="SECONDS", help='Life of the message; "never" outlives max_age.'
+    "--ttl", type=Life(), metavar="DURATION", help='Life of the message; "never" outlives max_age.'
 )
 @click.option(
     "--rollup",

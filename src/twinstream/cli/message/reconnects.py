@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
-from twinstream.cli.screen import notes
+from twinstream.cli.screen import alerts
 from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class LinkWatch:
         up, epoch = self._nc.is_connected, self._nc.stats.connects
         # After a reconnect between two checks, only the epoch has changed.
         if not self._lost and (not up or epoch != self._epoch):
-            notes().print("the connection to the server is lost; reconnecting", style="yellow")
+            alerts().print("the connection to the server is lost; reconnecting", style="yellow")
             self._lost = True
         if self._lost and up:
-            notes().print("the connection to the server is restored", style="yellow")
+            alerts().print("the connection to the server is restored", style="yellow")
             self._lost = False
         self._epoch = epoch
         if HOOKS:

@@ -24,17 +24,21 @@ from twinstream.cli.object.view import (
     show_status,
     status_members,
 )
+from twinstream.cli.option_types import Bytes
 from twinstream.cli.screen import (
+    alerts,
     counted,
     notes,
     plain_table,
     print_json,
+    print_none,
     print_text,
     results,
+    shown_time,
     transfer,
 )
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import as_text, in_bytes
+from twinstream.cli.value_text import Size, in_bytes
 
 if TYPE_CHECKING:
     from js_sync import JetStream, ObjectStore, ObjectWatch
@@ -54,9 +58,7 @@ _TURN = 0.25
     "--header", "-H", "headers", multiple=True, metavar="NAME:VALUE", help="A header to keep."
 )
 @click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="A text to keep.")
-@click.option(
-    "--chunk-size", type=click.IntRange(min=1), metavar="BYTES", help="Bytes per message; 128 KiB."
-)
+@click.option("--chunk-size", type=Bytes(), metavar="SIZE", help="Bytes per message; 128 KiB.")
 @click.option("--progress/--no-progress", default=True, help="Show the progress.")
 @yes_option
 @json_option
@@ -140,7 +142,11 @@ def _ask_to_replace(store: ObjectStore, name: str, *, is_input: bool) -> None:
 
 
 def _what_it_is(info: ObjectInfo) -> str:
-    return f"{in_bytes(info.size or 0)}, {as_text(info.mtime)}"
+    return f"{in_bytes(info.size or 0)}, {_time(info)}"
+
+
+def _time(info: ObjectInfo) -> str:
+    return shown_time(info.mtime) if info.mtime is not None else ""
 
 
 def _grouped(headers: tuple[str, ...]) -> dict[str, list[str]]:
@@ -300,10 +306,10 @@ def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: 
     elif found:
         show_infos(found)
     else:
-        print_text("no objects")
+        print_none("no objects")
     damaged = sum(kind_of(each) == UNREADABLE for each in found)
     if damaged:
-        notes().print(
+        alerts().print(
             f"the description of {counted(damaged, 'object')} cannot be read: --json shows why,"
             " `twinstream object del` removes it",
             style="yellow",
@@ -325,16 +331,16 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
         for status in found:
             print_text(status.bucket)
     elif found:
-        table = plain_table("bucket", "size", "description", "", numbers=("size",))
+        table = plain_table("bucket", "size", "description", "state", numbers=("size",))
         for status in found:
             special = "sealed" if status.is_sealed else ""
             if status.mirror_of:
                 special = f"mirror of {status.mirror_of}"
-            size = in_bytes(status.size)
+            size = Size(status.size)
             table.add_row(status.bucket, size, status.config.description or "", special)
         results().print(table)
     elif not unknown:
-        print_text("no object stores")
+        print_none("no object stores")
     note_undescribed(listing)
 
 
@@ -368,8 +374,6 @@ def _show_next(changes: ObjectWatch, *, as_json: bool) -> int:
     if as_json:
         print_json(info_members(found))
     else:
-        line = (
-            f"{as_text(found.mtime)}  {found.name}  {kind_of(found) or in_bytes(found.size or 0)}"
-        )
+        line = f"{_time(found)}  {found.name}  {kind_of(found) or in_bytes(found.size or 0)}"
         print_text(line)
     return 1

@@ -10,8 +10,8 @@ import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.object.view import show_status, status_members
-from twinstream.cli.option_types import length
-from twinstream.cli.screen import counted, notes, print_json, print_text
+from twinstream.cli.option_types import Bytes, Span
+from twinstream.cli.screen import alerts, counted, print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import in_bytes
 
@@ -19,17 +19,13 @@ if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
 
 
-def _ttl(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    return None if text is None else length(context, option, text)
-
-
 _SETTINGS: Final = (
     click.option("--description", metavar="TEXT", help="What the store is for."),
     click.option(
-        "--ttl", callback=_ttl, metavar="LENGTH",
+        "--ttl", type=Span(), metavar="DURATION",
         help="Age at which objects are removed, such as 24h.",
     ),
-    click.option("--max-bucket-size", type=click.IntRange(min=1), metavar="BYTES",
+    click.option("--max-bucket-size", type=Bytes(), metavar="SIZE",
             help="Maximum size of all objects."),
     click.option("--replicas", type=click.IntRange(1, 5), help="Copies of each object."),
     click.option("--compress/--no-compress", default=None, help="Compress the files on disk."),
@@ -94,7 +90,7 @@ def _word(storage: str) -> object:
 
 def _given(settings: dict[str, Any]) -> dict[str, object]:
     """Return the settings that the user gave, as fields of `ObjectStoreConfig`."""
-    from twinstream.models import Duration, Placement
+    from twinstream.models import Placement
 
     found: dict[str, object] = {
         "description": settings["description"],
@@ -103,7 +99,7 @@ def _given(settings: dict[str, Any]) -> dict[str, object]:
         "compression": settings["compress"],
     }
     if settings["ttl"] is not None:
-        found["ttl"] = Duration.of(timedelta(seconds=settings["ttl"]))
+        found["ttl"] = settings["ttl"]
     if settings["metadata"]:
         found["metadata"] = dict(_pair(text) for text in settings["metadata"])
     if settings["cluster"] or settings["tags"]:
@@ -149,13 +145,13 @@ def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
 @click.command(short_help="Remove the parts of failed uploads.")
 @click.argument("bucket")
 @click.option(
-    "--older-than", default="24h", show_default=True, callback=length, metavar="LENGTH",
+    "--older-than", default="24h", show_default=True, type=Span(), metavar="DURATION",
     help="Keep younger content, whose upload may still be running.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @json_option
 @server_options
-def sweep(target: Target, bucket: str, older_than: float, dry_run: bool, as_json: bool) -> None:
+def sweep(target: Target, bucket: str, older_than: timedelta, dry_run: bool, as_json: bool) -> None:
     """Remove content from BUCKET that belongs to no object."""
     with target.connect() as nc:
         store = target.jetstream(nc).get_object_store(bucket)
@@ -167,7 +163,7 @@ def sweep(target: Target, bucket: str, older_than: float, dry_run: bool, as_json
     what = f"{counted(swept.uploads, 'upload')} of {counted(swept.chunks, 'chunk')}"
     print_text(f"{'would remove' if dry_run else 'removed'} {what} from {bucket}")
     if swept.unreadable:
-        notes().print(
+        alerts().print(
             f"the description of {counted(swept.unreadable, 'object')} cannot be read: content that"
             " it names was kept",
             style="yellow",

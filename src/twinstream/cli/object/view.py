@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.cli.screen import plain_table, results
-from twinstream.cli.value_text import as_text, in_bytes
+from twinstream.cli.table import Page
+from twinstream.cli.value_text import Size, setting
 
 if TYPE_CHECKING:
     from twinstream.core.object_store.config import ObjectStoreStatus
@@ -37,7 +38,7 @@ def show_status(status: ObjectStoreStatus) -> None:
     """Print the settings and the size of a store, and whether it is sealed."""
     from twinstream.models import encode
 
-    shown = {**encode(status.config), "size": in_bytes(status.size), "sealed": status.is_sealed}
+    shown = {**encode(status.config), "size": Size(status.size), "sealed": status.is_sealed}
     if status.config.ttl is not None:
         shown["ttl"] = status.config.ttl
     _rows(shown)
@@ -70,7 +71,7 @@ def show_info(info: ObjectInfo) -> None:
             "name": info.name,
             "kind": kind_of(info),
             "description": info.description,
-            "size": f"{in_bytes(info.size or 0)} ({info.size or 0:,} bytes)",
+            "size": Size(info.size or 0),
             "chunks": info.chunks,
             "digest": info.digest,
             "stored": info.mtime,
@@ -83,18 +84,16 @@ def show_info(info: ObjectInfo) -> None:
 
 def show_infos(infos: list[ObjectInfo]) -> None:
     """Print a table of objects."""
-    table = plain_table("object", "size", "stored", "", numbers=("size",))
+    table = plain_table("object", "size", "stored", "kind", numbers=("size",))
     for info in infos:
-        size = "" if kind_of(info) == UNREADABLE else in_bytes(info.size or 0)
-        table.add_row(info.name, size, as_text(info.mtime), kind_of(info))
+        size = None if kind_of(info) == UNREADABLE else Size(info.size or 0)
+        table.add_row(info.name, size, info.mtime, kind_of(info))
     results().print(table)
 
 
 def _rows(values: Mapping[str, object]) -> None:
-    table = plain_table("", "")
-    table.show_header = False
+    page = Page()
     for name, value in values.items():
-        text = as_text(value)
-        if text:
-            table.add_row(name.replace("_", " "), text)
-    results().print(table)
+        shown = value if isinstance(value, Size) else setting(name, value)
+        page.add_row(name.replace("_", " "), shown)
+    results().print(page)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
-from twinstream.cli.pipeline.options import config_options, parse_size
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.option_types import Bytes
+from twinstream.cli.pipeline.options import config_options
+from twinstream.cli.screen import plain_table, print_json, print_table
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Join the small files of the tables.")
 @config_options
-@click.option("--size", default="128m", show_default=True, help="Maximum size of a joined file.")
+@click.option(
+    "--size",
+    type=Bytes(),
+    default="128MB",
+    metavar="SIZE",
+    show_default=True,
+    help="Maximum size of a joined file.",
+)
 @json_option
-def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
+def compact(config: PipelineConfig, size: int, as_json: bool) -> None:
     """Join the small files of small batches, in one commit for each table.
 
     Meanwhile, a running pipeline lands no batches; queries can still read the tables. `vacuum`
@@ -27,11 +35,11 @@ def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
     """
     from twinstream.spark.pipeline.maintenance.compact import compact as compact_tables
 
-    done = list(compact_tables(config, target=parse_size(size, "--size")))
+    done = list(compact_tables(config, target=size))
     if as_json:
         print_json({"tables": [asdict(each) for each in done]})
         return
     table = plain_table("table", "files before", "after", numbers=("files before", "after"))
     for each in done:
-        table.add_row(each.table, f"{each.before:,}", f"{each.after:,}")
-    results().print(table if done else "there are no tables yet")
+        table.add_row(each.table, each.before, each.after)
+    print_table(table, "there are no tables yet")

@@ -135,29 +135,3 @@ def _stop(spark: SparkSession) -> None:
     except Exception as error:
         if not spark_is_gone(error):  # if Spark crashed, the error of the block reports it
             raise
-
-
-def parse_size(text: str, option: str) -> int:
-    """Convert a size such as 512k, 128m or 1g to bytes.
-
-    The usage error for other text names ``option``.
-    """
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-    number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in units else (text, "")
-    if not number.isascii() or not number.isdigit() or not int(number):
-        message = f"must be a size such as 512k, 128m or 1g, got {text!r}"
-        raise click.BadParameter(message, param_hint=option)
-    return int(number) * units.get(unit, 1)
-
-
-def parse_seconds(text: str, option: str) -> float:
-    """Convert a duration such as 30s, 15m, 2h or 7d to seconds.
-
-    The usage error for other text names ``option``.
-    """
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    number, unit = text[:-1], text[-1:]
-    if unit not in units or not number.isascii() or not number.isdigit():
-        message = f"must be a duration such as 30s, 15m, 2h or 7d, got {text!r}"
-        raise click.BadParameter(message, param_hint=option)
-    return float(int(number) * units[unit])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 from attrs import asdict, define
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from twinstream.cli.screen import plain_table, print_json
+from twinstream.cli.table import Table
 from twinstream.cli.value_text import in_bytes
 
 if TYPE_CHECKING:

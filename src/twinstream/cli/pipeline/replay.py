@@ -52,11 +52,8 @@ def replay(
     due = batches_of(config, chosen, low, end)
     if not yes:
         first, last = due[0], due[-1]
-        notes().print(
-            f"{counted(len(due), 'batch')} of {chosen.name},"
-            f" sequences {first.start:,} to {last.end - 1:,}",
-        )
-        sure("Land them again?", yes=yes)
+        what = f"{counted(len(due), 'batch')} of {chosen.name}"
+        sure(f"Land {what}, sequences {first.start:,} to {last.end - 1:,}, again?", yes=yes)
     refuse_busy(Folders(config.path).maintenance, config.path)  # before Spark starts
     with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
         task = display.add_task("batches", total=len(due))

@@ -9,7 +9,8 @@ from attrs import evolve
 
 from twinstream.cli.failures import Failure, needs_its_reader
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.pipeline.options import config_options, parse_seconds, spark_of
+from twinstream.cli.option_types import Seconds
+from twinstream.cli.pipeline.options import config_options, spark_of
 from twinstream.cli.pipeline.progress_output import Board, JsonLines, Lines, Watcher
 from twinstream.cli.screen import notes, results
 from twinstream.cli.target import json_option
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 @config_options
 @click.option("--once", is_flag=True, help="Land the current messages of the streams, then end.")
 @click.option(
-    "--every", metavar="TIME", help="Interval between batches, such as 60s; by default 10s."
+    "--every",
+    type=Seconds(min=0, min_open=True),
+    metavar="DURATION",
+    help="Interval between batches, such as 60s; by default 10s.",
 )
 @click.option(
     "--recover", is_flag=True, help="Continue at the journal's end if a checkpoint is missing."
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 def run(
     config: PipelineConfig,
     once: bool,
-    every: str | None,
+    every: float | None,
     recover: bool,
     accept_stream: bool,
     accept_subjects: bool,
@@ -64,7 +68,7 @@ def run(
     if once and every:
         raise click.UsageError("give --once or --every, not both")
     if every:
-        config = evolve(config, every=parse_seconds(every, "--every"))
+        config = evolve(config, every=every)
     from twinstream.spark.landing.lock import refuse_busy
     from twinstream.spark.pipeline.settings.folders import Folders
 
@@ -111,4 +115,4 @@ def _watcher(config: PipelineConfig, *, as_json: bool) -> Watcher:
     if as_json:
         return JsonLines()
     console = results()
-    return Board(config, console) if console.is_terminal else Lines(notes())
+    return Board(config, console) if console.is_terminal else Lines(console)

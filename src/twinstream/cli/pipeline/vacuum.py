@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.confirm import no_question_in_json, sure
-from twinstream.cli.pipeline.options import config_options, parse_seconds
-from twinstream.cli.screen import notes, print_json, print_text
+from twinstream.cli.option_types import Seconds
+from twinstream.cli.pipeline.options import config_options
+from twinstream.cli.screen import print_json, print_none, print_text
 from twinstream.cli.target import json_option
 from twinstream.cli.value_text import in_bytes
 
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 @click.command(short_help="Remove files that belong to no table any more.")
 @config_options
 @click.option(
-    "--keep", default="7d", show_default=True, help="Keep files replaced within this time."
+    "--keep",
+    type=Seconds(min=0),
+    default="7d",
+    metavar="DURATION",
+    show_default=True,
+    help="Keep files replaced within this time.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
-def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+def vacuum(config: PipelineConfig, keep: float, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove replaced files and files of attempts that were killed.
 
     Meanwhile, a running pipeline lands no batches. A query on an older version of a Delta table
@@ -34,13 +40,12 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
     from twinstream.spark.pipeline.maintenance.vacuum import vacuum as vacuum_tables
 
     no_question_in_json(yes=yes or dry_run, as_json=as_json)
-    seconds = parse_seconds(keep, "--keep")
-    found = vacuum_tables(config, keep=seconds, dry_run=True)
+    found = vacuum_tables(config, keep=keep, dry_run=True)
     if not as_json:
         _show(found, config)
     if found and not dry_run:
         sure("Remove them?", yes=yes)
-        found = vacuum_tables(config, keep=seconds)
+        found = vacuum_tables(config, keep=keep)
         if not as_json:
             print_text(f"removed {in_bytes(sum(each.bytes for each in found))}")
     if as_json:
@@ -55,6 +60,6 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
 def _show(found: list[Leftover], config: PipelineConfig) -> None:
     for each in found:
         path = each.path.relative_to(config.path)
-        notes().print(f"{path} ({in_bytes(each.bytes)})", soft_wrap=True)
+        print_text(f"{path} ({in_bytes(each.bytes)})")
     if not found:
-        print_text("nothing is left over")
+        print_none("nothing is left over")

@@ -10,7 +10,7 @@ from attrs import asdict
 from rich.text import Text
 
 from twinstream.cli.pipeline.options import config_options
-from twinstream.cli.screen import notes, plain_table, print_json, progress, results
+from twinstream.cli.screen import alerts, notes, plain_table, print_json, progress, results
 from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
@@ -49,20 +49,15 @@ def verify(config: PipelineConfig, as_json: bool) -> None:
 
 def _show(verdicts: list[Verdict]) -> None:
     numbers = ("batches", "rows", "distinct", "dead letters", "in the stream", "gaps")
-    table = plain_table("source", "sequences", *numbers, "", numbers=numbers)
+    table = plain_table("source", "sequences", *numbers, "verdict", numbers=numbers)
     for each in verdicts:
         table.add_row(
             each.source,
             f"{each.start:,} to {each.end - 1:,}" if each.batches else "none yet",
-            *(
-                f"{value:,}"
-                for value in (
-                    each.batches, each.rows, each.distinct, each.dead_letters, each.held, each.gaps
-                )
-            ),
+            each.batches, each.rows, each.distinct, each.dead_letters, each.held, each.gaps,
             Text("well", "green") if each.passed else Text("not well", "red"),
         )  # fmt: skip
     results().print(table)
     for each in verdicts:
         for problem in each.problems:
-            notes().print(f"{each.source}: {problem}", style="red", soft_wrap=True)
+            alerts().print(f"{each.source}: {problem}", style="red", soft_wrap=True)

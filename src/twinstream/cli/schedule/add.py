@@ -10,10 +10,13 @@ import click
 
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.message.payloads import argument, parse_headers
+from twinstream.cli.option_types import Span
 from twinstream.cli.schedule.view import as_json_object, in_words
 from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.publish.ttl import NEVER
+from twinstream.models import Duration
+from twinstream.models.units import parse_duration
 from twinstream.records.publish_request import Ttl
 
 if TYPE_CHECKING:
@@ -26,8 +29,14 @@ if TYPE_CHECKING:
 @click.argument("destination")
 @click.argument("data", required=False)
 @click.option("--at", metavar="TIME", help="Once, at a time such as 2026-01-31T08:00:00Z.")
-@click.option("--in", "delay", metavar="DURATION", help="Once, after a time such as 90s or 1h30m.")
-@click.option("--every", metavar="DURATION", help="Repeatedly, such as 5m.")
+@click.option(
+    "--in",
+    "delay",
+    type=Span(),
+    metavar="DURATION",
+    help="Once, after a time such as 90s or 1h30m.",
+)
+@click.option("--every", type=Span(), metavar="DURATION", help="Repeatedly, such as 5m.")
 @click.option("--cron", metavar="PATTERN", help="Six fields, seconds first, or one like @daily.")
 @click.option("--time-zone", metavar="NAME", help="Time zone of --cron; UTC by default.")
 @click.option(
@@ -57,8 +66,8 @@ def add(
     destination: str,
     data: str | None,
     at: str | None,
-    delay: str | None,
-    every: str | None,
+    delay: timedelta | None,
+    every: timedelta | None,
     cron: str | None,
     time_zone: str | None,
     file: Path | None,
@@ -113,11 +122,22 @@ def add(
 def _life(text: str | None, option: str) -> Ttl | None:
     if text == NEVER:
         return NEVER
-    return duration(text, option) if text else None
+    if not text:
+        return None
+    ns = parse_duration(text)
+    if ns is None or ns < 0:
+        raise click.BadParameter(
+            f"{text!r} is not a duration, such as 90s, 1h30m or 7d", param_hint=option
+        )
+    return Duration.from_ns(ns)
 
 
 def chosen(
-    at: str | None, delay: str | None, every: str | None, cron: str | None, time_zone: str | None
+    at: str | None,
+    delay: timedelta | None,
+    every: timedelta | None,
+    cron: str | None,
+    time_zone: str | None,
 ) -> Schedule:
     """Return the schedule that the options describe. Raises a usage error for wrong options."""
     from twinstream.core.schedules.schedules import Schedule
@@ -129,9 +149,9 @@ def chosen(
     if at is not None:
         return Schedule.at(moment(at, "--at"))
     if delay is not None:
-        return Schedule.at(datetime.now(UTC) + duration(delay, "--in"))
+        return Schedule.at(datetime.now(UTC) + delay)
     if every is not None:
-        return Schedule.every(duration(every, "--every"))
+        return Schedule.every(every)
     return Schedule.cron(cron or "", time_zone=time_zone)
 
 
@@ -149,16 +169,3 @@ def moment(text: str, option: str) -> datetime:
             param_hint=option,
         )
     return found
-
-
-def duration(text: str, option: str) -> timedelta:
-    """Parse a duration such as 1h30m or 0s. The usage error for other text names ``option``."""
-    from twinstream.models import Duration
-    from twinstream.models.times.go_duration import parse_go_duration
-
-    ns = parse_go_duration(text)
-    if ns is None or ns < 0:
-        raise click.BadParameter(
-            f"{text!r} is not a duration such as 90s or 1h30m", param_hint=option
-        )
-    return Duration.from_ns(ns)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from twinstream.cli.schedule.view import as_json_object, in_words, next_of
-from twinstream.cli.screen import plain_table, print_json, print_text, results
+from twinstream.cli.screen import plain_table, print_json, print_table, results
+from twinstream.cli.table import Cell, Page
 from twinstream.cli.target import Target, json_option, server_options
 
 
@@ -28,15 +29,11 @@ def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
         for each in found:
             print_json(as_json_object(each))
         return
-    if not found:
-        print_text("no schedules")
-        return
-    table = plain_table("subject", "schedule", "publishes to", "next (UTC)")
+    table = plain_table("subject", "schedule", "publishes to", "next")
     for each in found:
         due = next_of(each)
-        when = due.isoformat(" ", "seconds").removesuffix("+00:00") if due else "not known"
-        table.add_row(each.subject, str(each.schedule), each.target, when)
-    results().print(table)
+        table.add_row(each.subject, str(each.schedule), each.target, due or "not known")
+    print_table(table, "no schedules")
 
 
 @click.command(short_help="Show one schedule.")
@@ -55,7 +52,7 @@ def show(target: Target, stream: str, subject: str, as_json: bool) -> None:
         print_json(as_json_object(found))
         return
     due = next_of(found)
-    rows = {
+    rows: dict[str, Cell] = {
         "subject": found.subject,
         "schedule": str(found.schedule),
         "next": in_words(due) if due else "not known",
@@ -63,13 +60,12 @@ def show(target: Target, stream: str, subject: str, as_json: bool) -> None:
         "source": found.source or "",
         "ttl": found.ttl or "",
         "rollup": "yes" if found.rollup else "",
-        "headers": "\n".join(f"{name}: {value}" for name, value in found.headers.pairs),
+        "headers": ", ".join(f"{name}: {value}" for name, value in found.headers.pairs),
         "data": found.data.decode("utf-8", "backslashreplace"),
-        "stored": f"{found.time.isoformat(' ', 'seconds')}, sequence {found.seq}",
+        "stored": found.time,
+        "sequence": found.seq,
     }
-    table = plain_table("", "")
-    table.show_header = False
+    page = Page()
     for name, value in rows.items():
-        if value:
-            table.add_row(name, value)
-    results().print(table)
+        page.add_row(name, value)
+    results().print(page)

@@ -9,8 +9,9 @@ import click
 
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.schedule.add import moment
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import plain_table, print_json, results, to_terminal
 from twinstream.cli.target import json_option
+from twinstream.cli.value_text import rfc3339
 
 
 @click.command("next", short_help="Show when a schedule fires, without a server.")
@@ -50,8 +51,9 @@ def next_times(
     table = plain_table("UTC", *([time_zone] if time_zone else []), "")
     for each in found:
         local = each.astimezone(zone)
-        shown = [each.isoformat(" ").removesuffix("+00:00")]
+        people = to_terminal()
+        shown = [each.isoformat(" ").removesuffix("+00:00") if people else rfc3339(each)]
         if time_zone:
-            shown.append(local.isoformat(" "))
+            shown.append(local.isoformat(" " if people else "T"))
         table.add_row(*shown, local.strftime("%a"))
     results().print(table)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from twinstream.cli.message.message_view import payload
+from twinstream.cli.screen import shown_time
 from twinstream.cli.value_text import in_time
 from twinstream.errors import BadArgument
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def in_words(at: Timestamp) -> str:
     """Return a time as text, such as ``due ... UTC (in 5m)``; a past time ends in ``(now)``."""
     left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
-    when = at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
+    when = shown_time(at)
     return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
 
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import click
 from rich.console import Console
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.text import Text
 
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import plain_table, print_json, results, to_terminal
+from twinstream.cli.table import Cell, Page, Table
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import in_bytes
+from twinstream.cli.value_text import UNLIMITED, Size
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24
@@ -44,17 +44,17 @@ def info(target: Target, as_json: bool) -> None:
 
 def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> None:
     limits = used.limits or AccountLimits()
-    table = plain_table(title, "used", "limit", "", numbers=("used", "limit"))
-    _add(table, "memory", used.memory, limits.max_memory, in_bytes)
-    _add(table, "storage", used.storage, limits.max_storage, in_bytes)
-    _add(table, "reserved memory", used.reserved_memory, limits.max_memory, in_bytes)
-    _add(table, "reserved storage", used.reserved_storage, limits.max_storage, in_bytes)
+    table = plain_table(title, "used", "limit", "share", numbers=("used", "limit"))
+    _add(table, "memory", used.memory, limits.max_memory, Size)
+    _add(table, "storage", used.storage, limits.max_storage, Size)
+    _add(table, "reserved memory", used.reserved_memory, limits.max_memory, Size)
+    _add(table, "reserved storage", used.reserved_storage, limits.max_storage, Size)
     _add(table, "streams", used.streams, limits.max_streams, _count)
     # The limit for consumers applies to each stream, so it is not shown next to the total.
     table.add_row("consumers", _count(used.consumers or 0), "", "")
     for name, value, shown in (
-        ("largest memory stream", limits.memory_max_stream_bytes, in_bytes),
-        ("largest file stream", limits.storage_max_stream_bytes, in_bytes),
+        ("largest memory stream", limits.memory_max_stream_bytes, Size),
+        ("largest file stream", limits.storage_max_stream_bytes, Size),
         ("consumers of a stream", limits.max_consumers, _count),
         ("max_ack_pending of a consumer", limits.max_ack_pending, _count),
     ):
@@ -66,34 +66,31 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
 
 
 def _add(
-    table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], str]
+    table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], Cell]
 ) -> None:
     # The server omits a usage of zero, and reports -1 for no limit.
     count = used or 0
     if limit is None or limit < 0:
-        table.add_row(name, shown(count), "none", "")
+        table.add_row(name, shown(count), UNLIMITED)
         return
     share = count / limit if limit else 1.0
     style = "red" if share >= _NEARLY_FULL else "green"
-    bar = ProgressBar(
-        total=1.0, completed=min(share, 1.0), width=_BAR, complete_style=style, finished_style=style
-    )
-    meter = Table.grid(padding=(0, 1))
-    meter.add_row(bar, f"{share:.0%}")
+    full = round(min(share, 1.0) * _BAR) if to_terminal() else 0
+    meter = Text(f"{'━' * full} {share:.0%}".lstrip(), style=style)
     table.add_row(name, shown(count), shown(limit), meter)
 
 
-def _count(count: int) -> str:
-    return f"{count:,}"
+def _count(count: int) -> Cell:
+    return count
 
 
 def _show_api(console: Console, found: AccountInfo) -> None:
-    table = plain_table("requests", "")
+    page = Page("requests")
     if found.domain:
-        table.add_row("domain", found.domain)
+        page.add_row("domain", found.domain)
     if found.api is not None:
-        table.add_row("so far", _count(found.api.total or 0))
-        table.add_row("refused", _count(found.api.errors or 0))
+        page.add_row("so far", found.api.total or 0)
+        page.add_row("refused", found.api.errors or 0)
         if found.api.level is not None:
-            table.add_row("API level", _count(found.api.level))
-    console.print(table)
+            page.add_row("API level", found.api.level)
+    console.print(page)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.interrupts import ended_as_by_ctrl_c
+from twinstream.cli.option_types import Bytes
 from twinstream.cli.screen import counted, notes, print_json, print_text, transfer
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import in_bytes
@@ -42,8 +43,8 @@ It verifies the messages before a backup, and builds the stream at the end of a 
 @click.option("--overwrite", is_flag=True, help="Replace the backup in FOLDER.")
 @click.option(
     "--chunk-size",
-    type=click.IntRange(1024, 1 << 20),
-    metavar="BYTES",
+    type=Bytes(1024, 1 << 20),
+    metavar="SIZE",
     help="How many bytes the server sends ahead.",
 )
 @json_option

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.escapes import harmless
-from twinstream.cli.failures import Failure, arguments_judged
+from twinstream.cli.failures import Failure, NotThere, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.screen import (
+    alerts,
     counted,
     notes,
     plain_table,
     print_json,
+    print_table,
     print_text,
     progress,
     results,
     write_bytes,
 )
+from twinstream.cli.table import Page
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.subjects import check_subject
@@ -40,7 +42,7 @@ T = TypeVar("T", "DeadLetter", int)
 
 _TURN: Final = 0.5
 """The maximum seconds of a wait for failures, so that Ctrl-C takes effect soon."""
-_SHOWN: Final = 60
+
 """The maximum number of characters of a reason in the list of dead letters."""
 
 _OPTIONS: Final = (
@@ -82,14 +84,14 @@ def opened(
             consumer_name=consumer,
             letters_stream_name=letters,
             failures_stream_name=failures,
-            on_report=lambda report: notes().print(str(getattr(report, "text", report))),
+            on_report=lambda report: alerts().print(str(getattr(report, "text", report))),
         )
         try:
             yield nc, dead
         except StreamNotFound as error:
             if dead.letters_stream_name not in error.subject.split("."):
                 raise
-            raise Failure(
+            raise NotThere(
                 f"there is no stream {dead.letters_stream_name} for the dead letters of"
                 f" {stream}\n`twinstream dlq run {stream}` creates it, and captures failures from"
                 " then on; --letters selects another stream"
@@ -150,26 +152,24 @@ def list_letters(
     """List the dead letters of STREAM, the oldest first."""
     table = plain_table(
         "letter", "failed at", "consumer", "sequence", "deliveries", "subject", "why",
-        numbers=("letter", "sequence", "deliveries"),
+        numbers=("letter", "sequence", "deliveries"), names=("letter", "consumer"),
     )  # fmt: skip
-    count = 0
     with opened(target, stream, consumer, letters, None) as (_, dead):
         for letter in dead.letters(idle_timeout=target.timeout):
-            count += 1
             if as_json:
                 print_json(letter_as_json(letter))
                 continue
             table.add_row(
-                str(letter.seq),
-                letter.failed_at.strftime("%Y-%m-%d %H:%M:%S"),
+                letter.seq,
+                letter.failed_at,
                 letter.consumer_name,
-                str(letter.stream_seq),
-                str(letter.num_delivered),
+                letter.stream_seq,
+                letter.num_delivered,
                 letter.subject or "(gone)",
-                harmless(letter.reason)[:_SHOWN] or letter.cause,
+                letter.reason or letter.cause,
             )
     if not as_json:
-        results().print(table if count else "no dead letters")
+        print_table(table, "no dead letters")
 
 
 @click.command(short_help="Show one dead letter.")
@@ -201,16 +201,17 @@ def show(
         write_bytes(found.data)
         return
     console = results()
-    table = plain_table("dead letter", str(found.seq))
+    table = Page()
+    table.add_row("dead letter", found.seq)
     table.add_row("message", f"{found.stream_name} {found.stream_seq}")
     table.add_row("subject", found.subject or "not known")
     table.add_row("consumer", found.consumer_name)
     table.add_row("cause", found.cause.replace("_", " "))
     table.add_row("reason", found.reason)
-    table.add_row("deliveries", str(found.num_delivered))
-    table.add_row("failed at", found.failed_at.rfc3339())
+    table.add_row("deliveries", found.num_delivered)
+    table.add_row("failed at", found.failed_at)
     if found.stored_at is not None:
-        table.add_row("stored at", found.stored_at.rfc3339())
+        table.add_row("stored at", found.stored_at)
     for name, value in found.headers.pairs:
         table.add_row("header", f"{name}: {value}")
     console.print(table, "")
@@ -337,7 +338,7 @@ def _chosen(
             found.append(dead.get(number))
         except BadArgument as error:
             damaged.append(number)
-            notes().print(str(error))
+            alerts().print(str(error))
     return found, damaged
 
 
@@ -372,7 +373,7 @@ def _each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool)
                 of_all = isinstance(error, StreamNotFound) or is_transient(error)
                 if of_all or not isinstance(error, JetStreamError):
                     raise Failure(f"letter {seq}: {error}\n{how_far}") from error
-                notes().print(f"letter {seq}: {error}")
+                alerts().print(f"letter {seq}: {error}")
                 refused += 1
     return refused
 

@@ -12,18 +12,27 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from twinstream.cli.failures import Failure, arguments_judged
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.reconnects import LinkWatch
-from twinstream.cli.option_types import Finite
-from twinstream.cli.screen import counted, notes, plain_table, print_json, results
+from twinstream.cli.option_types import Seconds
+from twinstream.cli.screen import (
+    alerts,
+    counted,
+    notes,
+    plain_table,
+    print_json,
+    results,
+    to_terminal,
+)
 from twinstream.cli.server.event_view import as_json as event_as_json
 from twinstream.cli.server.event_view import describe
+from twinstream.cli.table import Table
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.value_text import rfc3339
 from twinstream.core.hooks import HOOKS, reached
 from twinstream.core.wire.header_text import valid
 
@@ -46,8 +55,8 @@ _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quo
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many events.")
 @click.option(
     "--wait",
-    type=Finite(min=0),
-    metavar="SECONDS",
+    type=Seconds(min=0),
+    metavar="DURATION",
     help="Stop after this time without an event; by default wait forever.",
 )
 @click.option("--table", is_flag=True, help="Show counts by kind in a table, instead of lines.")
@@ -102,7 +111,7 @@ def events(
     if broken and not is_up and not stop.is_set():
         raise Failure("the connection to the server is lost, and no event arrived since")
     if broken:
-        notes().print("the connection was lost meanwhile: events may be missing", style="yellow")
+        alerts().print("the connection was lost meanwhile: events may be missing", style="yellow")
 
 
 @contextmanager
@@ -163,7 +172,11 @@ def _sentence(event: Event) -> str:
 
 
 def _clock(event: Event) -> str:
-    return event.time.strftime("%H:%M:%S.%f")[:-3] if event.time is not None else "--:--:--.---"
+    if event.time is None:
+        return "--:--:--.---"
+    if not to_terminal():
+        return rfc3339(event.time)
+    return event.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
 
 
 def _colour(event: Event) -> str:
@@ -191,7 +204,5 @@ class Board:
         for kind, count in self._counts.most_common():
             event = self._last[kind]
             style = _colour(event)
-            table.add_row(
-                Text(kind, style=style), f"{count:,}", _clock(event), Text(_sentence(event))
-            )
+            table.add_row(Text(kind, style=style), count, _clock(event), Text(_sentence(event)))
         return table

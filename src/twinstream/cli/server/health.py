@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.text import Text
 
 from twinstream.cli.failures import Failure, reported
 from twinstream.cli.interrupts import asked_to_stop
-from twinstream.cli.option_types import Finite
-from twinstream.cli.screen import counted, plain_table, print_json, results
+from twinstream.cli.option_types import Seconds
+from twinstream.cli.screen import counted, plain_table, print_json, results, to_terminal
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.core.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
-    from js_sync.health import Health
+    from js_sync.health import Finding, Health
 
 _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
 
@@ -29,10 +30,10 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
 @click.argument("stream", required=False)
 @click.option(
     "--interval",
-    type=Finite(min=0.05),
-    default=2.0,
+    type=Seconds(min=0.05),
+    default="2s",
     show_default=True,
-    metavar="SECONDS",
+    metavar="DURATION",
     help="Time between the two samples of a check, to detect progress.",
 )
 @click.option("--watch", is_flag=True, help="Check repeatedly, until stopped.")
@@ -94,6 +95,13 @@ def _show_failure(failure: Failure, live: Live | None) -> None:
 
 
 def _shown(found: Health) -> RenderableType:
+    if not to_terminal():
+        table = plain_table("severity", "stream", "consumer", "finding", "what to try")
+        for each in found.findings:
+            table.add_row(
+                each.severity, each.stream_name, each.consumer_name, each.text, each.advice
+            )
+        return table
     head = Text(
         f"{time.strftime('%H:%M:%S')}  {counted(found.streams, 'stream')},"
         f" {counted(found.consumers, 'consumer')}, {counted(len(found.findings), 'finding')}",
@@ -101,16 +109,20 @@ def _shown(found: Health) -> RenderableType:
     )
     if not found.findings:
         return Group(head, Text("all well", style="green"))
-    table = plain_table("severity", "stream", "consumer", "finding", "what to try")
-    for each in found.findings:
-        table.add_row(
-            Text(each.severity, style=_COLOURS[each.severity]),
-            each.stream_name,
-            each.consumer_name,
-            each.text,
-            Text(each.advice, style="dim"),
-        )
-    return Group(head, table)
+    return Group(head, *(line for each in found.findings for line in _paragraph(each)))
+
+
+def _paragraph(finding: Finding) -> list[RenderableType]:
+    """Return a finding for people: a heading with the names, then what was found and what to try.
+
+    Sentences do not fit in the columns of a table.
+    """
+    names = f"  {finding.stream_name} {finding.consumer_name or ''}".rstrip()
+    return [
+        Text.assemble((finding.severity, _COLOURS[finding.severity]), names),
+        Padding(Text(finding.text), (0, 0, 0, 2)),
+        Padding(Text(finding.advice, style="dim"), (0, 0, 0, 2)),
+    ]
 
 
 def _as_json(found: Health) -> dict[str, object]:

@@ -10,10 +10,11 @@ from rich.console import Console
 
 from twinstream.cli.consumer.view import consumer_table
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
-from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.screen import print_json, print_table, results
 from twinstream.cli.server.cluster_view import add_cluster
+from twinstream.cli.table import Page
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import as_text, in_bytes, in_time
+from twinstream.cli.value_text import Size, in_time, setting
 from twinstream.models import StreamInfo, StreamSourceInfo, encode
 
 
@@ -44,39 +45,37 @@ def info(target: Target, stream: str, as_json: bool) -> None:
     _show_config(console, described)
     _show_state(console, described)
     if consumers or not undescribed(listing):
-        console.print(consumer_table(consumers) if consumers else "no consumers")
+        print_table(consumer_table(consumers), "no consumers")
     note_undescribed(listing)
 
 
 def _show_config(console: Console, described: StreamInfo) -> None:
-    table = plain_table("configuration", "")
+    page = Page("configuration")
     for member in fields(type(described.config)):
-        text = as_text(getattr(described.config, member.name))
-        if text:
-            table.add_row(member.name, text)
-    console.print(table, "")
+        page.add_row(member.name, setting(member.name, getattr(described.config, member.name)))
+    console.print(page, "")
 
 
 def _show_state(console: Console, described: StreamInfo) -> None:
     state = described.state
-    table = plain_table("state", "")
-    table.add_row("messages", f"{state.messages:,}")
-    table.add_row("size", in_bytes(state.bytes))
-    table.add_row("sequences", f"{state.first_seq:,} to {state.last_seq:,}")
+    page = Page("state")
+    page.add_row("messages", state.messages)
+    page.add_row("size", Size(state.bytes))
+    page.add_row("sequences", f"{state.first_seq:,} to {state.last_seq:,}")
     if state.num_deleted:
-        table.add_row("deleted within", f"{state.num_deleted:,}")
+        page.add_row("deleted within", state.num_deleted)
     if state.num_subjects:
-        table.add_row("subjects", f"{state.num_subjects:,}")
+        page.add_row("subjects", state.num_subjects)
     if state.messages and state.first_ts and state.last_ts:
-        table.add_row("first message", state.first_ts.isoformat(" ", "seconds"))
-        table.add_row("last message", state.last_ts.isoformat(" ", "seconds"))
+        page.add_row("first message", state.first_ts)
+        page.add_row("last message", state.last_ts)
     if described.mirror is not None:
-        table.add_row("mirror of", _origin(described.mirror))
+        page.add_row("mirror of", _origin(described.mirror))
     for source in described.sources or ():
-        table.add_row("source", _origin(source))
+        page.add_row("source", _origin(source))
     if described.cluster is not None:
-        add_cluster(table, described.cluster)
-    console.print(table, "")
+        add_cluster(page, described.cluster)
+    console.print(page, "")
 
 
 def _origin(origin: StreamSourceInfo) -> str:

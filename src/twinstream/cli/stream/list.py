@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
-from twinstream.cli.screen import plain_table, print_json, print_text, results
+from twinstream.cli.screen import plain_table, print_json, print_table
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import in_bytes
+from twinstream.cli.value_text import Size
 from twinstream.models import encode
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ def ls(target: Target, subject: str | None, as_json: bool) -> None:
 
 
 def _show(found: list[StreamInfo]) -> None:
-    if not found:
-        print_text("no streams")
-        return
     table = plain_table(
         "stream",
         "subjects",
@@ -59,10 +56,10 @@ def _show(found: list[StreamInfo]) -> None:
         state = info.state
         table.add_row(
             info.config.name,
-            ", ".join(info.config.subjects or ()) or "-",
-            f"{state.messages:,}",
-            in_bytes(state.bytes),
-            f"{state.consumer_count:,}",
-            state.last_ts.isoformat(" ", "seconds") if state.messages and state.last_ts else "-",
+            ", ".join(info.config.subjects or ()) or None,
+            state.messages,
+            Size(state.bytes),
+            state.consumer_count,
+            state.last_ts if state.messages else None,
         )
-    results().print(table)
+    print_table(table, "no streams")

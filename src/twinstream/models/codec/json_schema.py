@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any, cast
 
 from twinstream.models.codec.json_object import JsonObject
+from twinstream.models.units import DURATION_PATTERN, SIZE_PATTERN
 
 STRICT = "strict."
 """The name prefix of copies of types that refuse unknown members, for config files."""
@@ -35,9 +36,29 @@ def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
     """
     text = files("twinstream.models").joinpath("schema.json").read_text("utf-8")
     document: JsonObject = json.loads(text)
-    if name is not None:
+    if name is None:
+        _allow_units(document)
+    else:
         document = _of_type(document, name)
     return cast("JsonObject", _plain(document)) if plain else document
+
+
+def _allow_units(document: JsonObject) -> None:
+    """Allow durations and sizes with units in the types of config files, as YAML files may have."""
+    for name, definition in cast("JsonObject", document["$defs"]).items():
+        if name.startswith(STRICT):
+            for member in definition.get("properties", {}).values():
+                _allow_units_in(member)
+
+
+def _allow_units_in(member: JsonObject) -> None:
+    is_duration = member.get("$ref") == _REF + "Nanoseconds"
+    if "items" in member:
+        _allow_units_in(member["items"])
+    elif is_duration or ("$ref" in member and member.get("x-unit") == "bytes"):
+        pattern = DURATION_PATTERN if is_duration else SIZE_PATTERN
+        text = {"type": "string", "pattern": pattern}
+        member["anyOf"] = [{"$ref": member.pop("$ref")}, text]
 
 
 def schema_names() -> list[str]:

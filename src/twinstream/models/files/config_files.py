@@ -26,6 +26,7 @@ from attrs import Factory, evolve, field, frozen
 from twinstream.models.codec.json_object import JsonObject
 from twinstream.models.files.bounded_read import read_small
 from twinstream.models.files.document import Document, Fault, Place, TextError, member, parent
+from twinstream.models.files.quantities import in_numbers
 from twinstream.models.files.reading import Reader
 from twinstream.models.files.shapes import SHAPES
 from twinstream.models.lint import DROPPED, dropped, lint_consumer, lint_stream
@@ -65,7 +66,16 @@ _NAMED = "Write stream_name: with the name, and config: around the settings."
 
 _LISTED = "Put the settings around it into an item of the list streams:."
 
-_RECORDS: dict[Kind, str] = {"stream": "StreamConfig", "consumer": "ConsumerConfig"}
+_RECORDS: dict[Kind, str] = {
+    "stream": "StreamConfig",
+    "consumer": "ConsumerConfig",
+    "key_value": "KeyValueConfig",
+    "object_store": "ObjectStoreConfig",
+}
+
+
+_BOTH: tuple[Kind, ...] = ("stream", "consumer")
+"""The kinds that are detected by their settings."""
 
 
 @frozen
@@ -331,7 +341,8 @@ class _Loader:
             given = inner.get("name")
             stream = given if isinstance(given, str) else ""
         line, column = document.place(path)
-        config = FileConfig(kind, name, line, column, inner, stream)
+        settings = in_numbers(inner, _RECORDS[kind]) if document.has_units else inner
+        config = FileConfig(kind, name, line, column, settings, stream)
         is_answer = inner is not members and "state" in members
         around = {} if inner is members else _around(members)
         self.found.append(_Found(config, document, path, is_answer, around))
@@ -342,6 +353,8 @@ class _Loader:
     def _bucket(self, name: str, document: Document, members: JsonObject, path: str) -> None:
         assert self.kind is not None
         line, column = document.place(path)
+        if document.has_units:
+            members = in_numbers(members, _RECORDS[self.kind])
         config = FileConfig(self.kind, name, line, column, members)
         config = evolve(config, stream_name=_BUCKETS[self.kind] + config.name)
         self.found.append(_Found(config, document, path))
@@ -441,14 +454,14 @@ def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
             return "consumer"
         if "state" in outer:
             return "stream"
-    scores = {kind: sum(_own(inner, record)) for kind, record in _RECORDS.items()}
+    scores = {kind: sum(_own(inner, _RECORDS[kind])) for kind in _BOTH}
     if scores["stream"] == scores["consumer"]:
         return None
     return "stream" if scores["stream"] > scores["consumer"] else "consumer"
 
 
 def _own(members: JsonObject, record: str) -> Iterator[bool]:
-    others = [other for other in _RECORDS.values() if other != record]
+    others = [_RECORDS[kind] for kind in _BOTH if _RECORDS[kind] != record]
     for name in members:
         yield name in SHAPES[record] and all(name not in SHAPES[other] for other in others)
 

@@ -52,6 +52,9 @@ class Document:
     oddities: list[Fault] = Factory(list[Fault])
     """Values that the parser reads in an unexpected way, such as `010` as octal in YAML."""
 
+    has_units: bool = False
+    """Whether durations and sizes may have units, as in YAML."""
+
     def place(self, path: str, *, key: bool = False) -> Place:
         """Return the position of the value at `path`, or of the nearest value that contains it.
 

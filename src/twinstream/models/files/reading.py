@@ -38,9 +38,6 @@ _KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
 For other kinds, null removes the earlier value. Enumerations refuse null.
 """
 
-_DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
-"""A number of days or weeks, such as `7d`. Go durations do not have these units."""
-
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 # The only two non-ASCII letters that the server treats as equal to ASCII letters in keys.
@@ -330,10 +327,10 @@ def _short(version: str) -> str:
 
 def _unit(value: object, kind: str) -> str:
     if kind == "duration" and isinstance(value, str):
-        from twinstream.models.times.go_duration import parse_go_duration
+        from twinstream.models.units import in_hours, parse_duration
 
-        hours = _DAYS.sub(_as_hours, value)
-        ns = parse_go_duration(hours)
+        hours = in_hours(value)
+        ns = parse_duration(value)
         if ns is not None:
             return f"Write {ns}." if hours == value else f"Write {ns}, which is {hours}."
     if isinstance(value, str) and _INTEGER.fullmatch(value):
@@ -341,10 +338,6 @@ def _unit(value: object, kind: str) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return f"Write {int(value)}."
     return ""
-
-
-def _as_hours(days: re.Match[str]) -> str:
-    return f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h"
 
 
 def _quotes(value: object) -> str:

@@ -79,7 +79,7 @@ class _Builder:
     def __init__(self, loader: yaml.SafeLoader, lines: Lines) -> None:
         self.loader = loader
         self.lines = lines
-        self.read = Document(None, {})
+        self.read = Document(None, {}, has_units=True)
         self.nodes = 0
         self.letters = 0
         self.merged: dict[int, list[_Pair]] = {}
