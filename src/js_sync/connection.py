@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Never, Self
 from weakref import ref
 
 from attrs import frozen
@@ -71,6 +71,7 @@ def connect(
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
     observers: Iterable[Observer] = (),
+    **_unknown: Never,
 ) -> Connection:
     """Connect to one of the servers.
 

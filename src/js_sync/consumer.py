@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from js_sync.consume.consume import Consuming
     from js_sync.consume.consumer_recovery import OnDeleted
     from js_sync.consume.messages import Messages
+    from twinstream.codecs import Codec
     from twinstream.core.consume.order import Order
     from twinstream.core.consume.reports import PullReport
     from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
@@ -35,8 +36,9 @@ __all__ = ["Consumer", "existing_consumer", "made_consumer"]
 
 T = TypeVar("T")
 
+
 @hint_attributes
-class Consumer(FetchCalls):
+class Consumer(FetchCalls[P]):
     """A handle of a pull consumer on the server.
 
     `cached_info` is the last known info of the consumer, or None.
@@ -282,6 +284,7 @@ class Consumer(FetchCalls):
         )
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
         buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
+        buffer.ready.payloads = self._payloads
         from js_sync.consume.noted import noted
 
         return noted(Messages, self._api.transport)(buffer)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from js_sync.publish.publisher import Publisher
     from js_sync.publish.typed_publish import TypedPublish
     from js_sync.read.range_reader import RangeReader
+    from twinstream.codecs import Codec
     from twinstream.core.client.connection_events import MessagesDropped
     from twinstream.core.consume.advisories import EventKind
     from twinstream.core.kv.status import KeyValueStatus

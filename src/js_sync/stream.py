@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import twinstream.models
 from js_sync._stream_consumers import StreamConsumers
@@ -509,13 +509,11 @@ class Stream(StreamConsumers, Generic[P]):
         )
         from js_sync.consume.noted import noted
 
-        return noted(OrderedMessages, self._api.transport)(
-            OrderedBuffer(
-                self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
-            )
+        buffer = OrderedBuffer(
+            self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
         )
         buffer.set_payloads(self._payloads)
-        return OrderedMessages(buffer)
+        return noted(OrderedMessages, self._api.transport)(buffer)
 
     def push_messages(
         self,
@@ -543,7 +541,7 @@ class Stream(StreamConsumers, Generic[P]):
 
     def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
-    ) -> PushMessages:
+    ) -> PushMessages[P]:
         from js_sync.consume.noted import noted
         from js_sync.consume.push import PushMessages
         from js_sync.consume.push_buffer import PushBuffer, with_heartbeats

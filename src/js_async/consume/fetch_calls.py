@@ -123,7 +123,7 @@ class FetchCalls(Generic[P]):
         two_step: bool,
         priority: Priority | None,
         heartbeat: Seconds | None,
-    ) -> Batch[Message]:
+    ) -> Batch[Message[P]]:
         most = self._most(max_messages, max_bytes)
         if timeout is None:
             return await self._fetch_rounds(most, max_bytes, wait, priority, heartbeat)
@@ -198,7 +198,7 @@ class FetchCalls(Generic[P]):
 
     async def _next(
         self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
-    ) -> Message | None:
+    ) -> Message[P] | None:
         if timeout is None:
             batch = await self._fetch_rounds(1, None, "full", priority, heartbeat)
             return batch[0] if batch else None

@@ -124,7 +124,7 @@ class FetchCalls(Generic[P]):
         two_step: bool,
         priority: Priority | None,
         heartbeat: Seconds | None,
-    ) -> Batch[Message]:
+    ) -> Batch[Message[P]]:
         most = self._most(max_messages, max_bytes)
         if timeout is None:
             return self._fetch_rounds(most, max_bytes, wait, priority, heartbeat)
@@ -199,7 +199,7 @@ class FetchCalls(Generic[P]):
 
     def _next(
         self, timeout: Seconds | None, priority: Priority | None, heartbeat: Seconds | None
-    ) -> Message | None:
+    ) -> Message[P] | None:
         if timeout is None:
             batch = self._fetch_rounds(1, None, "full", priority, heartbeat)
             return batch[0] if batch else None

@@ -23,6 +23,7 @@ from twinstream.models import ConsumerConfig
 
 if TYPE_CHECKING:
     from twinstream.core.observe.observers import Observers
+    from twinstream.errors.payload import PayloadError
 
 __all__ = ["Outcomes"]
 
@@ -96,6 +97,8 @@ class Outcomes:
     def misfit(self, job: Job, error: PayloadError) -> None:
         """Give up a message whose payload does not fit. A retry cannot help."""
         message = job.message
+        if self._observers is not None:
+            self._observers.note_failure(message, error)
         report = HandlerFailed(
             message.subject, message.metadata.stream_seq, job.attempt, error, None
         )

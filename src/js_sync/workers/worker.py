@@ -362,6 +362,12 @@ class Worker(BackgroundWork):
             return self._try(job)
 
     def _try(self, job: Job) -> float | None:
+        if self._payloads is not None and self._settings.on_bad != "hand_over":
+            # A message that does not fit never reaches the handler.
+            misfit = job.message.payload_error
+            if misfit is not None:
+                self._outcomes.misfit(job, misfit)
+                return None
         try:
             call(self._handler, job.message)
         except WrongHandler:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
+from attrs import frozen
+
 from twinstream.models import Model, Timestamp, encode
-from twinstream.models.codec.records import frozen
 
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from twinstream.models.codec.records import frozen
+from attrs import frozen
 
 __all__ = ["CONVENTIONS", "DURATION_BUCKETS", "Conventions", "Version"]
 
