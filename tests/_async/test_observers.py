@@ -6,6 +6,7 @@ import pytest
 
 import js_async as js
 from js_async.coordination import Coordination
+from js_async.exactly_once import Processing
 from js_async.fast_ingest import FastIngest
 from js_async.workers import DeadLetters, Reject, Retry, Worker
 from tests._async.flow import eventually
@@ -197,9 +198,7 @@ async def test_consume_and_process_are_handled_too(server, name, seen):
 
         config = ConsumerConfig(durable_name="p")
         await stream.create_consumer(config)
-        async with jet.process(
-            await jet.get_consumer(name, "p"), work, into=f"{name}-out", by="subject"
-        ) as processing:
+        async with Processing(jet, name, "p", work, into=f"{name}-out", by="subject") as processing:
 
             async def is_done():
                 return processing.done == 1

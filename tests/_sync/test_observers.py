@@ -7,6 +7,7 @@ import pytest
 
 import js_sync as js
 from js_sync.coordination import Coordination
+from js_sync.exactly_once import Processing
 from js_sync.fast_ingest import FastIngest
 from js_sync.workers import DeadLetters, Reject, Retry, Worker
 from tests._sync.flow import eventually
@@ -198,9 +199,7 @@ def test_consume_and_process_are_handled_too(server, name, seen):
 
         config = ConsumerConfig(durable_name="p")
         stream.create_consumer(config)
-        with jet.process(
-            jet.get_consumer(name, "p"), work, into=f"{name}-out", by="subject"
-        ) as processing:
+        with Processing(jet, name, "p", work, into=f"{name}-out", by="subject") as processing:
 
             def is_done():
                 return processing.done == 1

@@ -73,6 +73,7 @@ NO_REPORTS = {
     "on_elected": "the lease itself; the election is logged as Elected",
     "on_done": "the outcome of a publish, inside the pipeline",
     "on_bytes": "what a socket received",
+    "on_end": "the error of background work, which its owner reports",
     "on_end": "why a socket ended; logged as Disconnected",
 }
 
@@ -163,8 +164,8 @@ def reported() -> Iterator[tuple[str, type]]:
                     continue
                 parts = ast.walk(node.annotation)
                 words = {each.id for each in parts if isinstance(each, ast.Name)}
-                # `on_deleted`, `on_refused` are choices; `OnCall` takes a `Call`.
-                for word in words - {"Callable", "OnCall", "OnDeleted", "OnRefused"}:
+                # `on_bad`, `on_deleted`, `on_refused` are choices; `OnCall` takes a `Call`.
+                for word in words - {"Callable", "OnBad", "OnCall", "OnDeleted", "OnRefused"}:
                     for found in members(class_of(word)):
                         yield f"{path.name}: {node.arg}: {word}", found
 
