@@ -17,7 +17,7 @@ __all__ = ["observers_of"]
 
 
 def observers_of(
-    on_call: Callable[[Call], object] | None,
+    on_call: Callable[[Call], None] | None,
     observers: Iterable[Observer],
     where: Where,
     client_name: str | None,

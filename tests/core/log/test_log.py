@@ -73,7 +73,6 @@ NO_REPORTS = {
     "on_elected": "the lease itself; the election is logged as Elected",
     "on_done": "the outcome of a publish, inside the pipeline",
     "on_bytes": "what a socket received",
-    "on_end": "the error of background work, which its owner reports",
     "on_end": "why a socket ended; logged as Disconnected",
 }
 
