@@ -51,7 +51,7 @@ class InstrumentedCall:
             size=self._size,
             seconds=monotonic() - self._began,
             attempts=self.attempts,
-            stream=self.stream,
+            stream_name=self.stream,
             error=self._known(error),
         )
         _CALLS(call)

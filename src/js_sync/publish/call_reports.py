@@ -52,6 +52,6 @@ def _call_of(entry: InFlight, outcome: Outcome) -> Call:
         size=len(entry.headers) + len(entry.data),
         seconds=monotonic() - entry.started,
         attempts=entry.attempts,
-        stream=stream,
+        stream_name=stream,
         error=error,
     )
