@@ -15,6 +15,7 @@ from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages, buffer_of
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import NEVER, Seconds
 from twinstream.errors import BadArgument
 
@@ -72,6 +73,7 @@ class _Lane:
         self.emptied.set()
 
 
+@hint_attributes
 class Consuming(BackgroundWork):
     """A consumption that runs in the background. `Consumer.consume` creates it.
 

@@ -8,11 +8,13 @@ from typing import Final, Self
 from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import NEVER
 
 __all__ = ["Messages", "buffer_of"]
 
 
+@hint_attributes
 class Messages(Iteration[Message]):
     """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 

@@ -144,6 +144,39 @@ _CONTENT: Final[Mapping[str, str]] = {
 _SEQUENCES: Final = "seq (of the consumer: metadata.consumer_seq)"
 
 GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
+    "JetStream": {
+        "consumer": "get_consumer(stream_name, consumer_name)",
+        "key_value_store_names": "key_value_names()",
+        "key_value_stores": "key_values()",
+        "list_streams": "streams()",
+        "ordered_consumer": "bind_stream(stream_name).ordered()",
+        "publish_async_complete": "publisher(), with flush()",
+        "publish_msg": "publish(subject, data, headers=)",
+        "push_consumer": "bind_stream(stream_name).push_messages(name)",
+        "stream": "get_stream(stream_name)",
+    },
+    "Stream": {
+        "config": "info(), with config",
+        "consumer": "get_consumer(name)",
+        "delete_msg": "delete_message(seq)",
+        "get_last_msg_for_subject": "get_last_message(subject)",
+        "get_msg": "get_message(seq)",
+        "list_consumers": "consumers()",
+        "ordered_consumer": "ordered()",
+        "pause_consumer": "bind_consumer(name).pause()",
+        "push_consumer": "push_messages(name)",
+        "resume_consumer": "bind_consumer(name).resume()",
+        "secure_delete_msg": "delete_message(seq, erase=True)",
+        "update": "change(edit), or update_stream(config) of the JetStream",
+    },
+    "Consumer": {
+        "config": "info(), with config",
+        "fetch_bytes": "fetch(max_bytes=)",
+        "fetch_no_wait": 'fetch(n, wait="none")',
+    },
+    "Consuming": {"closed": "wait()"},
+    "Messages": {"stop": "close()"},
+    "PublishHandle": {"err": "result()", "ok": "result()"},
     "CoreMessage": _CONTENT,
     "Message": {
         **_CONTENT,
@@ -151,10 +184,12 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "consumer": "metadata.consumer",
         "delivery_count": "num_delivered",
         "nack": "nak()",
+        "nak_with_delay": "nak(delay)",
         "redelivered": "num_delivered > 1",
         "reject": "term()",
         "sequence": _SEQUENCES,
         "stream": "metadata.stream",
+        "term_with_reason": "term(reason)",
         "timestamp": "time",
         "touch": "in_progress()",
     },
@@ -162,8 +197,18 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
     "KeyValue": {
         "contains": "get(key, default=None)",
         "exists": "get(key, default=None)",
+        "get_revision": "get(key, revision=)",
         "list": "keys()",
+        "list_keys": "keys()",
+        "put_string": "put(key, text.encode())",
         "set": "put(key, value)",
+        "watch_all": "watch()",
+    },
+    "KeyValueWatch": {"stop": "close()", "updates": "next(timeout=)"},
+    "ObjectStore": {
+        "get_string": "get_bytes(name)",
+        "put_bytes": "put(name, data)",
+        "put_string": "put(name, text.encode())",
     },
 }
 """Names by class that readers of other clients guess, with the names that mean the same."""
