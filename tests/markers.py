@@ -28,6 +28,7 @@ LONG = (
     "tests/models/test_typing.py",
     "tests/test_completion.py",
     "tests/test_flaky.py",
+    "tests/test_guides_typing.py",
     "tests/test_twins.py::test_the_generated_twin_is_fresh",
 )
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None

@@ -13,6 +13,7 @@ from js_async.api.create_update import edited, update_stream
 from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.deadline import Seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -50,6 +51,7 @@ T = TypeVar("T")
 _ALL: Final = 2**63 - 1
 
 
+@hint_attributes
 class Stream(StreamConsumers, Generic[P]):
     """A handle of a stream on the server.
 

@@ -14,6 +14,7 @@ from js_sync.api.create_update import edited, update_stream
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.deadline import Seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES

@@ -291,7 +291,7 @@ async def fast_ingest(jet, stage):
     outcomes = [each async for each in FastIngest(jet, stage.stream, many)]
     failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
     assert failures == []
-    assert [each.stream for each in outcomes] == [stage.stream] * 3
+    assert [each.stream_name for each in outcomes] == [stage.stream] * 3
 
 
 async def insert(jet, stage):

@@ -62,7 +62,7 @@ async def test_every_message_is_stored_in_order(opened, name, gaps, count):
         async with ingest:
             outcomes = [each async for each in ingest]
         assert [each.number for each in outcomes] == list(range(1, count + 1))
-        assert {each.stream for each in outcomes} <= {name}
+        assert {each.stream_name for each in outcomes} <= {name}
         assert {each.is_certain for each in outcomes} <= {gaps == "fail"}
         assert await contents(jet, name) == [b"%d" % n for n in range(count)]
         if count:

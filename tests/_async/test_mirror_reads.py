@@ -88,7 +88,7 @@ async def test_a_single_message_names_the_stream_that_answered(opened, name):
                 found = await stream.get_message(MESSAGES // 2 + 2, direct=True)
             except js.MessageNotFound:
                 return False
-            seen.add((found.stream, found.subject))
+            seen.add((found.stream_name, found.subject))
             return len(seen) == 3
 
         await eventually(all_answered)

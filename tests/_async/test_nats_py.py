@@ -130,7 +130,7 @@ async def test_headers_of_a_publisher_do_not_replace_those_of_the_server(server,
             assert [(each.subject, each.seq) async for each in read] == places
         found = [*(await stream.snapshot()).values(), await stream.get_message(1)]
         assert [(each.subject, each.seq) for each in found] == [*places, places[0]]
-        assert {(each.stream, each.headers["A"]) for each in found} == {(name, "b")}
+        assert {(each.stream_name, each.headers["A"]) for each in found} == {(name, "b")}
     finally:
         await connected.close()
 
@@ -276,7 +276,7 @@ async def test_calls_over_nats_py_are_reported(server):
             js.from_nats(connected, on_call="told")
     finally:
         await connected.close()
-    assert [(call.kind, call.stream) for call in told] == [
+    assert [(call.kind, call.stream_name) for call in told] == [
         ("api", "TOLD"),
         ("publish", "TOLD"),
         ("publish", "TOLD"),

@@ -114,3 +114,12 @@ async def test_payloads_are_read_as_text_and_json(server, name):
                     if seq == 2:
                         with pytest.raises(js.BadPayload, match="the payload is not UTF-8"):
                             assert message.text
+
+
+async def test_the_handle_of_a_message_shows_whether_its_result_is_there(opened, name):
+    async with opened() as jet:
+        await filled(jet, name, 0)
+        async with jet.publisher() as publisher:
+            handle = await publisher.send(f"{name}.0")
+            await handle.result()
+            assert repr(handle) == f"<PublishHandle {name}.0: done>"

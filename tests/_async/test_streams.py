@@ -138,7 +138,7 @@ async def test_messages_are_read_and_removed_by_sequence(opened, name):
         third = await stream.get_message(3)
         assert (third.subject, third.data, third.seq) == (f"{name}.0", b"2", 3)
         assert third.headers["N"] == "2"
-        assert third.stream == name
+        assert third.stream_name == name
         assert (await stream.get_last_message(f"{name}.1")).seq == 4
         await stream.delete_message(3)
         await stream.delete_message(4, erase=True)

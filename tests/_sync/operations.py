@@ -292,7 +292,7 @@ def fast_ingest(jet, stage):
     outcomes = [each for each in FastIngest(jet, stage.stream, many)]
     failures = [each.error for each in outcomes if isinstance(each, js.PublishFailure)]
     assert failures == []
-    assert [each.stream for each in outcomes] == [stage.stream] * 3
+    assert [each.stream_name for each in outcomes] == [stage.stream] * 3
 
 
 def insert(jet, stage):

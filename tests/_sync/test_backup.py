@@ -819,7 +819,7 @@ def digest(stream):
             *(page.seqs, page.subjects, page.times, page.headers, page.payloads), strict=True
         ):
             found.update(repr(row).encode())
-    assert read.report.complete
+    assert read.report.is_complete
     return found.hexdigest()
 
 

@@ -25,7 +25,7 @@ TASK: ContextVar[str] = ContextVar("TASK", default="")
 
 def brief(reported):
     """Return the reports in short form, and clear the list."""
-    found = [(call.kind, call.subject, call.stream, call.error) for call in reported]
+    found = [(call.kind, call.subject, call.stream_name, call.error) for call in reported]
     assert all(call.seconds >= 0 for call in reported)
     reported.clear()
     return found
@@ -137,7 +137,7 @@ def test_repeats_of_a_message_count_as_one_call(server, name):
         with pytest.raises(js.NoStream) as nobody:
             jet.publish(name, retry_wait=0.01)
         *asked, call = reported
-        assert (call.attempts, call.stream, call.error) == (3, None, nobody.value)
+        assert (call.attempts, call.stream_name, call.error) == (3, None, nobody.value)
         # The request for the reason of the failure ended first.
         assert [(each.kind, each.subject) for each in asked] == [("api", "$JS.API.STREAM.NAMES")]
 

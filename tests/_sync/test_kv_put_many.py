@@ -249,7 +249,7 @@ def test_calls_are_reported(server, name):
         calls.clear()
         outcomes = made.put_many({"a": b"1", "b": b"2", "no key": b""}, raise_failures=False)
         assert len([each for each in outcomes]) == 3
-    assert [(each.kind, each.subject, each.stream) for each in calls] == [
+    assert [(each.kind, each.subject, each.stream_name) for each in calls] == [
         ("publish", f"$KV.{name}.a", f"KV_{name}"),
         ("publish", f"$KV.{name}.b", f"KV_{name}"),
     ]

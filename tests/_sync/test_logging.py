@@ -57,7 +57,7 @@ def test_a_handler_that_fails_at_every_message_is_logged(opened, name, caplog):
     for each in given_up:
         assert "TypeError" in each.getMessage()
         given = vars(each)
-        assert (given["nats_stream"], given["nats_consumer"], given["nats_delivery"]) == (
+        assert (given["nats_stream_name"], given["nats_consumer_name"], given["nats_delivery"]) == (
             name,
             "c",
             2,
@@ -198,7 +198,7 @@ def test_calls_and_pulls_are_debug_records(opened, name, all_levels):
     assert any(f"STREAM.INFO.{name}-none: failed in " in each for each in calls)
     pulls = [each for each in all_levels.records if "pull of" in each.getMessage()]
     assert [each.getMessage()[:9] for each in pulls] == ["pull of 1", "pull of 7"]
-    assert {vars(each)["nats_consumer"] for each in pulls} == {"c"}
+    assert {vars(each)["nats_consumer_name"] for each in pulls} == {"c"}
 
 
 def test_a_consumer_that_is_created_again_is_logged(opened, name, caplog):

@@ -56,14 +56,14 @@ def test_everything_is_read_in_order(opened, name, via):
         for message in messages:
             assert message == stream.get_message(message.seq)
         assert read.report == js.ReadReport(
-            stream=name,
+            stream_name=name,
             start=2,
             end=51,
             messages=46,
             position=51,
             reason=ReadEnd.LEADER,
         )
-        assert read.report.complete
+        assert read.report.is_complete
 
 
 @WAYS
@@ -185,7 +185,7 @@ def test_what_cannot_be_is_refused_with_the_reason(opened, name):
             {"start": 1, "start_time": now},
             {"end": 1, "end_time": now},
             {"via": "magic"},
-            {"subjects": []},
+            {"subjects": 1},
             {"subjects": "a..b"},
             {"page_messages": 0},
             {"start_time": 5},
@@ -208,9 +208,9 @@ def test_read_left_early_reports_its_position_and_cleans_up(opened, name, via):
                 if message.seq == 14:
                     break
         assert read.report == js.ReadReport(
-            stream=name, start=1, end=51, messages=14, position=15, reason=ReadEnd.CLOSED
+            stream_name=name, start=1, end=51, messages=14, position=15, reason=ReadEnd.CLOSED
         )
-        assert not read.report.complete
+        assert not read.report.is_complete
         assert seqs(read) == []
         eventually(has_consumers, stream, 0)
         assert seqs(stream.read(read.report.position)) == list(range(15, 51))
@@ -230,12 +230,12 @@ def test_read_overtaken_by_limits_reports_it(opened, name):
         assert 60 in found
         assert 55 not in found
         assert read.report.overtaken_at == 60
-        assert not read.report.complete
+        assert not read.report.is_complete
         # Deletions in the middle are nothing of that kind.
         stream.delete_message(80)
         read = stream.read()
         assert len(seqs(read)) == 40
-        assert read.report.complete
+        assert read.report.is_complete
 
 
 @WAYS
@@ -360,7 +360,7 @@ def test_broken_links_lose_nothing(server, name):
                         if message.seq in {1, 399, 400, 1234}:
                             proxy.cut()
                 assert found == list(range(1, 3001)), via
-                assert read.report.complete
+                assert read.report.is_complete
 
 
 def read_muted(stream, via, proxy):
@@ -431,7 +431,7 @@ def test_a_memory_store_hides_nothing(opened, name, via):
         assert found == list(range(2**62 - 2, 2**62 + 3))
         none = stream.read(via=via, subjects=f"{name}.none")
         assert [message for message in none] == []
-        assert none.report.complete
+        assert none.report.is_complete
 
 
 def test_read_continues_by_message_after_arrow_batches(opened, name):
@@ -447,7 +447,7 @@ def test_read_continues_by_message_after_arrow_batches(opened, name):
             assert page is not None
             assert page.seqs == list(range(101, 201))
             assert [each.seq for each in read] == list(range(201, 401))
-            assert read.report.complete
+            assert read.report.is_complete
             plain = [message for message in stream.read()]
             again = stream.read(via=via, page_messages=100)
             for _ in again.arrow_batches():

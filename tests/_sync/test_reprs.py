@@ -115,3 +115,12 @@ def test_payloads_are_read_as_text_and_json(server, name):
                     if seq == 2:
                         with pytest.raises(js.BadPayload, match="the payload is not UTF-8"):
                             assert message.text
+
+
+def test_the_handle_of_a_message_shows_whether_its_result_is_there(opened, name):
+    with opened() as jet:
+        filled(jet, name, 0)
+        with jet.publisher() as publisher:
+            handle = publisher.send(f"{name}.0")
+            handle.result()
+            assert repr(handle) == f"<PublishHandle {name}.0: done>"

@@ -135,7 +135,7 @@ def test_messages_are_read_and_removed_by_sequence(opened, name):
         third = stream.get_message(3)
         assert (third.subject, third.data, third.seq) == (f"{name}.0", b"2", 3)
         assert third.headers["N"] == "2"
-        assert third.stream == name
+        assert third.stream_name == name
         assert (stream.get_last_message(f"{name}.1")).seq == 4
         stream.delete_message(3)
         stream.delete_message(4, erase=True)

@@ -91,7 +91,7 @@ def test_end_of_data_counts_only_from_a_proven_leader():
         with js.connect(server.url) as connection:
             read = connection.jetstream().bind_stream("S").read(via="leader")
             assert [message.seq for message in read] == [1, 2, 3, 4, 5]
-            assert read.report.complete
+            assert read.report.is_complete
     # At the end whether it is the same stream still.
     assert asked == ["INFO", 1, 2, 3, 3, "INFO", "INFO", 3, 3, 4, 5, "INFO"]
 

@@ -37,12 +37,12 @@ def test_stream_is_saved_to_a_folder_and_restored(run: Run, filled: str, tmp_pat
 def test_json_is_one_line_and_nothing_else(run: Run, filled: str, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     (made,) = json_lines(run("backup", filled, str(folder), "--json", "--no-consumers"))
-    assert (made["stream"], made["messages"], made["last_seq"]) == (filled, 200, 200)
+    assert (made["stream_name"], made["messages"], made["last_seq"]) == (filled, 200, 200)
     assert made["size"] == (folder / "stream.tar.s2").stat().st_size
     assert made["sha256"] in (folder / "SHA256SUMS").read_text()
     run("stream", "rm", filled, "--yes")
     (back,) = json_lines(run("restore", str(folder), "--json", "--replicas", "1"))
-    assert (back["stream"], back["messages"]) == (filled, 200)
+    assert (back["stream_name"], back["messages"]) == (filled, 200)
 
 
 def test_what_is_in_the_way_is_named(run: Run, filled: str, tmp_path: Path) -> None:

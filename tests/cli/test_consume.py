@@ -58,10 +58,10 @@ def test_json_has_a_line_for_each_message(run: Run, filled: str) -> None:
     assert first.pop("time_ns") > 10**18
     assert first == {
         "subject": f"{filled}.s1",
-        "stream": filled,
+        "stream_name": filled,
         "seq": 1,
-        "delivery": 1,
-        "pending": 4,
+        "num_delivered": 1,
+        "num_pending": 4,
         "headers": {"N": ["1"]},
         "data": "text 1",
     }

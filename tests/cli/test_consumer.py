@@ -65,7 +65,7 @@ def test_reset_asks_first(run: Run, stream: str, worker: js_sync.Consumer) -> No
     (line,) = json_lines(
         run("consumer", "reset", stream, "worker", "--seq", "2", "--yes", "--json")
     )
-    assert line == {"stream": stream, "consumer": "worker", "num_pending": 4}
+    assert line == {"stream_name": stream, "consumer_name": "worker", "num_pending": 4}
 
 
 def test_rm_of_a_consumer_asks_first(run: Run, stream: str, worker: js_sync.Consumer) -> None:

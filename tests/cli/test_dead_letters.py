@@ -91,7 +91,7 @@ def test_a_letter_without_its_message_is_not_replayed(
         nc.jetstream().get_stream(stream).purge()
     collected(run, stream, 1)
     (letter,) = json_lines(run("dlq", "ls", stream, "--json"))
-    assert "gone" in letter
+    assert "missing" in letter
     raw = run("dlq", "show", stream, str(letter["letter"]), "--raw")
     assert (raw.exit_code, raw.stdout_bytes) == (1, b"")
     assert "has no payload" in raw.stderr
@@ -112,9 +112,9 @@ def test_each_command_speaks_json(run: Run, server: NatsServer, stream: str) -> 
     refused = run("dlq", "replay", stream, first, "--json", input="y\n")
     assert (refused.exit_code, refused.stdout) == (2, "")
     again = run("dlq", "replay", stream, first, first, "--json", "--yes")
-    assert json_lines(again) == [{"stream": stream, "replayed": 1, "gone": 0, "refused": 0}]
+    assert json_lines(again) == [{"stream_name": stream, "replayed": 1, "missing": 0, "refused": 0}]
     gone = run("dlq", "discard", stream, second, second, "--json", "--yes")
-    assert json_lines(gone) == [{"stream": stream, "discarded": 1}]
+    assert json_lines(gone) == [{"stream_name": stream, "discarded": 1}]
 
 
 def test_failure_in_the_middle_reports_the_progress(run: Run, stream: str) -> None:
@@ -186,7 +186,8 @@ def test_refused_letters_do_not_stop_the_rest(
 
     numbered = run("dlq", "replay", stream, "1", "2", "--yes", "--json")
     assert numbered.exit_code == 1
-    assert json_lines(numbered) == [{"stream": stream, "replayed": 0, "gone": 0, "refused": 2}]
+    (line,) = json_lines(numbered)
+    assert line == {"stream_name": stream, "replayed": 0, "missing": 0, "refused": 2}
     wrong = run("dlq", "replay", stream, "1", "--yes", "--subject", "a b")
     assert (wrong.exit_code, wrong.stdout) == (2, "")
     named = run("dlq", "replay", stream, "1", "--yes", "--subject", f"{stream}.x")

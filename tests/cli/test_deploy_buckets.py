@@ -104,7 +104,7 @@ def test_changes_are_shown_as_settings_of_the_bucket_and_made(
         ]
     )
     [step] = steps_of(run, folder, "--allow-loss")
-    assert (step["kind"], step["name"], step["stream"]) == ("key_value", "DB3", "KV_DB3")
+    assert (step["kind"], step["name"], step["stream_name"]) == ("key_value", "DB3", "KV_DB3")
     changes = {each["path"]: (each["old"], each["new"]) for each in step["changes"]}
     assert changes["history"] == (2, 5)
     assert changes["compression"] == (False, True)

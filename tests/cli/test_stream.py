@@ -92,7 +92,7 @@ def test_purge_asks_and_prints_the_number(run: Run, jet: js_sync.JetStream, stre
     (line,) = json_lines(
         run("stream", "purge", stream, "--subject", f"{stream}.4", "--yes", "--json")
     )
-    assert line == {"stream": stream, "purged": 1}
+    assert line == {"stream_name": stream, "purged": 1}
     assert run("stream", "purge", stream, "--keep", "1", "-y").exit_code == 0
     both = run("stream", "purge", stream, "--keep", "1", "--before", "2", "-y")
     assert both.exit_code == 2
@@ -120,7 +120,7 @@ def test_rmm_removes_one_message_after_confirmation(
     done = run("stream", "rmm", stream, "2", input="y\n")
     assert done.stdout == f"removed message 2 from {stream}\n"
     assert json_lines(run("stream", "rmm", stream, "1", "--erase", "-y", "--json")) == [
-        {"stream": stream, "removed": 1}
+        {"stream_name": stream, "removed": 1}
     ]
     assert [message.seq for message in jet.get_stream(stream).read()] == [3]
     for options in ([], ["--yes"]):
@@ -163,7 +163,7 @@ def test_seal_is_for_ever(run: Run, jet: js_sync.JetStream, stream: str) -> None
     fill(jet, stream, 1)
     assert "permanently?" in run("stream", "seal", stream, input="n\n").stderr
     assert json_lines(run("stream", "seal", stream, "-y", "--json")) == [
-        {"stream": stream, "sealed": True}
+        {"stream_name": stream, "sealed": True}
     ]
     failed = run("pub", f"{stream}.x", "y")
     assert failed.exit_code == 1

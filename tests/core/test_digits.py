@@ -49,7 +49,7 @@ def test_digits_are_a_number_and_nothing_else_is(text: str | bytes | None, wante
 
 def stored(headers: dict[str, str], data: bytes = b"") -> StreamMessage:
     return StreamMessage(
-        stream="S",
+        stream_name="S",
         subject="s",
         seq=1,
         time=Timestamp.from_ns(0),

@@ -50,7 +50,7 @@ def stored(data: bytes = b"", **headers: str) -> StreamMessage:
     pairs = [(name.replace("_", "-"), value) for name, value in headers.items()]
     moment = Timestamp.from_ns(0)
     return StreamMessage(
-        stream="S", subject="a", seq=1, time=moment, data=data, headers=Headers(pairs)
+        stream_name="S", subject="a", seq=1, time=moment, data=data, headers=Headers(pairs)
     )
 
 

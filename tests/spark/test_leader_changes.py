@@ -67,7 +67,7 @@ def ids_of(stream: Stream, subject: str) -> list[int]:
     """Return the ids in a stream, ascending, read to an end that its leader confirms."""
     found = stream.read(subjects=[subject])
     ids = sorted(json.loads(message.data)["id"] for message in found)
-    assert found.report.complete
+    assert found.report.is_complete
     return ids
 
 

@@ -37,7 +37,7 @@ from twinstream.models.error_codes import REQUIRED_API_LEVEL
 if TYPE_CHECKING:
     from js_async.client.requests import Answer
     from twinstream.core.observe.operation import Operation, OperationKind
-    from twinstream.models import StreamInfoResponse
+    from twinstream.models import StreamConfig, StreamInfoResponse
 
 __all__ = ["Api"]
 
@@ -83,6 +83,17 @@ class Api:
         if info.version_numbers < version:
             needed = ".".join(map(str, version))
             raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
+
+    async def config_of(
+        self, stream: str, since: tuple[int, int, int], what: str, deadline: Deadline
+    ) -> StreamConfig:
+        """Return the configuration of a stream, for a feature that servers have from `since` on.
+
+        Raises `Unsupported`, which names the feature as `what`, and `StreamNotFound`.
+        """
+        await self.transport.ready(deadline)
+        self.require(since, what)
+        return (await self.stream_info(stream, deadline)).config
 
     def log_retry(self, subject: str, error: TwinstreamError) -> None:
         """Log that a message will be published again because of `error`."""

@@ -57,7 +57,7 @@ def edited(config: _Config, edit: Callable[[_Config], _Config]) -> _Config:
     if not isinstance(changed, type(config)):
         raise BadArgument(
             "edit must return the changed configuration, as twinstream.models.evolve(config, ...)"
-            f" does; it returned {changed!r}"
+            f" does; it returned {changed!r:.80}"
         )
     return changed
 

@@ -14,6 +14,7 @@ from js_async.consume.message import Message, delivery_of
 from js_async.consume.messages import Messages, buffer_of
 from js_async.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.order import Order
 from twinstream.core.deadline import NEVER, Seconds
 from twinstream.errors import BadArgument
@@ -66,6 +67,7 @@ class _Lane:
         self.emptied.set()
 
 
+@hint_attributes
 class Consuming(BackgroundWork):
     """A consumption that runs in the background. `Consumer.consume` creates it.
 

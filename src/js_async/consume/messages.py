@@ -7,12 +7,14 @@ from typing import Any, Final, Self
 from js_async.consume.buffer import MessageBuffer
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import NEVER
 from twinstream.core.wire.payload import P
 
 __all__ = ["Messages", "buffer_of"]
 
 
+@hint_attributes
 class Messages(Iteration[Message[P]]):
     """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 

@@ -77,9 +77,7 @@ class Counters:
         """Check, in the first call, that the server and the stream allow counters."""
         if self._is_checked:
             return
-        await self._api.transport.ready(deadline)
-        self._api.require(_SINCE, "counters")
-        config = (await self._stream.info(timeout=deadline.remaining())).config
+        config = await self._api.config_of(self.stream_name, _SINCE, "counters", deadline)
         check_counters(config)
         self._learn(config)
         self._is_checked = True

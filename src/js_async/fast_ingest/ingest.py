@@ -89,9 +89,8 @@ class Ingest:
             StreamNotFound: The stream does not exist.
         """
         deadline = Deadline.after(self._limits.timeout)
-        await self._api.transport.ready(deadline)
-        self._api.require(_SINCE, "fast ingest")
-        check_stream((await self._api.stream_info(self._batch.stream, deadline)).config)
+        stream = self._batch.stream
+        check_stream(await self._api.config_of(stream, _SINCE, "fast ingest", deadline))
         await self._inbox.open()
         self._keeper = spawn(self._keep, "twinstream-fast-ingest")
 

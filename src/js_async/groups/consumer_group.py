@@ -443,7 +443,7 @@ def static_groups(
         timeout: Seconds without progress after which the iteration fails; the default is the
             timeout of the JetStream context.
     """
-    return group_names(jet, "static", stream_name, api_of(jet).deadline(timeout).remaining())
+    return group_names(jet, "static", stream_name, timeout)
 
 
 @looped
@@ -458,4 +458,4 @@ def elastic_groups(
         timeout: Seconds without progress after which the iteration fails; the default is the
             timeout of the JetStream context.
     """
-    return group_names(jet, "elastic", stream_name, api_of(jet).deadline(timeout).remaining())
+    return group_names(jet, "elastic", stream_name, timeout)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from js_async import JetStream, KeyValue
+from js_async.extension import api_of
 from js_async.runtime.concurrency import Items, sleep
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.groups.config import config_bytes, differences, read_config
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.names import BUCKETS, GroupKind, GroupNames, group_of_key
@@ -160,11 +161,14 @@ class GroupStore(Generic[C]):
         await self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 
-async def group_names(jet: JetStream, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
-    """Iterate over the names of the groups of a stream."""
+async def group_names(
+    jet: JetStream, kind: GroupKind, stream: str, timeout: Seconds | None
+) -> Items[str]:
+    """Iterate over the names of the groups of a stream. `timeout` is without progress."""
+    within = api_of(jet).deadline(timeout).remaining()
     bucket = jet.bind_key_value(BUCKETS[kind])
     try:
-        async for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
+        async for key in bucket.keys(f"{stream}.*", idle_timeout=within):
             yield group_of_key(key)
     except BucketNotFound:
         # The bucket does not exist, so no group was ever created.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from js_async.api.api import Api
-from js_async.api.create_update import completed_stream, create_stream, update_stream
+from js_async.api.create_update import completed_stream, create_stream, edited, update_stream
 from js_async.api.streams_of_kind import StatusesOfKind
 from js_async.kv.bucket_streams import BucketStreams
 from js_async.read.origins import check_visible, origins_of
@@ -187,12 +187,7 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
     place = await get_bucket(api, bucket, deadline)
     stream = known_info(place.stream).config
     before = key_value_config(stream)
-    after = edit(before)
-    if not isinstance(after, KeyValueConfig):
-        raise BadArgument(
-            "edit must return the changed settings, as twinstream.models.evolve(config, ...) does;"
-            f" it returned {after!r:.80}"
-        )
+    after = edited(before, edit)
     if before.mirror is not None and after.mirror is None:
         _check_promoted(place)
     if after.sources != before.sources:

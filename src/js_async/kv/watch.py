@@ -16,6 +16,7 @@ from js_async.kv.bucket_streams import BucketStreams
 from js_async.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_async.runtime.opening import looped
 from js_async.stream import Stream
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position, position_of
 from twinstream.core.consume.reports import ConsumerRecreated, PullReport
@@ -590,6 +591,7 @@ class StateWatch(Closable, BlockHint, LoopHint, Generic[R]):
             await self.close()
 
 
+@hint_attributes
 class KeyValueWatch(StateWatch[Entry[V]], Generic[V]):
     """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 

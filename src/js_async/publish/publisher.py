@@ -12,6 +12,7 @@ from js_async.client.connection_keeper import EXIT_TIME
 from js_async.publish.inflight import InFlight, Outcome
 from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.publish.limits import PublishLimits
@@ -29,6 +30,7 @@ _LOOK: Final = 0.1
 _POLL: Final = 0.01
 
 
+@hint_attributes
 class PublishHandle:
     """A message that a `Publisher` has sent. Its result is available later."""
 
@@ -55,6 +57,10 @@ class PublishHandle:
         report the error of this message again.
         """
         return await self._publisher._result_of(self._entry)
+
+    def __repr__(self) -> str:
+        state = "done" if self.is_done else "in flight"
+        return f"<PublishHandle {self.request.subject}: {state}>"
 
 
 class _Work:

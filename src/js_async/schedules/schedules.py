@@ -64,9 +64,8 @@ class Schedules:
         """Check, in the first call, that the server and the stream allow schedules."""
         if self._is_checked:
             return
-        await self._api.transport.ready(deadline)
-        self._api.require(_SINCE, "message scheduling")
-        check_schedules((await self._stream.info(timeout=deadline.remaining())).config)
+        what = "message scheduling"
+        check_schedules(await self._api.config_of(self.stream_name, _SINCE, what, deadline))
         self._is_checked = True
 
     async def add(

@@ -414,7 +414,7 @@ class DeadLetters(BackgroundWork):
         stream = self._jet.bind_stream(about.stream)
         info = await stream.info(timeout=self._rest(deadline))
         original = StreamMessage(
-            stream=about.stream,
+            stream_name=about.stream,
             subject=message.subject,
             seq=about.stream_seq,
             time=stored,

@@ -85,6 +85,17 @@ class Api:
             needed = ".".join(map(str, version))
             raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
 
+    def config_of(
+        self, stream: str, since: tuple[int, int, int], what: str, deadline: Deadline
+    ) -> StreamConfig:
+        """Return the configuration of a stream, for a feature that servers have from `since` on.
+
+        Raises `Unsupported`, which names the feature as `what`, and `StreamNotFound`.
+        """
+        self.transport.ready(deadline)
+        self.require(since, what)
+        return (self.stream_info(stream, deadline)).config
+
     def log_retry(self, subject: str, error: TwinstreamError) -> None:
         """Log that a message will be published again because of `error`."""
         from twinstream.core.log.events import WillRetry

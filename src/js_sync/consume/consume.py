@@ -67,6 +67,7 @@ class _Lane:
         self.emptied.set()
 
 
+@hint_attributes
 class Consuming(BackgroundWork):
     """A consumption that runs in the background. `Consumer.consume` creates it.
 

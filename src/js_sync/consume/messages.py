@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 from js_sync.consume.buffer import MessageBuffer
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.deadline import NEVER
 from twinstream.core.wire.payload import P
 

@@ -78,9 +78,7 @@ class Counters:
         """Check, in the first call, that the server and the stream allow counters."""
         if self._is_checked:
             return
-        self._api.transport.ready(deadline)
-        self._api.require(_SINCE, "counters")
-        config = (self._stream.info(timeout=deadline.remaining())).config
+        config = self._api.config_of(self.stream_name, _SINCE, "counters", deadline)
         check_counters(config)
         self._learn(config)
         self._is_checked = True

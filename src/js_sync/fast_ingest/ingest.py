@@ -90,9 +90,8 @@ class Ingest:
             StreamNotFound: The stream does not exist.
         """
         deadline = Deadline.after(self._limits.timeout)
-        self._api.transport.ready(deadline)
-        self._api.require(_SINCE, "fast ingest")
-        check_stream((self._api.stream_info(self._batch.stream, deadline)).config)
+        stream = self._batch.stream
+        check_stream(self._api.config_of(stream, _SINCE, "fast ingest", deadline))
         self._inbox.open()
         self._keeper = spawn(self._keep, "twinstream-fast-ingest")
 

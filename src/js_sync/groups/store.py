@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from js_sync import JetStream, KeyValue
+from js_sync.extension import api_of
 from js_sync.runtime.concurrency import Items, sleep
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.groups.config import config_bytes, differences, read_config
 from twinstream.core.groups.info import GroupInfo
 from twinstream.core.groups.names import BUCKETS, GroupKind, GroupNames, group_of_key
@@ -161,11 +162,14 @@ class GroupStore(Generic[C]):
         self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 
-def group_names(jet: JetStream, kind: GroupKind, stream: str, timeout: float) -> Items[str]:
-    """Iterate over the names of the groups of a stream."""
+def group_names(
+    jet: JetStream, kind: GroupKind, stream: str, timeout: Seconds | None
+) -> Items[str]:
+    """Iterate over the names of the groups of a stream. `timeout` is without progress."""
+    within = api_of(jet).deadline(timeout).remaining()
     bucket = jet.bind_key_value(BUCKETS[kind])
     try:
-        for key in bucket.keys(f"{stream}.*", idle_timeout=timeout):
+        for key in bucket.keys(f"{stream}.*", idle_timeout=within):
             yield group_of_key(key)
     except BucketNotFound:
         # The bucket does not exist, so no group was ever created.

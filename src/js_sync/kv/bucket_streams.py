@@ -297,7 +297,7 @@ class BucketStreams:
         try:
             if direct:
                 found = self._ask(request, True, deadline)
-                if found is not None and found.stream == name:
+                if found is not None and found.stream_name == name:
                     return found
                 # No message was found, or a mirror responded. The responder may lag behind, so the
                 # leader is asked.
@@ -340,4 +340,4 @@ def _found(answer: Frame, stream: str) -> StreamMessage | None:
     except MessageNotFound:
         return None
     # If the names differ, a mirror responded, which may lag behind.
-    return found if found.stream == stream else None
+    return found if found.stream_name == stream else None

@@ -17,6 +17,7 @@ from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.runtime.concurrency import BlockHint, Items, LoopHint, sleep
 from js_sync.runtime.opening import looped
 from js_sync.stream import Stream
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.batch import BatchEnd
 from twinstream.core.consume.metadata import Position, position_of
 from twinstream.core.consume.reports import ConsumerRecreated, PullReport
@@ -589,6 +590,7 @@ class StateWatch(Closable, BlockHint, LoopHint, Generic[R]):
             self.close()
 
 
+@hint_attributes
 class KeyValueWatch(StateWatch[Entry[V]], Generic[V]):
     """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 

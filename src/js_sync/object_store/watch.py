@@ -20,7 +20,7 @@ def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> Obje
     def read(frame: Frame, position: Position) -> ObjectInfo | None:
         subject, _, size, body = frame
         message = StreamMessage(
-            stream=place.stream.name,
+            stream_name=place.stream.name,
             subject=subject.decode("utf-8", "surrogateescape"),
             seq=position[0],
             time=Timestamp.from_ns(position[2]),

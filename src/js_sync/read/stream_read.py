@@ -103,7 +103,7 @@ class StreamRead(Closable, BlockHint, LoopHint, Generic[P]):
         if position < range_.end and not self._closed:
             return None
         return ReadReport(
-            stream=self._stream,
+            stream_name=self._stream,
             start=range_.start,
             end=range_.end,
             messages=self._messages - len(left),

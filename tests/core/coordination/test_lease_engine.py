@@ -42,7 +42,9 @@ def found(seq: int, *, tenure: str = "me", attempt: int = 1, token: int = 0) -> 
 
 def message(data: bytes, seq: int = 1, ttl: str | None = "12") -> StreamMessage:
     headers = Headers([("Nats-TTL", ttl)] if ttl is not None else [])
-    return StreamMessage(stream="S", subject="s", seq=seq, time=TIME, data=data, headers=headers)
+    return StreamMessage(
+        stream_name="S", subject="s", seq=seq, time=TIME, data=data, headers=headers
+    )
 
 
 def asking() -> LeaseEngine:

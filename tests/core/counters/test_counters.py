@@ -51,7 +51,7 @@ def test_only_whole_numbers_are_added(number: Any) -> None:
 
 def message(data: bytes, *headers: tuple[str, str]) -> StreamMessage:
     return StreamMessage(
-        stream="S", subject="s", seq=7, time=NOW, data=data, headers=Headers(headers)
+        stream_name="S", subject="s", seq=7, time=NOW, data=data, headers=Headers(headers)
     )
 
 

@@ -50,7 +50,7 @@ def test_what_an_error_means(error: TwinstreamError, refusal: Refusal) -> None:
 @pytest.mark.parametrize(("pairs", "mine"), [((("Nats-Msg-Id", "1"),), True), ((), False)])
 def test_a_message_is_known_by_its_id(pairs: tuple[tuple[str, str], ...], mine: bool) -> None:
     message = StreamMessage(
-        stream="S",
+        stream_name="S",
         subject="s",
         seq=1,
         time=Timestamp.fromisoformat("2026-01-01T00:00:00+00:00"),

@@ -208,7 +208,7 @@ def test_a_record_has_the_level_area_text_and_values_of_its_report(
     assert (record.exc_info is not None) == has_trace
     given = vars(record)
     assert set(EXTRAS) <= set(given)
-    assert given["nats_stream"] == "S"
+    assert given["nats_stream_name"] == "S"
     if report.log_area == "worker" and hasattr(report, "stream_seq"):
         assert (given["nats_seq"], given["nats_subject"], given["nats_delivery"]) == (7, "s.1", 2)
 

@@ -78,7 +78,7 @@ SUBJECTS = ObjectSubjects("B")
 
 def message(data: bytes, subject: str = "$O.B.M.YQ==") -> StreamMessage:
     return StreamMessage(
-        stream="OBJ_B", subject=subject, seq=7, time=NOW, data=data, headers=Headers()
+        stream_name="OBJ_B", subject=subject, seq=7, time=NOW, data=data, headers=Headers()
     )
 
 

@@ -129,7 +129,7 @@ def test_a_plain_answer_is_read_as_any_other(
             assert time != TIME
         return
     message = from_direct(frame, "x")
-    assert (message.subject, message.stream, dict(message.headers)) == ("a", "S", {})
+    assert (message.subject, message.stream_name, dict(message.headers)) == ("a", "S", {})
     assert found == (message.data, message.seq, message.time.ns)
 
 
@@ -278,9 +278,15 @@ def test_a_read_is_complete_unless_it_was_overtaken_or_closed(
     reason: ReadEnd, overtaken: int | None, complete: bool
 ) -> None:
     report = ReadReport(
-        stream="S", start=1, end=9, messages=3, position=9, reason=reason, overtaken_at=overtaken
+        stream_name="S",
+        start=1,
+        end=9,
+        messages=3,
+        position=9,
+        reason=reason,
+        overtaken_at=overtaken,
     )
-    assert report.complete is complete
+    assert report.is_complete is complete
 
 
 # ---- pages
@@ -300,7 +306,7 @@ def test_messages_of_a_page() -> None:
     made.add_stored({"subject": "ü", "seq": 5, "time": TIME, "hdrs": block})
     made.times[0] = 7
     one, two = made.message(0, "S"), made.message(1, "S")
-    assert (one.stream, one.subject, one.seq, one.time.ns, one.data) == ("S", "a", 3, 7, b"3")
+    assert (one.stream_name, one.subject, one.seq, one.time.ns, one.data) == ("S", "a", 3, 7, b"3")
     assert (two.subject, dict(two.headers), two.data) == ("ü", {"A": "b"}, b"")
     assert (two.time, dict(one.headers)) == (Timestamp.parse(TIME), {})
     assert made.has_gaps

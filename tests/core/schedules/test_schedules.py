@@ -157,7 +157,7 @@ def test_what_older_servers_lack(
 
 def message(*headers: tuple[str, str]) -> StreamMessage:
     return StreamMessage(
-        stream="S",
+        stream_name="S",
         subject="s",
         seq=7,
         time=Timestamp.of(NOON),

@@ -43,7 +43,7 @@ FAILURE = Failure(
     reason="bad\r\nthing", time=AT, advisory="ID",
 )  # fmt: skip
 ORIGINAL = StreamMessage(
-    stream="S", subject="s.a", seq=7, time=AT, data=b"body",
+    stream_name="S", subject="s.a", seq=7, time=AT, data=b"body",
     headers=Headers([("A", "1"), ("A", "2"), ("Nats-TTL", "5"), ("Grüße", "ü")]),
 )  # fmt: skip
 
@@ -221,7 +221,12 @@ def stored(request: Any) -> StreamMessage:
     """Return a request as the stream of letters would store it."""
     headers = Headers.parse(encode_headers(request.headers))
     return StreamMessage(
-        stream="S-dead", subject=request.subject, seq=1, time=AT, data=request.data, headers=headers
+        stream_name="S-dead",
+        subject=request.subject,
+        seq=1,
+        time=AT,
+        data=request.data,
+        headers=headers,
     )
 
 
@@ -319,7 +324,12 @@ def evolve_message(**changes: Any) -> StreamMessage:
 def test_other_messages_are_no_letters() -> None:
     for headers in ({}, {"Dead-Stream": "S", "Dead-Consumer": "c", "Dead-Sequence": "x"}):
         message = StreamMessage(
-            stream="S-dead", subject="x", seq=9, time=AT, data=b"", headers=Headers(headers.items())
+            stream_name="S-dead",
+            subject="x",
+            seq=9,
+            time=AT,
+            data=b"",
+            headers=Headers(headers.items()),
         )
         with pytest.raises(BadArgument, match="message 9 of S-dead is not a dead letter"):
             read_letter(message)

@@ -163,7 +163,7 @@ class Message(NamedTuple):
     def read(self, stream: str, seq: int = 7) -> StreamMessage:
         """Return the message as a reader gets it."""
         return StreamMessage(
-            stream=stream,
+            stream_name=stream,
             subject=self.subject.decode("utf-8", "surrogateescape"),
             seq=seq,
             time=STORED,

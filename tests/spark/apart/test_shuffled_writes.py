@@ -80,5 +80,5 @@ def ids_of(target: Stream, number: int) -> Counter[int]:
     """Return how often each id of a round is stored, read to an end that is known to be one."""
     read = target.read(subjects=f"{target.name.lower()}.{number}.*")
     found = Counter(int(each.data) for each in read)
-    assert read.report.complete
+    assert read.report.is_complete
     return found

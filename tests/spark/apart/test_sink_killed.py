@@ -122,5 +122,5 @@ def stored(stream: Stream) -> tuple[int, int]:
     """Rows and distinct ids of a copy, read to an end that is known to be one."""
     found = stream.read(subjects=f"{stream.name.lower()}.n.*")
     ids = Counter(json.loads(each.data)["id"] for each in found)
-    assert found.report.complete
+    assert found.report.is_complete
     return ids.total(), len(ids)

@@ -135,6 +135,6 @@ def _described(consumer: Consumer) -> str:
 
 def _done(consumer: Consumer, text: str, as_json: bool, **members: object) -> None:
     if as_json:
-        print_json({"stream": consumer.stream_name, "consumer": consumer.name, **members})
+        print_json({"stream_name": consumer.stream_name, "consumer_name": consumer.name, **members})
     else:
         print_text(f"{consumer.stream_name}/{consumer.name} {text}")

@@ -113,7 +113,7 @@ def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
     plan = step.plan
     return {
         "kind": step.kind,
-        "stream": step.config.stream_name,
+        "stream_name": step.config.stream_name,
         "name": step.name,
         "file": step.config.file,
         "line": step.config.line,

@@ -24,11 +24,11 @@ def as_json(message: Message) -> dict[str, object]:
     about = message.metadata
     shown: dict[str, object] = {
         "subject": message.subject,
-        "stream": about.stream,
+        "stream_name": about.stream,
         "seq": about.stream_seq,
         "time_ns": about.timestamp_ns,
-        "delivery": about.num_delivered,
-        "pending": about.num_pending,
+        "num_delivered": about.num_delivered,
+        "num_pending": about.num_pending,
     }
     return shown | _content(message)
 
@@ -37,7 +37,7 @@ def stored_as_json(message: StreamMessage) -> dict[str, object]:
     """Return a stored message as a JSON object, with its payload as in `as_json`."""
     shown: dict[str, object] = {
         "subject": message.subject,
-        "stream": message.stream,
+        "stream_name": message.stream_name,
         "seq": message.seq,
         "time_ns": message.time.ns,
     }
@@ -74,7 +74,7 @@ def print_message(console: Console, message: Message) -> None:
 
 def print_stored(console: Console, message: StreamMessage) -> None:
     """Print a summary line of a stored message, then its headers and its payload."""
-    head = [(f"{message.stream} {message.seq}", "bold cyan"), _subject(message)]
+    head = [(f"{message.stream_name} {message.seq}", "bold cyan"), _subject(message)]
     head.append((f"  {shown_time(message.time)}", "dim"))
     _print_with(console, head, message)
 

@@ -93,7 +93,7 @@ def backup(
         display.update(task, completed=1, total=1, visible=False)
     if as_json:
         summary = {"folder": str(folder), "size": made.size, "sha256": made.sha256}
-        print_json({"stream": stream, **_counts(made.state), **summary})
+        print_json({"stream_name": stream, **_counts(made.state), **summary})
         return
     size = in_bytes(made.size)
     print_text(f"{stream}: {_words(made.state)}, in {folder} ({size})")
@@ -127,7 +127,7 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
     info = made.info() if nc.is_connected else made.cached_info
     assert info is not None
     if as_json:
-        print_json({"stream": made.name, **_counts(info.state), "folder": str(folder)})
+        print_json({"stream_name": made.name, **_counts(info.state), "folder": str(folder)})
         return
     print_text(f"{made.name}: {_words(info.state)}, from {folder}")
 

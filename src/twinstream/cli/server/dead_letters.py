@@ -265,7 +265,7 @@ def replay(
             sure(f"Reset {reset}? It also redelivers messages acknowledged since.", yes=yes)
             first = dead.replay_by_reset(reset)
             if as_json:
-                print_json({"stream": stream, "consumer": reset, "first_seq": first})
+                print_json({"stream_name": stream, "consumer_name": reset, "first_seq": first})
             else:
                 print_text(f"{reset} restarts at sequence {first:,} of {stream}")
             return
@@ -280,8 +280,8 @@ def replay(
     refused += len(damaged)
     done = len(found) + len(damaged) - refused
     if as_json:
-        numbers_of = {"replayed": done, "gone": len(gone), "refused": refused}
-        print_json({"stream": stream, **numbers_of})
+        numbers_of = {"replayed": done, "missing": len(gone), "refused": refused}
+        print_json({"stream_name": stream, **numbers_of})
     else:
         left = f"; {len(gone):,} without a message stay" if gone else ""
         print_text(f"{counted(done, 'message')} published again{left}")
@@ -318,7 +318,7 @@ def discard(
         sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
         _each(found, dead.discard, "removed", shown=False)
     if as_json:
-        print_json({"stream": stream, "discarded": len(found)})
+        print_json({"stream_name": stream, "discarded": len(found)})
     else:
         print_text(f"{counted(len(found), 'dead letter')} removed")
 
@@ -382,22 +382,22 @@ def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter as a JSON object.
 
     ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``. If
-    the message or a part of it is lost, ``gone`` is the reason, and the payload is omitted.
+    the message or a part of it is lost, ``missing`` is the reason, and the payload is omitted.
     """
     shown: dict[str, Any] = {
         "letter": letter.seq,
-        "stream": letter.stream_name,
-        "consumer": letter.consumer_name,
+        "stream_name": letter.stream_name,
+        "consumer_name": letter.consumer_name,
         "seq": letter.stream_seq,
         "subject": letter.subject,
         "cause": letter.cause,
         "reason": letter.reason,
-        "deliveries": letter.num_delivered,
+        "num_delivered": letter.num_delivered,
         "failed_at": letter.failed_at.rfc3339(),
         "headers": [list(pair) for pair in letter.headers.pairs],
     }
     if letter.stored_at is not None:
         shown["stored_at"] = letter.stored_at.rfc3339()
     if letter.missing:
-        return shown | {"gone": letter.missing}
+        return shown | {"missing": letter.missing}
     return shown | payload(letter.data)

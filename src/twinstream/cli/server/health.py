@@ -134,8 +134,8 @@ def _as_json(found: Health) -> dict[str, object]:
             {
                 "kind": each.kind,
                 "severity": each.severity,
-                "stream": each.stream_name,
-                "consumer": each.consumer_name,
+                "stream_name": each.stream_name,
+                "consumer_name": each.consumer_name,
                 "figures": each.figures,
                 "text": each.text,
                 "advice": each.advice,

@@ -25,7 +25,7 @@ def rm(target: Target, stream: str, yes: bool, as_json: bool) -> None:
         sure(f"Delete {_described(jet.bind_stream(stream).info())}?", yes=yes)
         jet.delete_stream(stream)
     if as_json:
-        print_json({"stream": stream, "deleted": True})
+        print_json({"stream_name": stream, "deleted": True})
     else:
         print_text(f"deleted {stream}")
 
@@ -64,7 +64,7 @@ def purge(
         sure(f"Remove the messages{which}{bound} from {held}?", yes=yes)
         count = handle.purge(subject=subject, before_seq=before, keep=keep)
     if as_json:
-        print_json({"stream": stream, "purged": count})
+        print_json({"stream_name": stream, "purged": count})
     else:
         print_text(f"removed {counted(count, 'message')} from {stream}")
 
@@ -89,7 +89,7 @@ def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: 
             sure(f"Remove message {seq:,} of {stream} ({which})?", yes=yes)
         handle.delete_message(seq, erase=erase)
     if as_json:
-        print_json({"stream": stream, "removed": seq})
+        print_json({"stream_name": stream, "removed": seq})
     else:
         print_text(f"removed message {seq:,} from {stream}")
 
@@ -109,7 +109,7 @@ def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
         sure(f"Seal {_described(handle.info())}, permanently?", yes=yes)
         handle.seal()
     if as_json:
-        print_json({"stream": stream, "sealed": True})
+        print_json({"stream_name": stream, "sealed": True})
     else:
         print_text(f"sealed {stream}")
 

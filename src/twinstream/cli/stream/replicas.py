@@ -22,7 +22,7 @@ def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) ->
     with target.connect() as nc:
         target.jetstream(nc).bind_stream(stream).replicas.step_down(preferred=prefer)
     if as_json:
-        print_json({"stream": stream, "stepped_down": True})
+        print_json({"stream_name": stream, "stepped_down": True})
     else:
         print_text(f"the leader of {stream} steps down")
 
@@ -43,7 +43,7 @@ def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool
         sure(f"Remove the replica of {stream} on {peer}?", yes=yes)
         handle.replicas.remove(peer)
     if as_json:
-        print_json({"stream": stream, "removed": peer})
+        print_json({"stream_name": stream, "removed": peer})
     else:
         print_text(
             f"{peer} has no replica of {stream} now; `twinstream stream info {stream}` shows which"

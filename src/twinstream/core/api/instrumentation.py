@@ -26,7 +26,7 @@ class Call(Report):
     """Duration in seconds, including pauses and retries."""
     attempts: int = 1
     """The number of attempts, which is above 1 if the call was retried."""
-    stream: str | None = None
+    stream_name: str | None = None
     """The target stream, or the stream that stored the message; None if unknown."""
     error: TwinstreamError | None = None
     """The error of a failed call, or None. If an exception interrupted the call, for example a

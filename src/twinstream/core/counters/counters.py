@@ -95,7 +95,7 @@ def counter_of(message: StreamMessage) -> Counter:
         )
     except ValueError as error:
         raise InvalidResponse(
-            f"{message.stream}: message {message.seq} on {message.subject} is not a counter:"
+            f"{message.stream_name}: message {message.seq} on {message.subject} is not a counter:"
             f" {error}"
         ) from error
 

@@ -17,7 +17,7 @@ class PartitionsAssigned(Report):
     If the server pins this instance, a `Pinned` report follows with the first message.
     """
 
-    stream: str
+    stream_name: str
     group: str
     member: str
     partitions: tuple[int, ...]
@@ -38,7 +38,7 @@ class PartitionsRevoked(Report):
     follows.
     """
 
-    stream: str
+    stream_name: str
     group: str
     member: str
     partitions: tuple[int, ...]
@@ -60,7 +60,7 @@ class JoinDelayed(Report):
     because the members are changing and another member still has some of the partitions.
     """
 
-    stream: str
+    stream_name: str
     group: str
     member: str
     error: Exception
@@ -86,7 +86,7 @@ class CopiesSkipped(Report):
     The server had copied these `count` messages into the stream of the group again.
     """
 
-    stream: str
+    stream_name: str
     group: str
     member: str
     count: int

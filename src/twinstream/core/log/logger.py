@@ -25,8 +25,8 @@ _REPEAT_INTERVAL: Final = 60.0
 _MAX_KINDS: Final = 200
 #: The attributes of each log record, with the report's attributes that contain their values.
 EXTRAS: Final = {
-    "nats_stream": ("stream",),
-    "nats_consumer": ("consumer",),
+    "nats_stream_name": ("stream_name", "stream"),
+    "nats_consumer_name": ("consumer_name", "consumer"),
     "nats_seq": ("stream_seq", "seq"),
     "nats_subject": ("subject",),
     "nats_delivery": ("attempt",),
@@ -116,8 +116,8 @@ class Log:
         for name, sources in EXTRAS.items():
             values = (getattr(report, source, None) for source in sources)
             found[name] = next((value for value in values if value not in (None, "")), None)
-        found["nats_stream"] = found["nats_stream"] or self._stream
-        found["nats_consumer"] = found["nats_consumer"] or self._consumer
+        found["nats_stream_name"] = found["nats_stream_name"] or self._stream
+        found["nats_consumer_name"] = found["nats_consumer_name"] or self._consumer
         return found
 
 

@@ -70,7 +70,7 @@ class Ingested:
     The server reports neither the sequence of the message nor whether the message was a duplicate.
     """
 
-    stream: str
+    stream_name: str
     batch: str
     number: int
     """The number of the message in the batch, counted from 1."""

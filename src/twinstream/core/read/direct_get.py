@@ -99,7 +99,7 @@ def _natural(seq: int) -> int:
 def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:
     """Return the message in a leader's response, without its headers if `headers` is false."""
     return StreamMessage(
-        stream=stream,
+        stream_name=stream,
         subject=stored.subject,
         seq=stored.seq,
         time=stored.time,
@@ -123,7 +123,7 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
         raise _no_message(body[:header_size], subject)
     block = stored_headers(found) if headers else b""
     return StreamMessage(
-        stream=answering(found).decode("utf-8", "surrogateescape"),
+        stream_name=answering(found).decode("utf-8", "surrogateescape"),
         subject=found[1].decode("utf-8", "surrogateescape"),
         seq=int(found[2]),
         time=time_of(found[3], subject),

@@ -204,7 +204,7 @@ class StoredPage:
         """Return the message at index `at`; raises `InvalidResponse` for an invalid time."""
         time = self.times[at]
         return StreamMessage(
-            stream=stream,
+            stream_name=stream,
             subject=self.subjects[at].decode("utf-8", "surrogateescape"),
             seq=self.seqs[at],
             time=Timestamp.from_ns(time) if isinstance(time, int) else time_of(time, stream),

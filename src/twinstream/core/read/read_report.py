@@ -32,7 +32,7 @@ class ReadEnd(Enum):
 class ReadReport:
     """The result of a read that has ended."""
 
-    stream: str
+    stream_name: str
     start: int
     """The first sequence of the range."""
     end: int
@@ -50,6 +50,6 @@ class ReadReport:
     """
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the read covered the whole range, and no part was removed before it was read."""
         return self.reason is not ReadEnd.CLOSED and self.overtaken_at is None

@@ -16,7 +16,7 @@ class Snapshot(Mapping[str, StreamMessage[P]], Generic[P]):
     """The last message of each subject, ordered by sequence, as of the sequence `seq`."""
 
     def __init__(self, stream: str, seq: int, messages: Mapping[str, StreamMessage[P]]) -> None:
-        self.stream: Final = stream
+        self.stream_name: Final = stream
         self.seq: Final = seq
         """The sequence of the snapshot. It covers all messages up to this one, and none above."""
         self._messages: Final = messages
@@ -31,7 +31,7 @@ class Snapshot(Mapping[str, StreamMessage[P]], Generic[P]):
         return len(self._messages)
 
     def __repr__(self) -> str:
-        return f"<Snapshot of {self.stream} at {self.seq}: {len(self)} subjects>"
+        return f"<Snapshot of {self.stream_name} at {self.seq}: {len(self)} subjects>"
 
 
 class Latest:

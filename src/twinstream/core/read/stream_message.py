@@ -19,7 +19,7 @@ __all__ = ["StreamMessage"]
 class StreamMessage(Generic[P]):
     """A message as stored in a stream; it cannot be acknowledged."""
 
-    stream: str
+    stream_name: str
     """The stream that returned the message: the requested one or, for a direct get, its mirror."""
     subject: str
     seq: int

@@ -366,7 +366,7 @@ def stored_schedule(message: StreamMessage) -> StoredSchedule:
     headers = message.headers
     if not is_schedule(message):
         raise InvalidResponse(
-            f"{message.stream}: the last message on {message.subject} is no schedule"
+            f"{message.stream_name}: the last message on {message.subject} is no schedule"
         )
     return StoredSchedule(
         subject=message.subject,

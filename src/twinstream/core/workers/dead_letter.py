@@ -478,7 +478,7 @@ def read_letter(message: StreamMessage) -> DeadLetter:
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadArgument(
-            f"message {message.seq} of {message.stream} is not a dead letter: {error!r:.400}"
+            f"message {message.seq} of {message.stream_name} is not a dead letter: {error!r:.400}"
         ) from error
 
 
