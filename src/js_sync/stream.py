@@ -52,6 +52,7 @@ T = TypeVar("T")
 _ALL: Final = 2**63 - 1
 
 
+@hint_attributes
 class Stream(StreamConsumers, Generic[P]):
     """A handle of a stream on the server.
 

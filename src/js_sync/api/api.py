@@ -38,7 +38,7 @@ from twinstream.models.error_codes import REQUIRED_API_LEVEL
 if TYPE_CHECKING:
     from js_sync.client.requests import Answer
     from twinstream.core.observe.operation import Operation, OperationKind
-    from twinstream.models import StreamInfoResponse
+    from twinstream.models import StreamConfig, StreamInfoResponse
 
 __all__ = ["Api"]
 

@@ -15,6 +15,7 @@ from js_sync.consume.message import Message, delivery_of
 from js_sync.consume.messages import Messages, buffer_of
 from js_sync.runtime.concurrency import Handler, Lock, Signal, Task, call, check_handler
 from twinstream.core.arguments.check_arguments import check_whole
+from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.order import Order
 from twinstream.core.deadline import NEVER, Seconds
 from twinstream.errors import BadArgument

@@ -15,6 +15,7 @@ from twinstream.core.wire.payload import P
 __all__ = ["Messages", "buffer_of"]
 
 
+@hint_attributes
 class Messages(Iteration[Message[P]]):
     """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 

@@ -68,7 +68,7 @@ def _call_of(operation: Operation) -> Call | None:
         size=operation.size or 0,
         seconds=operation.seconds,
         attempts=operation.attempts,
-        stream=operation.stream,
+        stream_name=operation.stream,
         error=_known(operation),
     )
 

@@ -40,7 +40,7 @@ class TypedStreamMessage(StreamMessage[T]):
 def typed_message(message: StreamMessage[Any], payloads: Payloads[T]) -> StreamMessage[T]:
     """Return a message with the payloads of a typed stream."""
     made: TypedStreamMessage[T] = TypedStreamMessage(
-        stream=message.stream,
+        stream_name=message.stream_name,
         subject=message.subject,
         seq=message.seq,
         time=message.time,
@@ -54,4 +54,4 @@ def typed_message(message: StreamMessage[Any], payloads: Payloads[T]) -> StreamM
 def typed_snapshot(snapshot: Snapshot[Any], payloads: Payloads[T]) -> Snapshot[T]:
     """Return a snapshot with the payloads of a typed stream."""
     typed = {subject: typed_message(each, payloads) for subject, each in snapshot.items()}
-    return Snapshot(snapshot.stream, snapshot.seq, typed)
+    return Snapshot(snapshot.stream_name, snapshot.seq, typed)
