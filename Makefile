@@ -26,7 +26,7 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 # The fast tests wait about as much as they compute, so more processes than cores; but each process
 # collects all tests, in about 4 s of CPU time. None of Spark is collected.
 FAST := --ignore tests/spark --numprocesses 4 --no-loadscope-reorder --hypothesis-profile few
-# The server tests that `make coverage` runs beside the fast ones.
+# The server tests that `make coverage` runs beside the fast ones; .ci/run adds some.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
 	$(foreach topic,connection consume kv_entries object_store publish streams, \
 	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
@@ -38,7 +38,7 @@ SCENARIOS ?= tests/_async tests/_sync
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions flaky fuzz fuzz-configs fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-long test-fast test-python coverage demo bench soak versions flaky fuzz fuzz-configs fuzz-wire goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,8 +97,16 @@ types: setup ## mypy and pyright, both strict
 equal: setup ## prove that both twins have the same public names and signatures
 	$(BIN)/python -m pytest -q tests/test_twins.py tests/test_layering.py
 
-test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
+# Java starts in half the CPU time with an archive of the classes that Spark loads.
+$(VENV)/.java: $(VENV)/.ready tests/quick_java.py
+	$(BIN)/python -m tests.quick_java
+	@touch $@
+
+test: setup $(VENV)/.java ## run all tests (real servers included); ARGS="-k name" narrows it
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
+
+test-long: setup $(VENV)/.java ## the same with those that tests/left_out.py names
+	TWINSTREAM_LONG=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 # One process compiles the tests after the setup. Without it, each process of the first run would.
 $(VENV)/.compiled: $(VENV)/.ready-fast
@@ -121,7 +129,7 @@ scenarios: setup-fast
 coverage: setup-fast ## branch coverage of the fast and some server tests, with a floor
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -m fast $(FAST) $(ARGS)
-	$(BIN)/coverage run -m pytest -q -m server --numprocesses $(JOBS) $(MEASURED)
+	$(BIN)/coverage run -m pytest -q -m server --numprocesses $(JOBS) $(MEASURED) $(MORE)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage json --quiet -o $(VENV)/coverage.json; floor=$$?; \
 		$(BIN)/python -m tests.coverage_of_packages $(VENV)/coverage.json; exit $$floor

@@ -19,6 +19,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from tests.left_out import LONG, is_left_out
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.property_examples import register_profiles
 from tests.sources import USERS
@@ -42,6 +43,19 @@ SPARK = "tests/spark/"
 PIPELINES = "tests/spark/pipeline/"
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/test_demo.py")
+# Files that take long by themselves. One that began at the end of the run would run alone there.
+SLOW = (
+    "tests/cli/test_lock.py",
+    "tests/cli/test_screen.py",
+    "tests/fuzz/",
+    "tests/kills/",
+    "tests/test_dead_letter_kills.py",
+    "tests/test_docs.py",
+    "tests/test_processes.py",
+    "tests/test_seam.py",
+    "tests/test_worker_signals.py",
+    "tests/testing/",
+)
 # Their tests share nothing and mostly wait for timeouts, so each test is dealt by itself.
 SCRIPTED = ("tests/_async/test_fake_", "tests/_sync/test_fake_")
 # `make setup-fast` leaves PySpark out.
@@ -104,11 +118,18 @@ def pytest_report_header() -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs, and run slow tests first; otherwise the order stays."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test by what it needs, and run slow tests first; otherwise the order stays.
+
+    Tests that `tests/left_out.py` names are removed.
+    """
+    left_out = set() if LONG else {item for item in items if is_left_out(item.nodeid)}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         item.add_marker(kind(item, java=(SPARK, *APART)))
-    for prefix in (USERS, "tests/test_docs.py", APART, SPARK):
+    for prefix in (USERS, SLOW, APART, SPARK):
         items.sort(key=lambda item: not item.nodeid.startswith(prefix))
 
 
@@ -174,9 +195,12 @@ def server_factory() -> Iterator[Callable[..., NatsServer]]:
         yield start
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[NatsCluster]:
-    """A cluster of three real servers, shared by the whole run."""
+    """A cluster of three real servers, shared by the tests of a file.
+
+    Three servers work for the replicas of all streams that tests have left, until they end.
+    """
     with NatsCluster(version=VERSION) as running:
         yield running
 

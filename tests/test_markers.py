@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import LEFT_OUT, LeftOut, is_left_out
 from tests.markers import NEED_SPARK, starts_servers
 from twinstream.testing import NatsCluster, NatsServer
 
@@ -104,3 +105,29 @@ def test_server_fixture_marks_a_test(request: pytest.FixtureRequest, server: Nat
 def test_each_test_has_one_kind(request: pytest.FixtureRequest) -> None:
     for item in request.session.items:
         assert len(KINDS & {mark.name for mark in item.iter_markers()}) == 1, item.nodeid
+
+
+@pytest.mark.parametrize("entry", LEFT_OUT, ids=lambda each: each.files[0])
+def test_what_is_left_out_is_there(entry: LeftOut) -> None:
+    names = re.findall(r"::(\w+)", entry.pattern)
+    for file in entry.files:
+        text = (TESTS.parent / file).read_text("utf-8")
+        assert all(f"def {name}(" in text for name in names), file
+        assert names or "(opened, " in text, file
+
+
+def test_what_proves_the_same_is_not_left_out() -> None:
+    operation = "test_an_operation_uses_what_it_declares_and_nothing_else"
+    fewer = "test_an_operation_fails_without_any_one_entry[publish]"
+    assert is_left_out(f"tests/_sync/test_permissions.py::{operation}[leaf-publish]")
+    assert is_left_out(f"tests/_sync/test_permissions.py::{fewer}")
+    for kept in (
+        f"tests/_sync/test_permissions.py::{operation}[plain-publish]",
+        f"tests/_async/test_permissions.py::{operation}[leaf-publish]",
+        f"tests/_async/test_permissions.py::{fewer}",
+        "tests/_async/test_counters.py::test_a_sum[own connection-1]",
+        "tests/_async/test_publish.py::test_a_message[nats-py connection]",
+    ):
+        assert not is_left_out(kept), kept
+    assert is_left_out("tests/_async/test_counters.py::test_a_sum[nats-py connection-1]")
+    assert is_left_out("tests/_async/test_counters.py::test_a_sum[1-nats-py connection]")

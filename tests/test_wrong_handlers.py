@@ -119,8 +119,9 @@ def test_a_generator_returned_by_a_function_ends_the_work(server: NatsServer) ->
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name="YIELDS", subjects=["yields"]))
         consumer = stream.create_consumer(CONSUMER)
-        jet.publish("yields")
         for handler in (lambda message: yields(message), lambda message: yields_later(message)):
+            # The message before is only redelivered after `ack_wait`, which is 30 s.
+            jet.publish("yields")
             with pytest.raises(WrongHandler, match=r"generator function|coroutine function"):
                 Worker(jet, "YIELDS", "c", handler).run()
         assert consumer.info().ack_floor.stream_seq == 0
