@@ -141,7 +141,7 @@ class Payloads(Generic[T]):
         try:
             return self.decode(message.data, message.headers, message.subject)
         except PayloadError as error:
-            return error.in_message(message.subject, message.stream, message.seq)
+            return error.in_message(message.subject, message.stream_name, message.seq)
 
 
 def payloads_of(model: type[T] | Codec[T]) -> Payloads[T]:
