@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Self
 from weakref import ref
 
@@ -39,13 +38,11 @@ if TYPE_CHECKING:
     from twinstream.core.api.instrumentation import Call
     from twinstream.core.observe.observer import Observer
     from twinstream.core.observe.observers import Observers
-    from twinstream.core.observe.operation import Operation, OperationKind
 
 __all__ = ["Connection", "ConnectionStats", "connect"]
 
 _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
-_UNOBSERVED: Final = nullcontext()
 _LOCAL: Final = "nats://127.0.0.1:4222"
 
 
@@ -394,11 +391,17 @@ class Connection(Closable, BlockHint):
         encoded_reply = check_subject(reply) if reply is not None else b""
         encoded = encode_headers(headers)
         target = check_subject(subject)
-        with self._observed("publish", subject, data, headers) as operation:
-            if operation is not None:
-                encoded = encode_headers(operation.headers)
+        observers = self._session.observers
+        if observers is None:
             if not self._session.is_connected:
                 self._session.ready(self._deadline(timeout))
+            self._session.send(target, encoded_reply, encoded, data)
+            return
+        from twinstream.core.observe.publish_context import begin_core
+
+        with begin_core(observers, "publish", subject, data, headers) as operation:
+            self._session.ready(self._deadline(timeout))
+            encoded = encode_headers(operation.headers)
             self._session.send(target, encoded_reply, encoded, data)
 
     def request(
@@ -430,23 +433,14 @@ class Connection(Closable, BlockHint):
         check_subject(subject)
         check_data(subject, data)
         deadline, encoded = self._deadline(timeout), encode_headers(headers)
-        with self._observed("request", subject, data, headers) as operation:
-            if operation is not None:
-                encoded = encode_headers(operation.headers)
+        observers = self._session.observers
+        if observers is None:
             return CoreMessage(self._session.ask(subject, encoded, data, deadline))
-
-    def _observed(
-        self, kind: OperationKind, subject: str, data: bytes, headers: HeaderValues | None
-    ) -> AbstractContextManager[Operation | None]:
-        """Return the context in which observers see a message of core NATS.
-
-        It yields None without observers, and else the operation, with the headers to send.
-        """
-        if self._session.observers is None:
-            return _UNOBSERVED
         from twinstream.core.observe.publish_context import begin_core
 
-        return begin_core(self._session.observers, kind, subject, data, headers)
+        with begin_core(observers, "request", subject, data, headers) as operation:
+            encoded = encode_headers(operation.headers)
+            return CoreMessage(self._session.ask(subject, encoded, data, deadline))
 
     def subscribe(
         self, subject: str, *, queue: str = "", max_buffered: int = 65_536
