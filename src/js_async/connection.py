@@ -183,7 +183,7 @@ class Connection(Closable, BlockHint):
         self._last_event: Closed | None = None
         self._tell: Final = EventDispatcher(self._pass_on).tell
         self._session: Final = Session(options, self._tell)
-        self._session.observers = self._observed_by(on_call, observers)
+        self._observe(self._observed_by(on_call, observers))
         # Weak references: a subscription that the program has dropped ends.
         self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
         self._sweep_at = _FIRST_SWEEP
@@ -211,6 +211,11 @@ class Connection(Closable, BlockHint):
             found.measure(self._session)
         return found
 
+    def _observe(self, observers: Observers | None) -> None:
+        session = self._session
+        session.call_observers = observers
+        session.observers = None if observers is None or observers.sees_calls_only else observers
+
     def observe(self, observer: Observer) -> None:
         """Let an observer see what begins on this connection from now on.
 
@@ -222,10 +227,12 @@ class Connection(Closable, BlockHint):
         Raises:
             BadArgument: It is no `Observer`.
         """
-        if self._session.observers is None:
-            self._session.observers = self._observed_by(None, [observer])
+        found = self._session.call_observers
+        if found is None:
+            found = self._observed_by(None, [observer])
         else:
-            self._session.observers.add(observer)
+            found.add(observer)
+        self._observe(found)
 
     def _pass_on(self, event: ConnectionEvent) -> None:
         if isinstance(event, Closed):

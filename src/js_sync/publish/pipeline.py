@@ -74,11 +74,11 @@ class Pipeline:
         self._transport: Final = api.transport
         self.limits: Final = limits
         self._observed: ObservedMessages | None = None
-        if api.transport.observers is not None:
+        if api.transport.call_observers is not None:
             from js_sync.publish.observed_messages import ObservedMessages
 
             self._observed = ObservedMessages(
-                api.transport.observers, name, lambda: len(self._waiting), on_done
+                api.transport.call_observers, name, lambda: len(self._waiting), on_done
             )
             on_done = self._observed.done
         self._on_done: Final = on_done
