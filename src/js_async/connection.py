@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Never, Self
 from weakref import ref
 
@@ -40,13 +39,11 @@ if TYPE_CHECKING:
     from twinstream.core.api.instrumentation import Call
     from twinstream.core.observe.observer import Observer
     from twinstream.core.observe.observers import Observers
-    from twinstream.core.observe.operation import Operation, OperationKind
 
 __all__ = ["Connection", "ConnectionStats", "connect"]
 
 _RECONNECT: Final = ReconnectPolicy()
 _FIRST_SWEEP: Final = 64
-_UNOBSERVED: Final = nullcontext()
 _LOCAL: Final = "nats://127.0.0.1:4222"
 
 
@@ -192,7 +189,7 @@ class Connection(Closable, BlockHint):
         self._last_event: Closed | None = None
         self._tell: Final = EventDispatcher(self._pass_on).tell
         self._session: Final = Session(options, self._tell)
-        self._session.observers = self._observed_by(on_call, observers)
+        self._observe(self._observed_by(on_call, observers))
         # Weak references: a subscription that the program has dropped ends.
         self._subscriptions: dict[int, ref[SubscriptionBuffer]] = {}
         self._sweep_at = _FIRST_SWEEP
@@ -220,6 +217,11 @@ class Connection(Closable, BlockHint):
             found.measure(self._session)
         return found
 
+    def _observe(self, observers: Observers | None) -> None:
+        session = self._session
+        session.call_observers = observers
+        session.observers = None if observers is None or observers.sees_calls_only else observers
+
     def observe(self, observer: Observer) -> None:
         """Let an observer see what begins on this connection from now on.
 
@@ -231,10 +233,12 @@ class Connection(Closable, BlockHint):
         Raises:
             BadArgument: It is no `Observer`.
         """
-        if self._session.observers is None:
-            self._session.observers = self._observed_by(None, [observer])
+        found = self._session.call_observers
+        if found is None:
+            found = self._observed_by(None, [observer])
         else:
-            self._session.observers.add(observer)
+            found.add(observer)
+        self._observe(found)
 
     def _pass_on(self, event: ConnectionEvent) -> None:
         if isinstance(event, Closed):
@@ -399,11 +403,17 @@ class Connection(Closable, BlockHint):
         encoded_reply = check_subject(reply) if reply is not None else b""
         encoded = encode_headers(headers)
         target = check_subject(subject)
-        with self._observed("publish", subject, data, headers) as operation:
-            if operation is not None:
-                encoded = encode_headers(operation.headers)
+        observers = self._session.observers
+        if observers is None:
             if not self._session.is_connected:
                 await self._session.ready(self._deadline(timeout))
+            await self._session.send(target, encoded_reply, encoded, data)
+            return
+        from twinstream.core.observe.publish_context import begin_core
+
+        with begin_core(observers, "publish", subject, data, headers) as operation:
+            await self._session.ready(self._deadline(timeout))
+            encoded = encode_headers(operation.headers)
             await self._session.send(target, encoded_reply, encoded, data)
 
     async def request(
@@ -435,23 +445,14 @@ class Connection(Closable, BlockHint):
         check_subject(subject)
         check_data(subject, data)
         deadline, encoded = self._deadline(timeout), encode_headers(headers)
-        with self._observed("request", subject, data, headers) as operation:
-            if operation is not None:
-                encoded = encode_headers(operation.headers)
+        observers = self._session.observers
+        if observers is None:
             return CoreMessage(await self._session.ask(subject, encoded, data, deadline))
-
-    def _observed(
-        self, kind: OperationKind, subject: str, data: bytes, headers: HeaderValues | None
-    ) -> AbstractContextManager[Operation | None]:
-        """Return the context in which observers see a message of core NATS.
-
-        It yields None without observers, and else the operation, with the headers to send.
-        """
-        if self._session.observers is None:
-            return _UNOBSERVED
         from twinstream.core.observe.publish_context import begin_core
 
-        return begin_core(self._session.observers, kind, subject, data, headers)
+        with begin_core(observers, "request", subject, data, headers) as operation:
+            encoded = encode_headers(operation.headers)
+            return CoreMessage(await self._session.ask(subject, encoded, data, deadline))
 
     def subscribe(
         self, subject: str, *, queue: str = "", max_buffered: int = 65_536, **_unknown: Never

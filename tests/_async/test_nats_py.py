@@ -20,6 +20,7 @@ from tests.inside import session_of
 from tests.odd_messages import OddMessage, publish_raw
 from tests.worlds import users
 from twinstream.models import ConsumerConfig, StreamConfig, decode
+from twinstream.observe import Observer
 from twinstream.permissions import consume, permissions
 from twinstream.testing import FakeServer
 
@@ -280,4 +281,30 @@ async def test_calls_over_nats_py_are_reported(server):
         ("api", "TOLD"),
         ("publish", "TOLD"),
         ("publish", "TOLD"),
+    ]
+
+
+async def test_observers_see_calls_and_messages(server, name):
+    class Kinds(Observer):
+        def __init__(self):
+            self.ended = []
+
+        def end(self, operation, token):
+            self.ended.append((operation.kind, operation.name, operation.server))
+
+    kinds = Kinds()
+    connected = await nats.connect(server.url)
+    try:
+        jet = js.from_nats(connected, timeout=10, observers=[kinds])
+        stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
+        await jet.publish(name)
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await (await consumer.next(timeout=10)).ack()
+    finally:
+        await connected.close()
+    where = ("127.0.0.1", server.port)
+    assert [each for each in kinds.ended if each[1] != "api"] == [
+        ("publish", "publish", where),
+        ("receive", "next", where),
+        ("ack", "ack", where),
     ]

@@ -10,7 +10,7 @@ import pytest
 import js_async as js
 from js_async.workers import DeadLetters, Reject, Retry, Worker
 from tests._async.flow import eventually, together
-from tests.otel.spans import Collected, tree
+from tests.otel.spans import Asked, Collected, tree
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.otel import Telemetry, instrument
 from twinstream.otel.instrumentor import TwinstreamInstrumentor
@@ -304,6 +304,32 @@ async def test_a_message_that_was_stored_long_ago_is_linked(server, name, collec
             await eventually(is_handled)
     _, process = tree(collected.spans())
     assert (process["parent"], process["links"], process["trace"]) == (None, [0], 1)
+
+
+async def test_samplers_see_the_attributes_of_a_span_that_starts(server, name):
+    sampler = Asked()
+    collected = Collected(sampler)
+    async with js.connect(server.url, name="shop") as connection:
+        instrument(connection, destination=template, **collected.settings)
+        jet = connection.jetstream(timeout=10)
+        stream = await created(jet, name)
+        await jet.publish(f"{name}.1")
+        consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
+        await (await consumer.next(timeout=10)).ack()
+    publish, receive, ack = sampler.attributes
+    for each, operation, kind in (
+        (publish, "publish", "send"),
+        (receive, "next", "receive"),
+        (ack, "ack", "settle"),
+    ):
+        assert each["messaging.system.name"] == "nats"
+        assert each["messaging.operation.name"] == operation
+        assert each["messaging.operation.type"] == kind
+        assert (each["server.address"], each["server.port"]) == ("HOST", 0)
+    for each in (publish, ack):
+        assert each["messaging.destination.name"] == f"{name}.1"
+        assert each["messaging.destination.template"] == template(name)
+    assert receive["messaging.destination.template"] == name
 
 
 async def test_each_caller_has_its_own_parent(server, name, collected):

@@ -10,8 +10,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 
-__all__ = ["Collected", "tree"]
+__all__ = ["Asked", "Collected", "tree"]
 
 # What differs between runs.
 _VARYING = {"server.address": "HOST", "server.port": 0}
@@ -20,9 +21,9 @@ _VARYING = {"server.address": "HOST", "server.port": 0}
 class Collected:
     """Providers whose spans and metrics are kept in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, sampler: Sampler | None = None) -> None:
         self.exporter = InMemorySpanExporter()
-        self.tracers = TracerProvider()
+        self.tracers = TracerProvider(sampler)
         self.tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.reader = InMemoryMetricReader()
         self.meters = MeterProvider([self.reader])
@@ -49,6 +50,21 @@ class Collected:
                         shown = steady(dict(point.attributes or {}))
                         found.setdefault(metric.name, []).append((shown, value))
         return found
+
+
+class Asked(Sampler):
+    """Samples all spans, and records the attributes on which it could have decided."""
+
+    def __init__(self) -> None:
+        self.attributes: list[dict[str, Any]] = []
+
+    def should_sample(self, *given: Any, **named: Any) -> SamplingResult:
+        found = named.get("attributes", given[4] if len(given) > 4 else None)
+        self.attributes.append(steady(dict(found or {})))
+        return ALWAYS_ON.should_sample(*given, **named)
+
+    def get_description(self) -> str:
+        return "Asked"
 
 
 def steady(attributes: dict[str, Any]) -> dict[str, Any]:

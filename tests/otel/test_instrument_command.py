@@ -55,7 +55,8 @@ async def main():
 asyncio.run(main())
 """,
 }
-FORKING = """
+FORKING = {
+    "js_sync": """
 import os
 import js_sync
 from opentelemetry import trace
@@ -72,7 +73,31 @@ with js_sync.connect(os.environ["URL"]) as nc:
             os._exit(0)
         nc.jetstream().publish("s.parent", b"x")
     os.waitpid(child, 0)
-"""
+""",
+    "js_async": """
+import asyncio, os
+import js_async
+from opentelemetry import trace
+
+async def send(subject, config=None):
+    async with js_async.connect(os.environ["URL"]) as nc:
+        if config is not None:
+            await nc.jetstream().create_stream(config)
+        else:
+            await nc.jetstream().publish(subject, b"x")
+
+tracer = trace.get_tracer("program")
+asyncio.run(send("", js_async.StreamConfig(name="S", subjects=["s.>"])))
+with tracer.start_as_current_span("parent"):
+    child = os.fork()
+    if child == 0:
+        asyncio.run(send("s.child"))
+        trace.get_tracer_provider().force_flush()
+        os._exit(0)
+    asyncio.run(send("s.parent"))
+os.waitpid(child, 0)
+""",
+}
 
 
 @pytest.fixture
@@ -144,13 +169,14 @@ def test_a_plain_program_is_traced(
     assert not any("orders.1" in str(metric) for metric in metrics.values())
 
 
+@pytest.mark.parametrize("twin", FORKING)
 def test_a_forked_process_has_its_own_spans(
-    server_factory: Callable[[], NatsServer], environment: dict[str, str]
+    twin: str, server_factory: Callable[[], NatsServer], environment: dict[str, str]
 ) -> None:
     server = server_factory()
     with Collector() as collector:
         run(
-            FORKING,
+            FORKING[twin],
             environment | {"URL": server.url, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
         )
     subjects = {

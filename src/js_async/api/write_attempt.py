@@ -19,7 +19,7 @@ async def write(
     Acknowledgements of other streams are skipped, and so are those of streams of the same name in
     other domains. If `domain` is None, the domain of an acknowledgement is not checked.
     """
-    headers, observers = publish_headers(request), api.transport.observers
+    headers, observers = publish_headers(request), api.transport.call_observers
     if observers is None:
         return await _attempt(api, request, headers, stream, domain, deadline)
     from twinstream.core.observe.publish_context import begin_publish

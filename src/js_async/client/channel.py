@@ -58,6 +58,11 @@ class Channel(Protocol):
         ...
 
     @property
+    def call_observers(self) -> Observers | None:
+        """The observers of requests and published messages: `observers`, or `on_call` alone."""
+        ...
+
+    @property
     def tokens(self) -> Tokens:
         """The source of inboxes, request tokens and names."""
         ...

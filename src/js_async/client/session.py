@@ -87,6 +87,8 @@ class Session:
 
     observers: Observers | None = None
     """The observers of the connection, which its owner sets. See `Channel.observers`."""
+    call_observers: Observers | None = None
+    """The observers of calls, which its owner sets. See `Channel.call_observers`."""
 
     def __init__(
         self,

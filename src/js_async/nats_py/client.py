@@ -120,7 +120,9 @@ class NatsPyTransport:
         self._home: Final = here()
         self._numbers = 0
         self._replies: Final = PendingRequests(self)
-        self.observers: Final = observers_of(on_call, observers, self._where, None)
+        found = observers_of(on_call, observers, self._where, None)
+        self.call_observers: Final = found
+        self.observers: Final = None if found is None or found.sees_calls_only else found
         self.ask: Final = self._replies.ask
         self._ended: Final = _ended()
         self._refused: Final = _refused()

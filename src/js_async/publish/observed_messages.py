@@ -10,9 +10,8 @@ from twinstream.core.observe.gauge import Gauge
 from twinstream.core.observe.observers import Observers
 from twinstream.core.observe.operation import Operation
 from twinstream.core.observe.publish_context import begin_publish
-from twinstream.core.publish.request import as_request
+from twinstream.core.publish.request import publish_headers
 from twinstream.errors import OutcomeUnknown, PublishFailure
-from twinstream.records.publish_request import Publishable
 
 __all__ = ["ObservedMessages"]
 
@@ -39,15 +38,12 @@ class ObservedMessages:
         """Return the number of messages in flight."""
         yield Gauge("in_flight", self._in_flight())
 
-    def prepare(self, given: Publishable, prepare: Callable[[Publishable], InFlight]) -> InFlight:
+    def begun(self, entry: InFlight) -> InFlight:
         """Begin the operation of a message; return its entry, with the headers that are added."""
-        entry = prepare(given)
-        if entry.outcome is not None:
-            # The message is invalid, and nothing is sent.
-            return entry
-        request, operation = begin_publish(self._observers, as_request(given), self._name)
+        request, operation = begin_publish(self._observers, entry.request, self._name)
         if operation.added:
-            entry = prepare(request)
+            headers = publish_headers(request)
+            entry = InFlight(request, entry.subject, entry.reply, headers, entry.started)
         operation.size = len(entry.headers) + len(entry.data)
         self._operations[entry.reply] = operation
         return entry

@@ -112,7 +112,7 @@ class Api:
     @property
     def is_instrumented(self) -> bool:
         """Whether calls are observed or logged (at level DEBUG)."""
-        return self.transport.observers is not None or _LOG.debugs()
+        return self.transport.call_observers is not None or _LOG.debugs()
 
     def instrumented(
         self,
@@ -131,7 +131,7 @@ class Api:
         default of `stream` is the name in the API subject `subject`. The code in the block updates
         `attempts` and `stream`.
         """
-        observers = self.transport.observers
+        observers = self.transport.call_observers
         if observers is None:
             if not _LOG.debugs():
                 return _UNREPORTED

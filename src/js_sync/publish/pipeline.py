@@ -74,11 +74,11 @@ class Pipeline:
         self._transport: Final = api.transport
         self.limits: Final = limits
         self._observed: ObservedMessages | None = None
-        if api.transport.observers is not None:
+        if api.transport.call_observers is not None:
             from js_sync.publish.observed_messages import ObservedMessages
 
             self._observed = ObservedMessages(
-                api.transport.observers, name, lambda: len(self._waiting), on_done
+                api.transport.call_observers, name, lambda: len(self._waiting), on_done
             )
             on_done = self._observed.done
         self._on_done: Final = on_done
@@ -138,11 +138,6 @@ class Pipeline:
 
         Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
-        if self._observed is not None:
-            return self._observed.prepare(given, self._entry)
-        return self._entry(given)
-
-    def _entry(self, given: Publishable) -> InFlight:
         # A valid `(subject, data)` pair needs no conversion and has no headers.
         is_pair = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         request = None if is_pair and type(given[0]) is str else as_request(given)
@@ -156,7 +151,8 @@ class Pipeline:
             entry.outcome = PublishFailure(request, error)
             return entry
         self._number = number = self._number + 1
-        return InFlight(given, subject, self._reply % number, headers, monotonic())
+        entry = InFlight(given, subject, self._reply % number, headers, monotonic())
+        return entry if self._observed is None else self._observed.begun(entry)
 
     def expect(self, entry: InFlight) -> None:
         """Count a message as in flight. Called before the message is sent."""

@@ -73,7 +73,7 @@ class PublishedMessage:
         self._subject: Final = known_subject(request.subject)
         left = api.timeout if timeout is None else seconds(timeout)
         self._operation: Operation | None = None
-        if api.transport.observers is not None:
+        if api.transport.call_observers is not None:
             request, headers = self._observed(request)
         self.request: Final = request
         self._headers: Final = headers
@@ -148,7 +148,7 @@ class PublishedMessage:
         """Begin the operation; return the message with the headers that observers add."""
         from twinstream.core.observe.publish_context import begin_publish
 
-        observers = self._api.transport.observers
+        observers = self._api.transport.call_observers
         if observers is not None:
             request, self._operation = begin_publish(observers, request, "publish")
         headers = publish_headers(request)

@@ -84,8 +84,8 @@ class Metrics:
     def _observe(self, name: str, _: CallbackOptions) -> Iterable[Observation]:
         values: dict[tuple[str | None, str | None], list[float]] = defaultdict(list)
         for weak in self._connections:
-            gauges = weak()
-            for gauge in [] if gauges is None else gauges():
+            gauges: Callable[[], list[Gauge]] | None = weak()
+            for gauge in gauges() if gauges is not None else ():
                 if gauge.name == name:
                     values[gauge.stream, gauge.consumer].append(gauge.value)
         # Several buffers of a consumer are one value: their sum, or the time of the last message.

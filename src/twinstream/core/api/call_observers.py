@@ -24,6 +24,8 @@ _NO_CALLS: Final = ("core_publish", "core_request")
 class CallObserver(Observer):
     """Passes a `Call` to the `on_call` of a connection. An error of the callback is logged."""
 
+    sees_calls_only = True
+
     def __init__(self, on_call: Callable[[Call], object]) -> None:
         self._on_call: Final = on_call
 
@@ -41,6 +43,8 @@ class CallObserver(Observer):
 
 class LogObserver(Observer):
     """Logs the finished requests to JetStream's API at level DEBUG."""
+
+    sees_calls_only = True
 
     def end(self, operation: Operation, token: object) -> None:
         """Log a finished request. Published messages are not logged."""

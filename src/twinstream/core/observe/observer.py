@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from twinstream.core.log.report import Report
 from twinstream.core.observe.gauge import Gauge
@@ -20,6 +21,9 @@ class Observer:
     threads may call them at the same time. After its first error, which is logged, an observer is
     left out; the error never reaches the call.
     """
+
+    sees_calls_only: ClassVar[bool] = False
+    """Whether the observer needs requests and published messages alone, as the log does."""
 
     def opened(self, gauges: Callable[[], list[Gauge]]) -> None:
         """Get ready for a connection. `gauges` returns the current values of its gauges."""

@@ -31,6 +31,9 @@ class Observers:
     `where` returns the address of the server, and `client_name` is the name of the connection.
     """
 
+    sees_calls_only = True
+    """Whether there are only observers that see requests and published messages."""
+
     def __init__(
         self,
         observers: Iterable[Observer],
@@ -56,6 +59,7 @@ class Observers:
                 f"an observer must be an instance of a subclass of Observer, got {observer!r}"
             )
         self._observers = (*self._observers, observer)
+        self.sees_calls_only = self.sees_calls_only and observer.sees_calls_only
         if self._where is not None:
             self._call(observer, observer.opened, self.gauges)
 

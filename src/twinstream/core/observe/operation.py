@@ -67,7 +67,7 @@ class Operation:
     """Host and port of the server, as configured or announced."""
     client_name: str | None = None
     """The `name` of the connection."""
-    added: dict[str, str] = field(factory=dict, init=False)
+    added: dict[str, str] = field(factory=dict[str, str], init=False)
     """Headers to add to the message. An observer sets them in `begin`.
 
     A header that the program gave is never replaced."""
@@ -85,7 +85,7 @@ class Operation:
     """The duration, set at the end."""
     began: float = field(factory=monotonic, init=False)
     """The monotonic time of the beginning."""
-    tokens: list[tuple[Any, object]] | None = field(factory=list, init=False)
+    tokens: list[tuple[Any, object]] | None = field(factory=list[tuple[Any, object]], init=False)
     """The observers that have seen the beginning, each with its token; None after the end."""
     finish: Callable[[Operation], None] | None = None
     """The function that informs the observers of the end."""
