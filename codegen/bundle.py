@@ -19,6 +19,7 @@ from schemas import BASE, Schemas
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 STRICT = "strict."
+_STREAM_FILE = "StreamFile"
 
 Schema = dict[str, Any]
 
@@ -32,6 +33,7 @@ def document(schemas: Schemas) -> str:
     strict = _Strict(named)
     for name in sorted(written):
         strict.add(name)
+    strict.found[f"{STRICT}{_STREAM_FILE}"] = _stream_file(strict.found)
     compound: Schema = {
         "$schema": DRAFT,
         "$id": f"{BASE}schema.json",
@@ -42,6 +44,17 @@ def document(schemas: Schemas) -> str:
         "$defs": {**named, **dict(sorted(strict.found.items()))},
     }
     return json.dumps(compound, ensure_ascii=False, indent=1) + "\n"
+
+
+def _stream_file(strict: dict[str, Schema]) -> Schema:
+    """Return the schema of a stream in a file, which also names the schemas of its payloads."""
+    stream = strict[f"{STRICT}StreamCreateRequest"]
+    payloads = {
+        "description": "JSON Schemas, or paths of their files, by the subjects of the messages.",
+        "type": "object",
+        "additionalProperties": {"type": ["string", "object"]},
+    }
+    return {**stream, "properties": {**stream["properties"], "payloads": payloads}}
 
 
 def _named(schemas: Schemas) -> Iterator[tuple[str, Schema]]:
@@ -127,7 +140,7 @@ def _target(reference: str) -> str:
 
 def _file_forms() -> list[Schema]:
     """Return the schemas of the forms that a config file, or an item of a list in it, may have."""
-    stream = {"$ref": f"#/$defs/{STRICT}StreamCreateRequest"}
+    stream = {"$ref": f"#/$defs/{STRICT}{_STREAM_FILE}"}
     consumer = {"$ref": f"#/$defs/{STRICT}ConsumerConfig"}
     key_value = {"$ref": f"#/$defs/{STRICT}KeyValueConfig"}
     object_store = {"$ref": f"#/$defs/{STRICT}ObjectStoreConfig"}

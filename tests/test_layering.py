@@ -40,6 +40,7 @@ ARROWS: dict[str, set[str]] = {
     "twinstream.cli": GROUND
     | {
         "twinstream",
+        "twinstream.codecs",
         "twinstream.core",
         "twinstream.permissions",
         "twinstream.spark",

@@ -26,7 +26,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "def handle(message: Message[int], bare: Message, jet: JetStream) -> None:\n"
         "    text: str = message.payload\n"
         "    data: bytes = bare.payload\n"
-        "    jet.typed(int).publish('a', 'text')\n"
+        "    jet.typed(int).publish(text, 'text', headers={'a': data.decode()})\n"
     )
     return folder
 

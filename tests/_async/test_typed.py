@@ -380,6 +380,22 @@ async def test_a_group_worker_reads_the_annotation(opened, name):
         assert sorted(each.number for each in log.payloads) == [2, 3]
 
 
+async def test_consume_hands_over(opened, name):
+    async with opened() as jet:
+        stream = await made(jet, name, BAD, b'{"number": 2}')
+        seen = []
+
+        async def handler(message):
+            seen.append(message.payload_error or message.payload)
+            await message.ack()
+
+        consumer = (await stream.create_consumer(PATIENT)).typed(Order)
+        async with consumer.consume(handler, stop_after=2) as consuming:
+            await consuming.wait(timeout=30)
+        assert isinstance(seen[0], PayloadError)
+        assert seen[1] == Order(2)
+
+
 # ---- odd payloads, by every way
 
 
@@ -425,6 +441,27 @@ async def test_odd_payloads_end_nothing(opened, name):
         kept = {each.stream_seq: each.data async for each in letters.letters()}
         assert kept == {each.stream_seq: payloads[each.stream_seq - 1] for each in failures}
         assert len(kept) == worker.rejected
+
+
+async def test_odd_payloads_end_no_group(opened, name):
+    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 600, random.Random(9))
+    async with opened() as jet:
+        group = await static(jet, name, "m")
+        items = [(f"{name}.{number % 7}", each) for number, each in enumerate(payloads)]
+        async with jet.publish_many(items) as outcomes:
+            async for outcome in outcomes:
+                assert outcome.seq
+        log, reports = Log(), []
+        async with group.worker("m", log.grouped, on_report=reports.append) as worker:
+
+            async def all_are_done():
+                return worker.handled + worker.rejected >= len(payloads)
+
+            await eventually(all_are_done)
+        failures = [each for each in reports if isinstance(each, HandlerFailed)]
+        assert {type(each.error) for each in failures} == {PayloadError}
+        assert (worker.retried, len(failures)) == (0, worker.rejected)
+        assert len(log.payloads) == worker.handled == len(payloads) - worker.rejected
 
 
 async def test_odd_values_end_no_watch_and_no_cache(opened, name):

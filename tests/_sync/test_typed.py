@@ -381,6 +381,22 @@ def test_a_group_worker_reads_the_annotation(opened, name):
         assert sorted(each.number for each in log.payloads) == [2, 3]
 
 
+def test_consume_hands_over(opened, name):
+    with opened() as jet:
+        stream = made(jet, name, BAD, b'{"number": 2}')
+        seen = []
+
+        def handler(message):
+            seen.append(message.payload_error or message.payload)
+            message.ack()
+
+        consumer = (stream.create_consumer(PATIENT)).typed(Order)
+        with consumer.consume(handler, stop_after=2) as consuming:
+            consuming.wait(timeout=30)
+        assert isinstance(seen[0], PayloadError)
+        assert seen[1] == Order(2)
+
+
 # ---- odd payloads, by every way
 
 
@@ -426,6 +442,27 @@ def test_odd_payloads_end_nothing(opened, name):
         kept = {each.stream_seq: each.data for each in letters.letters()}
         assert kept == {each.stream_seq: payloads[each.stream_seq - 1] for each in failures}
         assert len(kept) == worker.rejected
+
+
+def test_odd_payloads_end_no_group(opened, name):
+    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 600, random.Random(9))
+    with opened() as jet:
+        group = static(jet, name, "m")
+        items = [(f"{name}.{number % 7}", each) for number, each in enumerate(payloads)]
+        with jet.publish_many(items) as outcomes:
+            for outcome in outcomes:
+                assert outcome.seq
+        log, reports = Log(), []
+        with group.worker("m", log.grouped, on_report=reports.append) as worker:
+
+            def all_are_done():
+                return worker.handled + worker.rejected >= len(payloads)
+
+            eventually(all_are_done)
+        failures = [each for each in reports if isinstance(each, HandlerFailed)]
+        assert {type(each.error) for each in failures} == {PayloadError}
+        assert (worker.retried, len(failures)) == (0, worker.rejected)
+        assert len(log.payloads) == worker.handled == len(payloads) - worker.rejected
 
 
 def test_odd_values_end_no_watch_and_no_cache(opened, name):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from js_sync import Message
 from js_sync.extension import frame_of, with_subject
-from twinstream.core.wire.payload import P
+from twinstream.core.wire.payload import UNREAD, P
 
 if TYPE_CHECKING:
     from twinstream.core.groups.floors import Place
@@ -26,6 +26,7 @@ class GroupMessage(Message[P]):
     __slots__ = ("_copy", "_partition", "_payload", "_place")
 
     _partition: bytes
+    _payload: Any
     # In an elastic group: the place of the message's source, and its sequence there.
     _copy: tuple[Place, int] | None
     # The place of a message that the server may have copied again; otherwise None.
@@ -43,7 +44,7 @@ def group_message(message: Message[Any]) -> GroupMessage[Any]:
         return message
     token, _, subject = frame_of(message)[0].partition(b".")
     made: GroupMessage[Any] = with_subject(message, subject, GroupMessage)
-    made._partition = token
+    made._partition, made._payload = token, UNREAD
     made._copy = made._place = None
     return made
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import get_args
 
 import click
+from attrs import evolve
 
 from twinstream.cli.config.sarif import sarif_log
-from twinstream.cli.deploy.folder import configs_below
+from twinstream.cli.deploy.folder import configs_below, contracts_of
 from twinstream.cli.problems import print_problems, print_warnings, problem_as_json
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import json_option
@@ -48,7 +49,9 @@ def validate(
     consumers, requests or responses of the API, files of the nats command, and the lists key_values
     and object_stores. The first problem of each configuration is the error that a server would
     return, with its code in brackets. A consumer is checked together with its stream if one of the
-    files contains the stream. Exits with 1 if there is a problem. Possible problems that only a
+    files contains the stream. The JSON Schemas in the payloads of a stream are checked.
+
+    Exits with 1 if there is a problem. Possible problems that only a
     server can decide, and warnings about rarely intended settings, do not count as problems.
     """
     if "-" in files and len(files) > 1:
@@ -89,10 +92,12 @@ def _load(
 ) -> FileConfigs:
     if files == ("-",):
         text = bounded(sys.stdin.buffer)
-        return load_configs(STDIN_NAME, server=server, pedantic=pedantic, kind=kind, text=text)
-    return load_configs(
-        configs_below(map(Path, files)), server=server, pedantic=pedantic, kind=kind
-    )
+        found = load_configs(STDIN_NAME, server=server, pedantic=pedantic, kind=kind, text=text)
+    else:
+        paths = configs_below(map(Path, files))
+        found = load_configs(paths, server=server, pedantic=pedantic, kind=kind)
+    _, problems = contracts_of(found.configs)
+    return evolve(found, problems=[*found.problems, *problems])
 
 
 def _summary(found: FileConfigs) -> str:

@@ -17,10 +17,11 @@ from twinstream.cli.deploy.account_limits import (
 )
 from twinstream.cli.deploy.bounds import bounded
 from twinstream.cli.deploy.buckets import bucket_step, with_kept_settings
+from twinstream.cli.deploy.contracts import contract_changes, stored_contracts
 from twinstream.cli.deploy.current_state import CurrentState, current_state
 from twinstream.cli.deploy.folder import Wanted
 from twinstream.cli.deploy.recreation import judged
-from twinstream.cli.deploy.step import Allowed, Step, step_of
+from twinstream.cli.deploy.step import Allowed, Step, step_of, with_contract_changes
 from twinstream.cli.deploy.step_order import (
     Holders,
     consumer_claim,
@@ -136,7 +137,11 @@ def _stream_step(
     if plan.action == "update":
         config = wanted if kept is None else evolve(wanted, members=dict(kept))
     step = step_of(config, plan, creation, allowed, f"its {existing.contents}")
-    return bounded(step, existing.config, existing.consumers)
+    step = bounded(step, existing.config, existing.consumers)
+    metadata = wanted.members.get("metadata")
+    new = stored_contracts(cast("Any", metadata) if isinstance(metadata, dict) else None)
+    changes = contract_changes(stored_contracts(existing.config.metadata), new)
+    return with_contract_changes(step, changes, allowed)
 
 
 @frozen

@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 from attrs import frozen
 
+from twinstream.cli.deploy.contracts import with_contracts
 from twinstream.cli.deploy.typed_config import other_spellings
 from twinstream.cli.failures import Failure
 from twinstream.models import FileConfig, FileProblem, Problem, load_configs
@@ -42,10 +43,18 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     configs = [stream_behind(one) for one in found.configs]
     problems = errors + list(_misfits(configs))
+    configs, unfit = contracts_of(configs)
+    problems += unfit
     dropped = [one for one in found.warnings if one.problem.rule == DROPPED]
     streams = [one for one in configs if one.kind == "stream"]
     consumers = [one for one in configs if one.kind == "consumer"]
     return Wanted(streams, consumers, problems, dropped)
+
+
+def contracts_of(configs: Iterable[FileConfig]) -> tuple[list[FileConfig], list[FileProblem]]:
+    """Return the configs with the contracts of their payloads, and the problems of the schemas."""
+    found = [with_contracts(one) for one in configs]
+    return [one for one, _ in found], [each for _, faults in found for each in faults]
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:

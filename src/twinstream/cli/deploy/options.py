@@ -31,7 +31,9 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(command)
     def with_allowed(*args: Any, **options: Any) -> object:
-        allowed = Allowed(options.pop("allow_loss"), options.pop("allow_recreate"))
+        allowed = Allowed(
+            options.pop("allow_loss"), options.pop("allow_recreate"), options.pop("allow_break")
+        )
         return command(*args, allowed=allowed, **options)
 
     decorated: Callable[..., object] = with_allowed
@@ -40,6 +42,11 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
             "--allow-recreate",
             is_flag=True,
             help="Re-create what cannot be updated in place; its messages and position are lost.",
+        ),
+        click.option(
+            "--allow-break",
+            is_flag=True,
+            help="Change schemas of payloads so that stored messages may not fit any more.",
         ),
         click.option(
             "--allow-loss",

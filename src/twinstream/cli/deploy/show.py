@@ -10,7 +10,10 @@ from attrs import fields_dict
 from rich.console import Console
 from rich.text import Text
 
+from twinstream.cli.deploy.contracts import METADATA, ContractChange
+from twinstream.cli.deploy.last_messages import Checked
 from twinstream.cli.deploy.step import Step, Verb
+from twinstream.cli.escapes import harmless
 from twinstream.cli.problems import problem_as_json
 from twinstream.cli.value_text import as_text, in_time
 from twinstream.models import (
@@ -57,7 +60,12 @@ def print_plan(console: Console, steps: Iterable[Step]) -> None:
         line.append(f"  {step.config.file}:{step.config.line}", style="dim not bold")
         console.print(line, soft_wrap=True)
         for change in step.plan.changes:
+            if change.path == f"metadata.{METADATA}":
+                # The differences of the schemas follow below.
+                continue
             console.print(f"    {_changed(step, change)}", soft_wrap=True)
+        for contract in step.contracts:
+            console.print(_contract(contract), soft_wrap=True)
         for loss in step.plan.losses:
             console.print(Text(f"    {loss}", style="red"), soft_wrap=True)
         for problem in step.plan.problems:
@@ -69,6 +77,23 @@ def print_plan(console: Console, steps: Iterable[Step]) -> None:
 def _problem(problem: Problem) -> Text:
     note = "only the server can tell: " if problem.needs_server else ""
     return Text(f"    {note}{problem}", style="yellow" if problem.needs_server else "red")
+
+
+def _contract(change: ContractChange) -> Text:
+    word = "break" if change.is_break else "cannot tell"
+    text = f"    payload of {change.subject}: {word}: {change.text}"
+    return Text(text, style="red" if change.is_break else "yellow")
+
+
+def print_checked(console: Console, checked: Iterable[Checked]) -> None:
+    """Print whether the last stored messages fit the schemas."""
+    for one in checked:
+        line = f"{one.stream_name} {one.subject}: {one.messages:,} messages read"
+        if not one.misfits:
+            console.print(Text(f"  {line}, all fit"), soft_wrap=True)
+            continue
+        console.print(Text(f"! {line}, {one.misfits:,} do not fit", style="red"), soft_wrap=True)
+        console.print(Text(f"    {harmless(one.first)}", style="red"), soft_wrap=True)
 
 
 def _changed(step: Step, change: Change) -> str:
@@ -121,6 +146,10 @@ def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
         "done": done,
         "changes": [{"path": one.path, "old": one.old, "new": one.new} for one in plan.changes],
         "losses": plan.losses,
+        "payloads": [
+            {"subject": one.subject, "break": one.is_break, "text": one.text}
+            for one in step.contracts
+        ],
         "problems": [
             {
                 "path": one.path,

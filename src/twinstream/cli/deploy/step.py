@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
+from twinstream.cli.deploy.contracts import ContractChange
 from twinstream.cli.deploy.typed_config import untyped
 from twinstream.models import FileConfig, Plan
 from twinstream.models.files.config_files import Kind
@@ -28,6 +29,9 @@ class Step:
     plan: Plan
     refusal: str = ""
     """Why the step is refused, and which option allows it; empty if it is not refused."""
+
+    contracts: list[ContractChange] = Factory(list[ContractChange])
+    """How the schemas of the stream's payloads differ from those on the server."""
 
     @property
     def is_due(self) -> bool:
@@ -62,6 +66,9 @@ class Allowed:
     recreation: bool = False
     """Whether to allow re-creation of a stream or consumer that cannot be updated."""
 
+    breaks: bool = False
+    """Whether to allow schemas of payloads that refuse messages which the old ones accepted."""
+
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
     """Return the step for a config. It is refused if the models do not accept the config.
@@ -95,3 +102,12 @@ def _decided(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, l
     if plan.losses and not allowed.loss:
         return Step(config, "refused", plan, "this cannot be undone; --allow-loss allows it")
     return Step(config, plan.action, plan)
+
+
+def with_contract_changes(step: Step, changes: list[ContractChange], allowed: Allowed) -> Step:
+    """Return the step of a stream whose contracts change. A break needs the permission."""
+    step = evolve(step, contracts=changes)
+    if not step.is_due or allowed.breaks or not any(one.is_break for one in changes):
+        return step
+    refusal = "stored messages may not fit the schema any more; --allow-break allows it"
+    return evolve(step, verb="refused", refusal=refusal)

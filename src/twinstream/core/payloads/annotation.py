@@ -32,12 +32,11 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
         BadArgument: The annotation cannot be resolved, is one of the other twin, or its type cannot
             be encoded. It is never ignored: the handler would get bytes instead of its type.
     """
-    function = _function(handler)
-    annotation = _annotation(function)
+    annotation = _annotation(handler)
     if annotation is None or _is_plain(annotation):
         return None
     name = getattr(handler, "__qualname__", type(handler).__qualname__)
-    resolved = _resolved(annotation, function, name)
+    resolved = _resolved(annotation, _function(handler), name)
     kind, arguments = get_origin(resolved), get_args(resolved)
     if not isinstance(kind, type) or kind.__name__ not in {"Message", "GroupMessage"}:
         return None
@@ -61,7 +60,7 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
 
 
 def _function(handler: Any) -> Any:
-    """Return the function that a handler calls in the end."""
+    """Return the function that a handler calls in the end, which knows the names around it."""
     while True:
         inner = handler.func if isinstance(handler, partial) else inspect.unwrap(handler)
         if inner is handler:
@@ -73,10 +72,10 @@ def _function(handler: Any) -> Any:
     return call.__get__(handler) if inspect.isfunction(call) else handler
 
 
-def _annotation(function: Any) -> Any:
-    """Return the annotation of the first parameter, or None without one."""
+def _annotation(handler: Any) -> Any:
+    """Return the annotation of the first parameter that the worker gives, or None without one."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(handler).parameters.values())
     except (TypeError, ValueError):
         # A function in C has no signature, and no annotation.
         return None

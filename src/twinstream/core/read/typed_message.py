@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from twinstream.core.read.snapshot import Snapshot
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.payload import UNREAD
 from twinstream.errors.payload import PayloadError
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ class TypedStreamMessage(StreamMessage[T]):
     @property
     def payload(self) -> T:
         """The value of the payload. Raises `PayloadError` if it does not fit the type."""
-        try:
-            found = self._found
-        except AttributeError:
+        found = self._found
+        if found is UNREAD:
             found = self._payloads.stored(self)
             object.__setattr__(self, "_found", found)
         if isinstance(found, PayloadError):
@@ -48,6 +48,7 @@ def typed_message(message: StreamMessage[Any], payloads: Payloads[T]) -> StreamM
         headers=message.headers,
     )
     object.__setattr__(made, "_payloads", payloads)
+    object.__setattr__(made, "_found", UNREAD)
     return made
 
 

@@ -27,7 +27,7 @@ from twinstream.models.codec.json_object import JsonObject
 from twinstream.models.files.bounded_read import read_small
 from twinstream.models.files.document import Document, Fault, Place, TextError, member, parent
 from twinstream.models.files.quantities import in_numbers
-from twinstream.models.files.reading import Reader
+from twinstream.models.files.reading import Members, Reader
 from twinstream.models.files.shapes import SHAPES
 from twinstream.models.lint import DROPPED, dropped, lint_consumer, lint_stream
 from twinstream.models.problem import Problem
@@ -61,6 +61,7 @@ _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
 """Rules whose problems are reported at the position of the key, not of the value."""
 
 _STREAM_KEYS = ("stream_name", "stream")
+_PAYLOADS = "payloads"
 _NAMED = "Write stream_name: with the name, and config: around the settings."
 """The hint for a consumer's settings that contain the name of its stream."""
 
@@ -108,6 +109,12 @@ class FileConfig:
 
     It is empty if the file does not contain it. For a bucket without a name, it is only the prefix,
     such as `KV_`.
+    """
+
+    payloads: Any = field(default=None, repr=False)
+    """The member `payloads` of a stream's settings: schemas by subject; None without it.
+
+    It is no setting of the server, so `members` does not contain it.
     """
 
     bucket: FileConfig | None = field(default=None, repr=False)
@@ -343,6 +350,9 @@ class _Loader:
         line, column = document.place(path)
         settings = in_numbers(inner, _RECORDS[kind]) if document.has_units else inner
         config = FileConfig(kind, name, line, column, settings, stream)
+        if kind == "stream" and _PAYLOADS in inner:
+            members = _without_payloads(settings)
+            config = evolve(config, members=members, payloads=inner[_PAYLOADS])
         is_answer = inner is not members and "state" in members
         around = {} if inner is members else _around(members)
         self.found.append(_Found(config, document, path, is_answer, around))
@@ -433,6 +443,17 @@ def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
     if isinstance(inner, dict):
         return cast("JsonObject", inner), member(path, "config"), named
     return members, path, named
+
+
+def _without_payloads(members: JsonObject) -> JsonObject:
+    """Return the settings of a stream without the schemas of its payloads."""
+    if not isinstance(members, Members):
+        return {name: value for name, value in members.items() if name != _PAYLOADS}
+    found = Members()
+    for name, value in members.pairs:
+        if name != _PAYLOADS:
+            found.add(name, value)
+    return found
 
 
 def _around(members: JsonObject) -> JsonObject:
