@@ -134,7 +134,7 @@ def test_compact_joins_files_and_vacuum_removes_the_old_ones(run: Run, config: P
     assert "Remove them?" in declined.stderr
     assert (config.parent / "lake" / "_replaced").exists()
     done = run("pipeline", "vacuum", "-c", str(config), *keep, "--yes")
-    assert done.stdout.startswith("removed ")
+    assert "\nremoved " in done.stdout
     assert not (config.parent / "lake" / "_replaced").exists()
     assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
 
@@ -199,11 +199,11 @@ def test_replay_of_what_was_never_landed_fails_before_spark_starts(
     ("arguments", "message"),
     [
         (["run", "--once", "--every", "5s"], "give --once or --every"),
-        (["run", "--every", "soon"], "--every: must be a duration"),
+        (["run", "--every", "soon"], "is not a duration"),
         (["replay", "--from", "9", "--to", "5", "--yes"], "is 5, below --from 9"),
         (["replay", "--from", "9", "--source", "x", "--yes"], "'x' is not one of orders"),
-        (["compact", "--size", "big"], "--size: must be a size"),
-        (["vacuum", "--keep", "x"], "--keep: must be a duration"),
+        (["compact", "--size", "big"], "is not a size"),
+        (["vacuum", "--keep", "x"], "is not a duration"),
         (["vacuum", "--json"], "--json cannot ask"),
     ],
 )

@@ -24,7 +24,9 @@ def _yes(ctx: click.Context, _: click.Parameter, yes: bool) -> bool:
     return yes
 
 
-yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, help="Do not ask.")
+yes_option: Final = click.option(
+    "--yes", "-y", "--force", "-f", "yes", is_flag=True, callback=_yes, help="Do not ask."
+)
 
 
 whole_bucket_option: Final = click.option(

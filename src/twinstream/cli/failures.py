@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
@@ -17,6 +18,10 @@ from twinstream.cli.escapes import harmless, json_line
 
 JSON_ASKED: Final = "twinstream.cli.json"
 """The key in `click.Context.meta` for whether the command line contains `--json`."""
+
+
+DEBUG: Final = "twinstream.cli.debug"
+"""The key in `click.Context.meta` for whether errors are printed with their tracebacks."""
 
 
 class Failure(click.ClickException):
@@ -34,9 +39,13 @@ class Failure(click.ClickException):
         self._err_code = err_code
         # Read the flag now: when click calls `show`, the context has ended.
         self._as_json = _json_asked()
+        self._is_debugged = _asked(DEBUG)
 
     def show(self, file: object = None) -> None:
         """Print the message to standard error, as text or as JSON."""
+        if self._is_debugged:
+            lines = traceback.format_exception(self.__cause__ or self)
+            click.echo(harmless("".join(lines)), err=True, nl=False)
         if self._as_json:
             about = failure_as_json(self.message, self.__cause__)
             if self._kind is not None:
@@ -54,8 +63,12 @@ class NotThere(Failure):
 
 
 def _json_asked() -> bool:
+    return _asked(JSON_ASKED)
+
+
+def _asked(key: str) -> bool:
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(JSON_ASKED, False))
+    return context is not None and bool(context.meta.get(key, False))
 
 
 def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:

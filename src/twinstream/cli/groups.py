@@ -8,8 +8,11 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.failures import JSON_ASKED, reported
+from twinstream.cli.foreign_names import advice, aliased
+from twinstream.cli.help_page import HelpfulCommand
 from twinstream.cli.interrupts import asks_for_json
-from twinstream.cli.logs import verbose_option
+from twinstream.cli.logs import debug_option, verbose_option
+from twinstream.cli.target import options_before
 
 COMMANDS: Final = {
     "account": "twinstream.cli.groups:account",
@@ -35,6 +38,7 @@ COMMANDS: Final = {
     "stream": "twinstream.cli.groups:stream",
     "subject": "twinstream.cli.groups:subject",
     "validate": "twinstream.cli.config.validate:validate",
+    "version": "twinstream.cli.version:version",
 }
 DLQ_COMMANDS: Final = {
     "discard": "twinstream.cli.server.dead_letters:discard",
@@ -138,24 +142,30 @@ class LazyGroup(click.Group):
         return sorted(self.targets)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the subcommand ``cmd_name``; return None if it does not exist."""
-        target = self.targets.get(cmd_name)
+        """Import and return the subcommand ``cmd_name``, which may be an alias.
+
+        Return None if it does not exist.
+        """
+        name = aliased(cmd_name, self.targets)
+        target = self.targets.get(name)
         if target is None:
             return None
         module, _, attribute = target.partition(":")
         found = getattr(importlib.import_module(module), attribute)
         assert isinstance(found, click.Command)
-        return found
+        if isinstance(found, click.Group):
+            return found
+        return HelpfulCommand.of(found, f"{_path(ctx)} {name}".strip())
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the subcommand. The error for an unknown subcommand lists the existing ones."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            names = ", ".join(self.list_commands(ctx))
-            raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
+        """Return the subcommand. The error for an unknown subcommand says what to try."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing and name[:1] != "-":
+            hint = advice(_path(ctx), name, self.targets)
+            raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Record whether the arguments contain `--json`, then parse them.
@@ -187,12 +197,22 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
 
 
+def _path(ctx: click.Context) -> str:
+    """Return the names of the groups of a context, without the program: `stream`, or nothing."""
+    names: list[str] = []
+    found: click.Context | None = ctx
+    while found is not None and found.parent is not None:
+        names.insert(0, found.command.name or "")
+        found = found.parent
+    return " ".join(names)
+
+
 class LockGroup(LazyGroup):
     """A group that treats an unknown subcommand as the name of a lock for `lock run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with `run` inserted if the first one is not a subcommand."""
-        if args and args[0] not in {*self.targets, "-h", "--help"}:
+        if args and aliased(args[0], self.targets) not in {*self.targets, "-h", "--help"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -232,4 +252,7 @@ twinstream = LazyGroup(
     "Exit codes: 0 success, 1 problems found or the work failed, 2 wrong usage,"
     " 3 no such object.",
 )
-twinstream = click.version_option(package_name="twinstream")(verbose_option(twinstream))
+twinstream = click.version_option(package_name="twinstream")(
+    debug_option(verbose_option(twinstream))
+)
+options_before(twinstream)

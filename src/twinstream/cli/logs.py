@@ -8,8 +8,9 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.escapes import harmless
+from twinstream.cli.failures import DEBUG
 
-__all__ = ["verbose_option"]
+__all__ = ["debug_option", "verbose_option"]
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LEVELS: Final = (logging.CRITICAL, logging.INFO, logging.DEBUG)
@@ -54,4 +55,18 @@ verbose_option: Final = click.option(
     is_eager=True,
     callback=_show,
     help="Show the log: -v events of connections and workers, -vv also each API request.",
+)
+
+
+def _debug(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    ctx.meta[DEBUG] = asked  # `Failure` reads it, and then prints the traceback, too
+
+
+debug_option: Final = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_debug,
+    help="Print the Python traceback of an error before its message.",
 )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 from attrs import field, fields_dict, frozen
+from click.core import ParameterSource
 
+from twinstream.cli.connection_option import ConnectionOption
 from twinstream.cli.failures import JSON_ASKED, Failure
 from twinstream.cli.option_types import Seconds
 from twinstream.models.files.bounded_read import SMALL, read_small_text
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from js_sync import Connection, JetStream, TlsOptions
 
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
+_BEFORE: Final = "twinstream.cli.before"
+"""The key in `click.Context.meta` for the options for the server before the command."""
+
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
 
 # Rounds of attempts to reconnect, after which a command that does not keep trying fails.
@@ -107,8 +112,9 @@ def _seed(file: str | None) -> str | None:
 
 
 _FIELDS: Final = tuple(fields_dict(Target))
+_option = functools.partial(click.option, cls=ConnectionOption)
 _OPTIONS: Final = (
-    click.option(
+    _option(
         "--server",
         "-s",
         envvar=SERVER_VARIABLES,
@@ -119,7 +125,7 @@ _OPTIONS: Final = (
         help="Address of the server, or several with commas.",
     ),
     *(
-        click.option(
+        _option(
             f"--{name}",
             envvar=f"TWINSTREAM_{name.upper()}",
             metavar="TEXT",
@@ -133,7 +139,7 @@ _OPTIONS: Final = (
         )
     ),
     *(
-        click.option(
+        _option(
             f"--{name}",
             field_name,
             type=click.Path(exists=True, dir_okay=False),
@@ -150,14 +156,14 @@ _OPTIONS: Final = (
             ("tls-key", "tls_key", "Key of that certificate, if it is in another file."),
         )
     ),
-    click.option(
+    _option(
         "--tls-first",
         is_flag=True,
         envvar="TWINSTREAM_TLS_FIRST",
         show_envvar=True,
         help="Begin with TLS, as required by handshake_first of the server.",
     ),
-    click.option(
+    _option(
         "--timeout",
         type=Seconds(min=0, min_open=True),
         default="5s",
@@ -165,11 +171,11 @@ _OPTIONS: Final = (
         metavar="DURATION",
         help="How long each request may take.",
     ),
-    click.option("--domain", metavar="NAME", help="JetStream domain, if not that of the server."),
-    click.option(
+    _option("--domain", metavar="NAME", help="JetStream domain, if not that of the server."),
+    _option(
         "--prefix", metavar="SUBJECT", help="API prefix, if $JS.API is imported under another one."
     ),
-    click.option(
+    _option(
         "--inbox-prefix",
         default="_INBOX",
         metavar="SUBJECT",
@@ -184,7 +190,9 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(command)
     def with_target(*args: Any, **options: Any) -> object:
-        target = Target(**{name: options.pop(name) for name in _FIELDS})
+        for name in _FIELDS:
+            del options[name]
+        target = target_of(click.get_current_context())
         if target.tls_key and not target.tls_cert:
             raise click.UsageError("--tls-key needs --tls-cert")
         return command(*args, target=target, **options)
@@ -193,6 +201,47 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def target_of(ctx: click.Context, *, timeout: float | None = None) -> Target:
+    """Return the server of a command line. ``timeout`` replaces the one of the command line.
+
+    An option after the command comes first, then one before the command, then the environment,
+    then the default. A context of the `nats` command would stand before the environment.
+    """
+    values = {name: ctx.params[name] for name in _FIELDS if ctx.params.get(name) is not None}
+    before = ctx.meta.get(_BEFORE, {})
+    for name in _FIELDS:
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE and name in before:
+            values[name] = before[name]
+    if timeout is not None:
+        values["timeout"] = timeout
+    return Target(**{"server": DEFAULT_SERVER, **values})
+
+
+def options_before(group: click.Group) -> click.Group:
+    """Let a group accept the options for the server, too, before the command."""
+    for option in _OPTIONS:
+        option(group)
+    for param in group.params:
+        if isinstance(param, ConnectionOption):
+            param.hidden = True  # the pages of commands show them
+            param.expose_value = False
+            param.callback = _note_before
+    return group
+
+
+def _note_before(ctx: click.Context, option: click.Parameter, value: object) -> object:
+    name = option.name or ""
+    if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        ctx.meta.setdefault(_BEFORE, {})[name] = value
+    return value
+
+
+def server_before(ctx: click.Context) -> str | None:
+    """Return the server that was given before the command; None if there was none."""
+    server: str | None = ctx.meta.get(_BEFORE, {}).get("server")
+    return server
 
 
 def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:

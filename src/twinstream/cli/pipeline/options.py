@@ -14,7 +14,7 @@ import click
 
 from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_stderr import SparkStderr
-from twinstream.cli.target import SERVER_VARIABLES
+from twinstream.cli.target import SERVER_VARIABLES, server_before
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,8 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(command)
     def with_config(*args: Any, **options: Any) -> object:
-        config = load(options.pop("config_file"), options.pop("server"))
+        server = options.pop("server") or server_before(click.get_current_context())
+        config = load(options.pop("config_file"), server)
         return command(*args, config=config, **options)
 
     decorated: Callable[..., object] = with_config

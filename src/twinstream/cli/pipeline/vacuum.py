@@ -9,7 +9,7 @@ import click
 from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.option_types import Seconds
 from twinstream.cli.pipeline.options import config_options
-from twinstream.cli.screen import print_json, print_none, print_text
+from twinstream.cli.screen import print_json, print_text
 from twinstream.cli.target import json_option
 from twinstream.cli.value_text import in_bytes
 
@@ -62,4 +62,4 @@ def _show(found: list[Leftover], config: PipelineConfig) -> None:
         path = each.path.relative_to(config.path)
         print_text(f"{path} ({in_bytes(each.bytes)})")
     if not found:
-        print_none("nothing is left over")
+        print_text("nothing is left over")
