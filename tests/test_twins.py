@@ -267,7 +267,7 @@ def test_lists_of_names_hold_what_other_modules_import() -> None:
 
 def order(name: str) -> tuple[int, str]:
     """Return the sort key: constants, then classes, then functions, as ruff sorts them."""
-    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2
     return kind, name
 
 
