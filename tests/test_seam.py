@@ -669,7 +669,10 @@ def fork_all_closing(twin: str, server: NatsServer) -> None:
     for kind in blocks(twin):
         for name in owned.CLOSING:
             call = vars(kind).get(name)
-            if call is None or not issubclass(kind, owned.Closable) or call.__qualname__ in work:
+            # A name of another client, with a hint, is no method.
+            if not callable(call) or not issubclass(kind, owned.Closable):
+                continue
+            if call.__qualname__ in work:
                 continue
             body = inspect.getsource(call).replace(call.__doc__ or "", "")
             if "NotImplementedError" not in body and "@abstractmethod" not in body:
