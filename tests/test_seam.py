@@ -667,7 +667,8 @@ def fork_all_closing(twin: str, server: NatsServer) -> None:
     for kind in blocks(twin):
         for name in owned.CLOSING:
             call = vars(kind).get(name)
-            if call is None or not issubclass(kind, owned.Closable):
+            # A name of another client, with a hint, is no method.
+            if not callable(call) or not issubclass(kind, owned.Closable):
                 continue
             body = inspect.getsource(call).replace(call.__doc__ or "", "")
             if "NotImplementedError" not in body and "@abstractmethod" not in body:
