@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.models import Duration
+from twinstream.models import Duration, Timestamp
 
 ns = st.integers(-(2**63), 2**63 - 1)
 
@@ -76,3 +79,25 @@ def test_one_nanosecond_is_not_nothing() -> None:
 def test_numbers_are_refused_with_advice() -> None:
     with pytest.raises(TypeError, match="write timedelta"):
         Duration.of(30)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("other", [5, 0.5, None, "1s"])
+@pytest.mark.parametrize(
+    "compare", [operator.lt, operator.le, operator.gt, operator.ge, operator.add, operator.sub]
+)
+def test_numbers_are_no_durations(compare: Callable[[Any, Any], Any], other: object) -> None:
+    duration = Duration(seconds=5)
+    for pair in ((duration, other), (other, duration)):
+        with pytest.raises(TypeError):
+            compare(*pair)
+    assert duration != other
+
+
+def test_a_duration_is_added_to_a_time_from_both_sides() -> None:
+    time, duration = datetime(2026, 1, 1, tzinfo=UTC), Duration(seconds=1, nanoseconds=5)
+    assert time + duration == duration + time == time + timedelta(seconds=1)
+    exact = Timestamp.of(time)
+    assert (duration + exact).ns == (exact + duration).ns == exact.ns + duration.ns
+    assert (exact - duration).ns == exact.ns - duration.ns
+    with pytest.raises(TypeError):
+        operator.sub(duration, time)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -152,3 +155,17 @@ def test_a_pickled_time_keeps_its_zone(zone: tzinfo, year: int) -> None:
     # The server's notation has no seconds in offsets.
     assert Timestamp.parse(moment.rfc3339()).ns == moment.ns
     assert eval(repr(moment)) == moment
+
+
+@pytest.mark.parametrize("other", [5, None, "2026", date(2026, 1, 1), datetime(2026, 1, 1)])
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_a_time_has_no_order_with_other_values(
+    compare: Callable[[Any, Any], Any], other: object
+) -> None:
+    moment = Timestamp.from_ns(0)
+    with pytest.raises(TypeError):
+        compare(moment, other)
+    if type(other) is not date:  # a date compares itself with the date of any datetime
+        with pytest.raises(TypeError):
+            compare(other, moment)
+    assert moment != other

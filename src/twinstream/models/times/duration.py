@@ -2,6 +2,9 @@
 
 The server's durations are in nanoseconds; a `timedelta` has only microseconds. `Duration` is a
 `timedelta` with nanoseconds, so that a setting can be read and written without a change.
+
+It is no integer with a property: `config.ack_wait == timedelta(seconds=30)` would be False,
+`ack_wait + 1` would add a nanosecond, and a time plus `ack_wait` would be an error.
 """
 
 from __future__ import annotations
@@ -104,16 +107,16 @@ class Duration(timedelta):
         return not self == other
 
     def __lt__(self, other: timedelta) -> bool:
-        return self._ns < _ns_of(other)
+        return self._ns < _ns_of(other) if isinstance(other, timedelta) else NotImplemented
 
     def __le__(self, other: timedelta) -> bool:
-        return self._ns <= _ns_of(other)
+        return self._ns <= _ns_of(other) if isinstance(other, timedelta) else NotImplemented
 
     def __gt__(self, other: timedelta) -> bool:
-        return self._ns > _ns_of(other)
+        return self._ns > _ns_of(other) if isinstance(other, timedelta) else NotImplemented
 
     def __ge__(self, other: timedelta) -> bool:
-        return self._ns >= _ns_of(other)
+        return self._ns >= _ns_of(other) if isinstance(other, timedelta) else NotImplemented
 
     def __neg__(self) -> Self:
         return self.from_ns(-self._ns)
@@ -125,16 +128,18 @@ class Duration(timedelta):
         return self.from_ns(abs(self._ns))
 
     def __add__(self, other: timedelta) -> Self:
+        if not isinstance(other, timedelta):
+            return NotImplemented
         return self.from_ns(self._ns + _ns_of(other))
 
     def __radd__(self, other: timedelta) -> Self:
-        return self.from_ns(_ns_of(other) + self._ns)
+        return self + other
 
     def __sub__(self, other: timedelta) -> Self:
-        return self.from_ns(self._ns - _ns_of(other))
+        return self + -other if isinstance(other, timedelta) else NotImplemented
 
     def __rsub__(self, other: timedelta) -> Self:
-        return self.from_ns(_ns_of(other) - self._ns)
+        return -self + other if isinstance(other, timedelta) else NotImplemented
 
     def __mul__(self, factor: float) -> Self:
         """Return the product, exact for an integer, else rounded to the nanosecond."""

@@ -229,6 +229,8 @@ class Timestamp(datetime):
         return not self == other
 
     def __lt__(self, other: datetime) -> bool:  # type: ignore[override]
+        if not isinstance(other, datetime):
+            return datetime.__lt__(self, other)  # refuses a date, and has no result for the rest
         if datetime.__eq__(self, other):
             return self._nanosecond < _rest(other)
         return datetime.__lt__(self, other)
@@ -258,9 +260,13 @@ class Timestamp(datetime):
         return self == other or self < other
 
     def __gt__(self, other: datetime) -> bool:  # type: ignore[override]
+        if not isinstance(other, datetime):
+            return datetime.__gt__(self, other)
         return not self <= other
 
     def __ge__(self, other: datetime) -> bool:  # type: ignore[override]
+        if not isinstance(other, datetime):
+            return datetime.__ge__(self, other)
         return not self < other
 
 
