@@ -13,14 +13,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-__all__ = ["QUICK_JAVA"]
+__all__ = ["QUICK_JAVA", "quick_session"]
 
-_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:cds=off -Xlog:cds+dynamic=off"
+_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _ARCHIVE: Final = Path(sys.prefix) / "spark-classes.jsa"
-_SHARED: Final = f" -XX:SharedArchiveFile={_ARCHIVE}" if _ARCHIVE.exists() else ""
+# Java says nothing of an archive that it cannot use.
+_SILENT: Final = " -Xlog:cds=off -Xlog:cds+dynamic=off"
+_SHARED: Final = f"{_SILENT} -XX:SharedArchiveFile={_ARCHIVE}" if _ARCHIVE.exists() else ""
 
 QUICK_JAVA: Final = {"JAVA_TOOL_OPTIONS": _OPTIONS + _SHARED}
 """The environment of a program that starts Java. `pipeline_java` has the same for a session."""
+
+
+def quick_session() -> dict[str, str]:
+    """Return settings for a session of a pipeline, whose Java uses the archive."""
+    from twinstream.spark.session.session import pipeline_java
+
+    return {name: options + _SHARED for name, options in pipeline_java().items()}
+
 
 # What most of the programs do. Java writes the archive when it ends.
 _PROGRAM: Final = """

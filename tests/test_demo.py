@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ from examples.demo.command import demo
 from examples.demo.scene import Scene
 from js_sync import JetStream
 from tests.examples import ROOT
+from tests.quick_java import QUICK_JAVA
 from tests.tuned import Tuned
 
 EVENTS = 500
@@ -58,6 +60,7 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "examples.demo", "--events", str(EVENTS), *arguments],
         cwd=ROOT,
+        env=os.environ | QUICK_JAVA,
         capture_output=True,
         text=True,
         timeout=300,

@@ -12,6 +12,7 @@ import pytest
 
 import js_sync
 from js_sync import JetStream, PublishRequest, Stream
+from tests.quick_java import quick_session
 from tests.spark.processes import SparkProcess, connect_path
 from twinstream.models import StreamConfig
 from twinstream.spark.session.worker_python import worker_python
@@ -25,10 +26,10 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from twinstream.spark.session.session import local_session, pipeline_java
+    from twinstream.spark.session.session import local_session
 
     settings = {
-        **pipeline_java(),
+        **quick_session(),
         "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
