@@ -370,6 +370,8 @@ async def test_returned_message_is_not_a_repeat_when_redelivered():
     repeats = []
 
     class Quick:
+        observers = None
+
         async def send(self, *_):
             repeats.append(here.waiting(again) is not None or here.is_over(again))
 
@@ -388,6 +390,8 @@ async def test_what_somebody_else_gave_up_hides_no_repeat_of_what_was_done():
     here = JobsHere(2)
 
     class Quick:
+        observers = None
+
         def write_command(self, _):
             return True
 
@@ -410,6 +414,8 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
     words = []
 
     class Spy:
+        observers = None
+
         async def send(self, *parts):
             words.append(parts[3])
 
