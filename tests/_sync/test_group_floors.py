@@ -124,7 +124,7 @@ class Member:
         block = "".join(f"{line}\r\n" for line in ("NATS/1.0", *lines, "")).encode()
         reply = f"$JS.ACK.S-g.m.{delivered}.{seq}.{seq}.0.0".encode()
         subject = f"{partition}.src.k".encode()
-        transport = SimpleNamespace(write_command=self._send)
+        transport = SimpleNamespace(write_command=self._send, observers=None)
         return Message(
             (subject, reply, len(block), block + b"\r\n"), Delivery(transport, 0.0, None, 1.0)
         )

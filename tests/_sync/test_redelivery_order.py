@@ -34,6 +34,8 @@ def message(stream_seq, consumer_seq):
 class Silent:
     """A transport that sends nothing, and shows whether its message still exists."""
 
+    observers = None
+
     alive = WeakSet()
 
     def __init__(self):
