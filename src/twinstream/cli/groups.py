@@ -94,10 +94,14 @@ PIPELINE_COMMANDS: Final = {
 }
 STREAM_COMMANDS: Final = {
     "add": "twinstream.cli.stream.add:add",
+    "copy": "twinstream.cli.stream.edit:copy",
+    "edit": "twinstream.cli.stream.edit:edit",
+    "find": "twinstream.cli.stream.find:find",
     "info": "twinstream.cli.stream.info:info",
     "ls": "twinstream.cli.stream.list:ls",
     "peer-remove": "twinstream.cli.stream.replicas:peer_remove",
     "purge": "twinstream.cli.stream.remove:purge",
+    "report": "twinstream.cli.stream.find:report",
     "rm": "twinstream.cli.stream.remove:rm",
     "rmm": "twinstream.cli.stream.remove:rmm",
     "seal": "twinstream.cli.stream.remove:seal",
