@@ -57,11 +57,10 @@ Shells complete commands and options, and the names of streams, consumers, bucke
 come from the server of the command line, or of `TWINSTREAM_URL`. If it does not answer within a
 second, no names are offered.
 
-```console
-
-$ eval "$(_TWINSTREAM_COMPLETE=bash_source twinstream)"      # in ~/.bashrc
-$ eval "$(_TWINSTREAM_COMPLETE=zsh_source twinstream)"       # in ~/.zshrc
-$ _TWINSTREAM_COMPLETE=fish_source twinstream | source       # in ~/.config/fish/config.fish
+```text
+eval "$(_TWINSTREAM_COMPLETE=bash_source twinstream)"      # in ~/.bashrc
+eval "$(_TWINSTREAM_COMPLETE=zsh_source twinstream)"       # in ~/.zshrc
+_TWINSTREAM_COMPLETE=fish_source twinstream | source       # in ~/.config/fish/config.fish
 ```
 """
 
@@ -119,7 +118,7 @@ def _command(path: str, context: click.Context) -> Iterator[str]:
     options = [each for each in command.params if isinstance(each, click.Option)]
     yield from _table(context, [one for one in options if not isinstance(one, ConnectionOption)])
     assert isinstance(command, HelpfulCommand)
-    yield from ("```console", f"$ {command.example}", "```", "")
+    yield from ("```text", command.example, "```", "")
 
 
 def _prose(text: str) -> str:

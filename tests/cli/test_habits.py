@@ -48,7 +48,7 @@ def test_every_command_has_an_example_that_it_accepts() -> None:
         command = COMMANDS[path].command
         rest = words[1 if path == "lock run" else len(path.split()) :]
         rest = rest[1:] if path == "lock run" else rest
-        options = {name for each in command.params for name in each.opts}
+        options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
         given = rest[: rest.index("--")] if "--" in rest else rest
         assert {each for each in given if each.startswith("-") and len(each) > 1} <= options, path
         needed = [each for each in command.params if each.required and each.nargs == 1]

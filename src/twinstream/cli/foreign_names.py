@@ -19,6 +19,10 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "con": ("consumer",),
     "obj": ("object",),
     "sched": ("schedule",),
+    "request": ("req",),
+    "subscribe": ("sub",),
+    "s": ("stream",),
+    "c": ("consumer",),
 }
 """Other names of commands, each with the commands that it can mean, the first that exists."""
 
@@ -27,11 +31,9 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "account report": "account info",
     "account restore": "restore FOLDER",
     "check": "health",
-    "consumer add": "apply, with the consumer in a file",
     "consumer copy": "apply, with the consumer in a file",
     "consumer edit": "apply, with the consumer in a file",
     "consumer find": "consumer ls STREAM",
-    "consumer next": "consume STREAM CONSUMER --count 1",
     "consumer report": "consumer ls STREAM",
     "consumer state": "consumer info STREAM CONSUMER",
     "consumer sub": "consume STREAM CONSUMER",
@@ -41,25 +43,16 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "kv status": "kv info BUCKET",
     "kv view": "kv info BUCKET",
     "object status": "object info BUCKET",
-    "request": "pub SUBJECT DATA",
-    "req": "pub SUBJECT DATA",
     "server check": "health",
     "server report": "account info",
     "server": "account info, and health",
-    "stream add": "apply, with the stream in a file",
     "stream backup": "backup STREAM FOLDER",
     "stream cluster": "stream step-down, and stream peer-remove",
-    "stream copy": "apply, with the stream in a file",
-    "stream edit": "apply, with the stream in a file",
-    "stream find": "stream ls",
     "stream gaps": "stream info STREAM --json, its state.deleted",
     "stream get": "get STREAM --seq SEQ",
-    "stream report": "stream ls",
     "stream restore": "restore FOLDER",
     "stream state": "stream info STREAM",
     "stream view": "get STREAM",
-    "sub": "consume STREAM",
-    "subscribe": "consume STREAM",
 }
 """Commands of the `nats` command that have another name here."""
 

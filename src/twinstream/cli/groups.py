@@ -31,11 +31,13 @@ COMMANDS: Final = {
     "pipeline": "twinstream.cli.groups:pipeline",
     "plan": "twinstream.cli.config.plan:plan",
     "pub": "twinstream.cli.message.pub:pub",
+    "req": "twinstream.cli.message.request:req",
     "restore": "twinstream.cli.server.backup:restore",
     "schedule": "twinstream.cli.groups:schedule",
     "schema": "twinstream.cli.config.schema:schema",
     "size": "twinstream.cli.config.size:size",
     "stream": "twinstream.cli.groups:stream",
+    "sub": "twinstream.cli.message.subscribe:sub",
     "subject": "twinstream.cli.groups:subject",
     "validate": "twinstream.cli.config.validate:validate",
     "version": "twinstream.cli.version:version",
@@ -90,10 +92,15 @@ PIPELINE_COMMANDS: Final = {
     "verify": "twinstream.cli.pipeline.verify:verify",
 }
 STREAM_COMMANDS: Final = {
+    "add": "twinstream.cli.stream.add:add",
+    "copy": "twinstream.cli.stream.edit:copy",
+    "edit": "twinstream.cli.stream.edit:edit",
+    "find": "twinstream.cli.stream.find:find",
     "info": "twinstream.cli.stream.info:info",
     "ls": "twinstream.cli.stream.list:ls",
     "peer-remove": "twinstream.cli.stream.replicas:peer_remove",
     "purge": "twinstream.cli.stream.remove:purge",
+    "report": "twinstream.cli.stream.find:report",
     "rm": "twinstream.cli.stream.remove:rm",
     "rmm": "twinstream.cli.stream.remove:rmm",
     "seal": "twinstream.cli.stream.remove:seal",
@@ -112,8 +119,10 @@ SUBJECT_COMMANDS: Final = {
     "transform": "twinstream.cli.config.subject:transform",
 }
 CONSUMER_COMMANDS: Final = {
+    "add": "twinstream.cli.consumer.add:add",
     "info": "twinstream.cli.consumer.info:info",
     "ls": "twinstream.cli.consumer.list:ls",
+    "next": "twinstream.cli.consumer.next:next_messages",
     "pause": "twinstream.cli.consumer.control:pause",
     "reset": "twinstream.cli.consumer.control:reset",
     "resume": "twinstream.cli.consumer.control:resume",
@@ -233,13 +242,13 @@ consumer = LazyGroup(
     "consumer",
     CONSUMER_COMMANDS,
     "Show and manage the consumers of a stream.\n\n"
-    "`twinstream apply` creates and updates consumers from files.",
+    "`twinstream apply` creates and updates consumers from files, too.",
 )
 stream = LazyGroup(
     "stream",
     STREAM_COMMANDS,
     "Show and manage the streams of a server.\n\n"
-    "`twinstream apply` creates and updates streams from files.",
+    "`twinstream apply` creates and updates streams from files, too.",
 )
 pipeline = LazyGroup(
     "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and maintain the tables."

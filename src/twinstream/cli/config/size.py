@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import TYPE_CHECKING
+
 import click
 from attrs import asdict
 
@@ -14,7 +17,12 @@ from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import Size
 from twinstream.core.wire.subjects import check_subject
 
+if TYPE_CHECKING:
+    from js_sync import Stream
+
 _WHOLE = click.IntRange(min=0)
+_SAMPLE = 1_000
+"""How many subjects of a stream are measured."""
 
 
 @click.command(short_help="Calculate the size of messages in a stream.")
@@ -25,6 +33,7 @@ _WHOLE = click.IntRange(min=0)
 )
 @click.option("--live", "stream", metavar="STREAM", help="Take the average of this stream instead.")
 @click.option("--messages", type=_WHOLE, metavar="N", help="Number of messages.")
+@click.option("--subjects", type=_WHOLE, metavar="N", help="Number of different subjects.")
 @click.option("--max-bytes", type=Bytes(), metavar="SIZE", help="How many messages fit in this?")
 @click.option("--storage", type=click.Choice(["file", "memory"]), help="[default: file]")
 @click.option("--replicas", type=click.IntRange(1, 5), help="Copies in a cluster.  [default: 1]")
@@ -37,6 +46,7 @@ def size(
     headers: tuple[str, ...],
     stream: str | None,
     messages: int | None,
+    subjects: int | None,
     max_bytes: int | None,
     storage: str | None,
     replicas: int | None,
@@ -46,17 +56,19 @@ def size(
 
     Describe a typical message with --subject, --payload and --header, which needs no server. Or use
     the average message of an existing stream with --live. Compression makes files smaller, and
-    indexes make them slightly larger; neither counts for max_bytes.
+    indexes make them slightly larger; neither counts for max_bytes. The server keeps an index of
+    the subjects in memory: with --subjects, or --live, its approximate size is shown.
     """
     if (payload is None) == (stream is None):
         raise click.UsageError("give one of --payload (and --subject), or --live STREAM")
     if stream is not None and (subject or headers or storage):
         raise click.UsageError("--live knows subjects, headers and storage; leave them out")
-    planned = Planned(messages=messages, max_bytes=max_bytes, replicas=replicas)
+    planned = Planned(messages=messages, max_bytes=max_bytes, replicas=replicas, subjects=subjects)
     if stream is not None:
         with target.connect() as nc:
             jet = target.jetstream(nc)
-            estimate = measured(jet.get_stream(stream).info(), planned)
+            found = jet.get_stream(stream)
+            estimate = measured(found.info(), planned, _letters(found))
     else:
         if subject:
             check_subject(subject)
@@ -66,6 +78,12 @@ def size(
         print_json(asdict(estimate))
     else:
         _show(estimate)
+
+
+def _letters(stream: Stream) -> float:
+    """Return the average length of the first subjects of a stream; 0 without subjects."""
+    lengths = [len(subject.encode()) for subject, _ in islice(stream.subjects(), _SAMPLE)]
+    return sum(lengths) / len(lengths) if lengths else 0.0
 
 
 def _show(estimate: Estimate) -> None:
@@ -79,6 +97,9 @@ def _show(estimate: Estimate) -> None:
         table.add_row(f"on {estimate.replicas} servers together", total)
     if estimate.fitting is not None:
         table.add_row("messages that fit in max_bytes", estimate.fitting)
+    if estimate.index is not None:
+        subjects = counted(estimate.subjects or 0, "subject")
+        table.add_row(f"memory for the index of {subjects}, about", Size(estimate.index))
     if estimate.bytes_a_day is not None:
         table.add_row("growth a day at the rate so far", Size(estimate.bytes_a_day))
     if estimate.bytes_at_max_age is not None:

@@ -9,6 +9,15 @@ from twinstream.models import StreamInfo, StreamState, headers_size, storage_siz
 
 SECONDS_A_DAY = 86_400
 
+_INDEX_ENTRY = 300
+_INDEX_LETTER = 3
+"""About how many bytes of memory the server uses for each subject of a stream, and for each of its
+letters, in its index of subjects.
+
+They were measured with nats-server 2.15.1 as the growth of the process, for 200,000 subjects of 10
+and of 50 letters in a stream in files: 323 and 430 bytes for each.
+"""
+
 
 @frozen(kw_only=True)
 class Planned:
@@ -21,6 +30,8 @@ class Planned:
     messages: int | None
     max_bytes: int | None
     replicas: int | None
+    subjects: int | None = None
+    """How many different subjects the messages have."""
 
 
 @frozen(kw_only=True)
@@ -42,6 +53,12 @@ class Estimate:
 
     None without ``max_bytes``.
     """
+
+    subjects: int | None = None
+    """The number of different subjects, as given or as in the stream."""
+
+    index: int | None = None
+    """About how much memory the server uses for the index of the subjects, on each replica."""
 
     bytes_a_day: int | None = None
     """The average growth per day of an existing stream, from its first to its last message.
@@ -65,11 +82,15 @@ def calculated(
         values.setdefault(name, []).append(value)
     block = headers_size(values)
     one = storage_size(subject, payload, headers=block, storage=storage)
-    return _estimate(one, one - payload - block, planned, messages=1, replicas=1)
+    return _estimate(
+        one, one - payload - block, planned, messages=1, replicas=1, letters=len(subject.encode())
+    )
 
 
-def measured(info: StreamInfo, planned: Planned) -> Estimate:
+def measured(info: StreamInfo, planned: Planned, letters: float) -> Estimate:
     """Return the sizes for messages of the average size in a stream.
+
+    `letters` is the average length of its subjects.
 
     Raises `Failure` if the stream is empty.
     """
@@ -81,6 +102,7 @@ def measured(info: StreamInfo, planned: Planned) -> Estimate:
         messages=planned.messages,
         max_bytes=planned.max_bytes or limit,
         replicas=planned.replicas,
+        subjects=state.num_subjects if planned.subjects is None else planned.subjects,
     )
     one = state.bytes / state.messages
     rate = _bytes_a_second(state)
@@ -91,6 +113,7 @@ def measured(info: StreamInfo, planned: Planned) -> Estimate:
         planned,
         messages=state.messages,
         replicas=config.num_replicas or 1,
+        letters=letters,
         bytes_a_day=None if rate is None else round(rate * SECONDS_A_DAY),
         bytes_at_max_age=None if rate is None or not age else round(rate * age),
     )
@@ -116,12 +139,15 @@ def _estimate(
     *,
     messages: int,
     replicas: int,
+    letters: float,
     bytes_a_day: int | None = None,
     bytes_at_max_age: int | None = None,
 ) -> Estimate:
     count = messages if planned.messages is None else planned.messages
     copies = planned.replicas or replicas
     whole = round(one * count)
+    subjects = planned.subjects
+    index = None if subjects is None else round(subjects * (_INDEX_ENTRY + _INDEX_LETTER * letters))
     return Estimate(
         message=one,
         overhead=overhead,
@@ -130,6 +156,8 @@ def _estimate(
         replicas=copies,
         total=whole * copies,
         fitting=None if planned.max_bytes is None else int(planned.max_bytes / one),
+        subjects=subjects,
+        index=index,
         bytes_a_day=bytes_a_day,
         bytes_at_max_age=bytes_at_max_age,
     )

@@ -30,18 +30,20 @@ def info(target: Target, stream: str, consumer: str, as_json: bool) -> None:
         return
     console = results()
     if described.config is not None:
-        _show_config(console, described.config)
-    _show_state(console, described)
+        show_config(console, described.config)
+    show_state(console, described)
 
 
-def _show_config(console: Console, config: ConsumerConfig) -> None:
+def show_config(console: Console, config: ConsumerConfig) -> None:
+    """Print the settings of a consumer."""
     page = Page("configuration")
     for member in fields(ConsumerConfig):
         page.add_row(member.name, setting(member.name, getattr(config, member.name)))
     console.print(page, "")
 
 
-def _show_state(console: Console, described: ConsumerInfo) -> None:
+def show_state(console: Console, described: ConsumerInfo) -> None:
+    """Print the state of a consumer."""
     page = Page("state")
     page.add_row("stream", described.stream_name)
     if described.paused:

@@ -15,12 +15,12 @@ from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
 from twinstream.cli.option_types import Bytes, Span
 from twinstream.cli.screen import counted, plain_table, print_json, print_table, print_text
+from twinstream.cli.setting_texts import pairs, placement
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import Size
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
-    Placement,
     Republish,
     StreamSource,
     evolve,
@@ -78,24 +78,12 @@ def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
             max_bytes=given["max_bucket_size"],
             storage=given["storage"],
             compression=given["compress"],
-            metadata=_pairs(given["metadata"]) or None,
-            placement=_placement(given["cluster"], given["tags"]),
+            metadata=pairs(given["metadata"]) or None,
+            placement=placement(given["cluster"], given["tags"]),
             republish=_republish(given),
             mirror=_mirror(given["mirror"], given["mirror_domain"]),
             sources=[StreamSource(name=name) for name in given["source"]] or None,
         )
-
-
-def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    for name, equals, _ in pairs:
-        if not (name and equals):
-            raise click.BadParameter("write it like NAME=VALUE", param_hint="--metadata")
-    return {name: value for name, _, value in pairs}
-
-
-def _placement(cluster: str | None, tags: tuple[str, ...]) -> Placement | None:
-    return Placement(cluster=cluster, tags=list(tags) or None) if cluster or tags else None
 
 
 def _republish(given: dict[str, Any]) -> Republish | None:

@@ -9,7 +9,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Final
 
 import click
-from attrs import frozen
 from click.core import ParameterSource
 
 from twinstream.cli.failures import Failure, NotThere, arguments_judged
@@ -18,7 +17,7 @@ from twinstream.cli.message.message_source import Durable, InOrder, MessageSourc
 from twinstream.cli.message.message_view import as_json as message_as_json
 from twinstream.cli.message.message_view import print_message
 from twinstream.cli.message.reconnects import LinkWatch, Patience
-from twinstream.cli.message.start_position import moment
+from twinstream.cli.message.start_position import Start, since_of, start_text
 from twinstream.cli.option_types import Seconds
 from twinstream.cli.screen import alerts, counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
@@ -29,32 +28,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from js_sync import Consumer, Message, OrderedMessages, Priority, Stream
-    from twinstream.models import ConsumerConfig, DeliverPolicyWord
+    from twinstream.models import ConsumerConfig
 
 _TURN: Final = 0.5
 """The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon."""
 _SHORTEST: Final = 0.05
 """The minimum seconds of a wait for a message."""
-_PLAIN: Final[dict[str, DeliverPolicyWord]] = {"all": "all", "new": "new", "last": "last"}
-
-
-@frozen(kw_only=True)
-class Start:
-    """The start position of a new consumer, as the arguments of its config."""
-
-    policy: DeliverPolicyWord
-    sequence: int | None = None
-    time: datetime | None = None
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     """Return the value of `--from` as a start position. This is a callback for click."""
-    if text in _PLAIN:
-        return Start(policy=_PLAIN[text])
-    where = moment(text, or_else="all, new, last, ")
-    if isinstance(where, datetime):
-        return Start(policy="by_start_time", time=where)
-    return Start(policy="by_start_sequence", sequence=where)
+    return start_text(text)
 
 
 @click.command(short_help="Read the messages of a stream through a consumer.")
@@ -69,9 +53,12 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     "start",
     callback=start_of,
     default="all",
-    metavar="all|new|last|SEQ|TIME",
+    metavar="all|new|last|SEQ|AGE|TIME",
     show_default=True,
     help="Where a new consumer starts.",
+)
+@click.option(
+    "--since", callback=since_of, metavar="AGE", help="The same as --from with an age, such as 1h."
 )
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many messages.")
 @click.option(
@@ -97,6 +84,7 @@ def consume(
     create: bool,
     subjects: tuple[str, ...],
     start: Start,
+    since: datetime | None,
     count: int | None,
     wait: float | None,
     acknowledge: bool,
@@ -108,7 +96,8 @@ def consume(
     CONSUMER is durable; each message is acknowledged after it was printed. Without CONSUMER, the
     stream is read in order, each message once, and no consumer remains on the server. Ctrl-C ends
     the command cleanly. After a lost connection, the command reconnects without a time limit,
-    unless --wait ends first. A time for --from needs a time zone. With --json there is one line for
+    unless --wait ends first. A time for --from needs a time zone; an age, such as 2m, is
+    counted back from now. With --json there is one line for
     each message.
 
     \b
@@ -120,6 +109,8 @@ def consume(
         raise click.UsageError(
             f"--{'create' if create else 'group'} needs the name of the CONSUMER"
         )
+    if since is not None:
+        start = Start(policy="by_start_time", time=since)
     priority = _priority(group)
     with ExitStack() as stack:
         nc = stack.enter_context(target.connect(keep_trying=True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from twinstream.cli.message.message_view import print_stored, stored_as_json
-from twinstream.cli.message.start_position import moment
+from twinstream.cli.message.start_position import moment, since_of
 from twinstream.cli.option_types import SEQUENCE
 from twinstream.cli.screen import counted, notes, print_json, results, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
@@ -33,10 +33,21 @@ def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | 
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
 @click.option("--each", is_flag=True, help="The last message of each subject.")
 @click.option(
-    "--from", "start", callback=moment_of, metavar="SEQ|TIME", help="The first message to print."
+    "--from",
+    "start",
+    callback=moment_of,
+    metavar="SEQ|AGE|TIME",
+    help="The first message to print.",
 )
 @click.option(
-    "--to", "end", callback=moment_of, metavar="SEQ|TIME", help="Print the messages before this."
+    "--since", callback=since_of, metavar="AGE", help="The same as --from with an age, such as 1h."
+)
+@click.option(
+    "--to",
+    "end",
+    callback=moment_of,
+    metavar="SEQ|AGE|TIME",
+    help="Print the messages before this.",
 )
 @click.option(
     "--subject",
@@ -56,6 +67,7 @@ def get(
     last: str | None,
     each: bool,
     start: int | datetime | None,
+    since: datetime | None,
     end: int | datetime | None,
     subjects: tuple[str, ...],
     count: int | None,
@@ -64,9 +76,9 @@ def get(
 ) -> None:
     """Print stored messages of STREAM: all, a range, the last ones, or a single one.
 
-    Nothing is consumed or changed, not even in a work queue. --from and --to accept a sequence, or
-    a time with a time zone. With --json there is one line for each message. With --raw, exactly the
-    payload of one message is written.
+    Nothing is consumed or changed, not even in a work queue. --from and --to accept a sequence, an
+    age such as 2m, or a time with a time zone. With --json there is one line for each message. With
+    --raw, exactly the payload of one message is written.
 
     \b
     twinstream get ORDERS --seq 17
@@ -75,6 +87,10 @@ def get(
     twinstream get ORDERS --each --subject 'orders.*.state'
     twinstream get ORDERS --from 2026-01-31T08:00:00Z --to 2026-01-31T09:00:00Z
     """  # noqa: D301  # click needs the backspace character
+    if since is not None:
+        if start is not None:
+            raise click.UsageError("give --from or --since, not both")
+        start = since
     ways = [seq is not None, last is not None, each, start is not None or end is not None]
     if sum(ways) > 1:
         raise click.UsageError("give one of --seq, --last, --each, or --from and --to")

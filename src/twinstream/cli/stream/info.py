@@ -42,21 +42,23 @@ def info(target: Target, stream: str, as_json: bool) -> None:
         print_json({**encode(described), "consumers": listed})
         return
     console = results()
-    _show_config(console, described)
-    _show_state(console, described)
+    show_config(console, described)
+    show_state(console, described)
     if consumers or not undescribed(listing):
         print_table(consumer_table(consumers), "no consumers")
     note_undescribed(listing)
 
 
-def _show_config(console: Console, described: StreamInfo) -> None:
+def show_config(console: Console, described: StreamInfo) -> None:
+    """Print the settings of a stream."""
     page = Page("configuration")
     for member in fields(type(described.config)):
         page.add_row(member.name, setting(member.name, getattr(described.config, member.name)))
     console.print(page, "")
 
 
-def _show_state(console: Console, described: StreamInfo) -> None:
+def show_state(console: Console, described: StreamInfo) -> None:
+    """Print the state of a stream."""
     state = described.state
     page = Page("state")
     page.add_row("messages", state.messages)

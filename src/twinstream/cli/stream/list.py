@@ -38,11 +38,12 @@ def ls(target: Target, subject: str | None, as_json: bool) -> None:
             print_json({"config": {"name": name}, "undescribed": reason})
         return
     if found or not undescribed(listing):
-        _show(found)
+        show_streams(found)
     note_undescribed(listing)
 
 
-def _show(found: list[StreamInfo]) -> None:
+def show_streams(found: list[StreamInfo]) -> None:
+    """Print a table of streams."""
     table = plain_table(
         "stream",
         "subjects",

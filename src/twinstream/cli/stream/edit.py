@@ -1,0 +1,101 @@
+"""``twinstream stream edit`` and ``copy``: configurations that are made from existing ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.failures import arguments_judged
+from twinstream.cli.screen import print_json, print_text
+from twinstream.cli.stream.settings import fields_of, stream_settings
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.value_text import as_text
+from twinstream.models import StreamConfig, encode, evolve
+
+_SERVERS_OWN = "_nats."
+"""The prefix of metadata that servers add."""
+
+
+@click.command(short_help="Change the settings of a stream.")
+@click.argument("stream")
+@stream_settings
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@yes_option
+@json_option
+@server_options
+def edit(
+    target: Target, stream: str, dry_run: bool, yes: bool, as_json: bool, **given: Any
+) -> None:
+    """Change the given settings of STREAM; other settings are kept.
+
+    Shows the changes and asks first. `twinstream plan` also says which messages a change would
+    remove.
+    """
+    with arguments_judged():
+        fields = fields_of(given)
+    if not fields:
+        raise click.UsageError("give at least one setting to change")
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_stream(stream)
+        old = handle.info().config
+        changes = _changes(old, fields)
+        if not as_json:
+            for name, (before, after) in changes.items():
+                print_text(f"{name}: {_shown(before)} → {_shown(after)}")
+        if not changes or dry_run:
+            if as_json:
+                print_json({"stream": stream, "changed": [], "would_change": sorted(changes)})
+            elif not changes:
+                print_text("nothing to change")
+            return
+        sure(f"Change {stream}?", yes=yes)
+        info = handle.change(lambda config: evolve(config, **fields))
+    if as_json:
+        print_json(encode(info))
+    else:
+        print_text(f"changed {stream}")
+
+
+def _changes(old: StreamConfig, fields: dict[str, Any]) -> dict[str, tuple[object, object]]:
+    found = {name: (getattr(old, name), value) for name, value in fields.items()}
+    return {name: pair for name, pair in found.items() if _shown(pair[0]) != _shown(pair[1])}
+
+
+def _shown(value: object) -> str:
+    return as_text(value) or "not set"
+
+
+@click.command(short_help="Create a stream with the settings of another one.")
+@click.argument("stream")
+@click.argument("destination")
+@stream_settings
+@json_option
+@server_options
+def copy(target: Target, stream: str, destination: str, as_json: bool, **given: Any) -> None:
+    """Create the stream DESTINATION with the settings of STREAM, except those that are given.
+
+    Only the settings are copied, no messages and no consumers. Two streams cannot capture the same
+    subjects, so a copy of a stream with subjects needs --subjects.
+    """
+    with arguments_judged():
+        fields = fields_of(given)
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        old = jet.get_stream(stream).info().config
+        if old.subjects and "subjects" not in fields:
+            raise click.UsageError(
+                f"give --subjects: {destination} cannot capture those of {stream}, too"
+            )
+        kept = {
+            name: text
+            for name, text in (old.metadata or {}).items()
+            if not name.startswith(_SERVERS_OWN)
+        }
+        config = evolve(old, **{"name": destination, "metadata": kept or None, **fields})
+        made = jet.create_stream(config).info()
+    if as_json:
+        print_json(encode(made))
+    else:
+        print_text(f"created stream {destination} with the settings of {stream}")
