@@ -84,7 +84,7 @@ async def test_work_that_never_ran_can_be_stopped_but_not_awaited(opened, name, 
             await work.wait()
 
 
-@pytest.mark.parametrize("kind", [a_consumption, a_worker, a_member])
+@pytest.mark.parametrize("kind", [a_consumption, a_worker, a_member, a_processing])
 async def test_work_that_a_program_never_starts_is_reported(opened, name, kind):
     async with opened() as jet:
         made = [(await kind(jet, name, returns))[0]]

@@ -95,7 +95,7 @@ async def test_a_subject_too_long_for_a_protocol_line_leaves_the_link_alone(serv
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         longest = f"{name}." + "x" * (2999 - len(name))
-        assert await SubjectWriter(jet).insert(longest) == Stored(stream=name, seq=1)
+        assert await SubjectWriter(jet).insert(longest) == Stored(stream_name=name, seq=1)
         consumer = await stream.create_consumer(
             ConsumerConfig(durable_name="c" * 255, filter_subject=longest)
         )

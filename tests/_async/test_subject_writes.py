@@ -36,11 +36,11 @@ async def test_a_subject_is_inserted_once(opened, name, form):
         writer = SubjectWriter(jet)
         stream = await made(jet, name, **form)
         first = await writer.insert(f"{name}.1", b"one")
-        assert first == Stored(stream=name, seq=1)
+        assert first == Stored(stream_name=name, seq=1)
         again = await writer.insert(f"{name}.1", b"two")
         assert isinstance(again, AlreadyThere)
-        assert (again.stream, again.seq, again.message.data) == (name, 1, b"one")
-        assert await writer.insert(f"{name}.2") == Stored(stream=name, seq=2)
+        assert (again.stream_name, again.seq, again.message.data) == (name, 1, b"one")
+        assert await writer.insert(f"{name}.2") == Stored(stream_name=name, seq=2)
         assert await held(stream) == 2
 
 
@@ -51,7 +51,7 @@ async def test_the_same_identity_is_the_same_message(opened, name, form):
         stream = await made(jet, name, **form)
         first = await writer.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
         again = await writer.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
-        assert again == Stored(stream=name, seq=first.seq, repeated=True)
+        assert again == Stored(stream_name=name, seq=first.seq, repeated=True)
         other = await writer.insert(f"{name}.1", b"one", msg_id="event-2")
         assert isinstance(other, AlreadyThere)
         assert other.message.headers["Nats-Msg-Id"] == "event-1"
@@ -77,12 +77,12 @@ async def test_a_removed_message_is_not_there(opened, name):
         stream = await made(jet, name)
         await writer.insert(f"{name}.1", b"one")
         await stream.delete_message(1)
-        assert await writer.insert(f"{name}.1", b"two") == Stored(stream=name, seq=2)
+        assert await writer.insert(f"{name}.1", b"two") == Stored(stream_name=name, seq=2)
         # An identity is refused as long as the duplicate window remembers it.
         await writer.insert(f"{name}.2", msg_id="x")
         await stream.delete_message(3)
         again = await writer.insert(f"{name}.2", msg_id="x")
-        assert again == AlreadyThere(stream=name, seq=3, message=None)
+        assert again == AlreadyThere(stream_name=name, seq=3, message=None)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ async def test_an_update_replaces_what_was_expected(opened, name, form):
         subject = f"{name}.1"
         first = await writer.insert(subject, b"one")
         second = await writer.update(subject, b"two", first.seq)
-        assert second == Stored(stream=name, seq=2)
+        assert second == Stored(stream_name=name, seq=2)
         with pytest.raises(js.WrongLastSequence):
             await writer.update(subject, b"three", first.seq)
         assert (await stream.get_last_message(subject)).data == b"two"
@@ -204,8 +204,8 @@ async def test_an_upsert_leaves_the_newest_only(opened, name):
     async with opened() as jet:
         writer = SubjectWriter(jet)
         stream = await made(jet, name, max_msgs_per_subject=1)
-        assert await writer.upsert(f"{name}.1", b"one") == Stored(stream=name, seq=1)
-        assert await writer.upsert(f"{name}.1", b"two") == Stored(stream=name, seq=2)
+        assert await writer.upsert(f"{name}.1", b"one") == Stored(stream_name=name, seq=1)
+        assert await writer.upsert(f"{name}.1", b"two") == Stored(stream_name=name, seq=2)
         assert await held(stream) == 1
         history = await made(jet, f"{name}-H", max_msgs_per_subject=3)
         with pytest.raises(
@@ -269,7 +269,7 @@ async def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
         stream = await made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
         result = await writer.insert(f"{name}.1", b"x")
-        assert result == Stored(stream=name, seq=1, repeated="answer" in losses)
+        assert result == Stored(stream_name=name, seq=1, repeated="answer" in losses)
         # Refused, and the refusal is lost.
         link.losses = list(losses)
         assert isinstance(await writer.insert(f"{name}.1", b"y"), AlreadyThere)
@@ -287,10 +287,10 @@ async def test_updates_and_upserts_survive_losses(cluster, name, replicas, losse
         first = await writer.insert(f"{name}.1")
         link.losses = list(losses)
         second = await writer.update(f"{name}.1", b"2", first.seq)
-        assert second == Stored(stream=name, seq=2, repeated="answer" in losses)
+        assert second == Stored(stream_name=name, seq=2, repeated="answer" in losses)
         link.losses = list(losses)
         third = await writer.upsert(f"{name}.1", b"3")
-        assert third == Stored(stream=name, seq=3, repeated="answer" in losses)
+        assert third == Stored(stream_name=name, seq=3, repeated="answer" in losses)
         assert (await stream.info()).state.last_seq == 3
 
 
@@ -308,7 +308,7 @@ async def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
 
         link.losses = [overwrite]
         second = await writer.update(f"{name}.1", b"2", first.seq)
-        assert second == Stored(stream=name, seq=2, repeated=True)
+        assert second == Stored(stream_name=name, seq=2, repeated=True)
 
 
 REFUSALS = pytest.mark.parametrize("refusal", ["behind", "in flight"])
@@ -345,7 +345,7 @@ async def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, nam
 
         link.losses = [overwrite]
         second = await writer.update(f"{name}.1", b"2", first.seq)
-        assert second == Stored(stream=name, seq=2, repeated=True)
+        assert second == Stored(stream_name=name, seq=2, repeated=True)
         # The other client was first this time.
         third = await jet.publish(f"{name}.1", b"of another client")
         link.losses = ["lost " + refusal]
@@ -380,7 +380,7 @@ async def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name
             assert isinstance(found, AlreadyThere)
             assert found.message.data == b"of another client"
         else:
-            assert (found.stream, found.seq) == (name, 2)
+            assert (found.stream_name, found.seq) == (name, 2)
             assert isinstance(found, Stored)
 
 

@@ -85,7 +85,7 @@ def test_work_that_never_ran_can_be_stopped_but_not_awaited(opened, name, tmp_pa
             work.wait()
 
 
-@pytest.mark.parametrize("kind", [a_consumption, a_worker, a_member])
+@pytest.mark.parametrize("kind", [a_consumption, a_worker, a_member, a_processing])
 def test_work_that_a_program_never_starts_is_reported(opened, name, kind):
     with opened() as jet:
         made = [(kind(jet, name, returns))[0]]

@@ -37,11 +37,11 @@ def test_a_subject_is_inserted_once(opened, name, form):
         writer = SubjectWriter(jet)
         stream = made(jet, name, **form)
         first = writer.insert(f"{name}.1", b"one")
-        assert first == Stored(stream=name, seq=1)
+        assert first == Stored(stream_name=name, seq=1)
         again = writer.insert(f"{name}.1", b"two")
         assert isinstance(again, AlreadyThere)
-        assert (again.stream, again.seq, again.message.data) == (name, 1, b"one")
-        assert writer.insert(f"{name}.2") == Stored(stream=name, seq=2)
+        assert (again.stream_name, again.seq, again.message.data) == (name, 1, b"one")
+        assert writer.insert(f"{name}.2") == Stored(stream_name=name, seq=2)
         assert held(stream) == 2
 
 
@@ -52,7 +52,7 @@ def test_the_same_identity_is_the_same_message(opened, name, form):
         stream = made(jet, name, **form)
         first = writer.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
         again = writer.insert(f"{name}.1", b"one", msg_id="event-1", headers={"A": "b"})
-        assert again == Stored(stream=name, seq=first.seq, repeated=True)
+        assert again == Stored(stream_name=name, seq=first.seq, repeated=True)
         other = writer.insert(f"{name}.1", b"one", msg_id="event-2")
         assert isinstance(other, AlreadyThere)
         assert other.message.headers["Nats-Msg-Id"] == "event-1"
@@ -76,12 +76,12 @@ def test_a_removed_message_is_not_there(opened, name):
         stream = made(jet, name)
         writer.insert(f"{name}.1", b"one")
         stream.delete_message(1)
-        assert writer.insert(f"{name}.1", b"two") == Stored(stream=name, seq=2)
+        assert writer.insert(f"{name}.1", b"two") == Stored(stream_name=name, seq=2)
         # An identity is refused as long as the duplicate window remembers it.
         writer.insert(f"{name}.2", msg_id="x")
         stream.delete_message(3)
         again = writer.insert(f"{name}.2", msg_id="x")
-        assert again == AlreadyThere(stream=name, seq=3, message=None)
+        assert again == AlreadyThere(stream_name=name, seq=3, message=None)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_update_replaces_what_was_expected(opened, name, form):
         subject = f"{name}.1"
         first = writer.insert(subject, b"one")
         second = writer.update(subject, b"two", first.seq)
-        assert second == Stored(stream=name, seq=2)
+        assert second == Stored(stream_name=name, seq=2)
         with pytest.raises(js.WrongLastSequence):
             writer.update(subject, b"three", first.seq)
         assert (stream.get_last_message(subject)).data == b"two"
@@ -203,8 +203,8 @@ def test_an_upsert_leaves_the_newest_only(opened, name):
     with opened() as jet:
         writer = SubjectWriter(jet)
         stream = made(jet, name, max_msgs_per_subject=1)
-        assert writer.upsert(f"{name}.1", b"one") == Stored(stream=name, seq=1)
-        assert writer.upsert(f"{name}.1", b"two") == Stored(stream=name, seq=2)
+        assert writer.upsert(f"{name}.1", b"one") == Stored(stream_name=name, seq=1)
+        assert writer.upsert(f"{name}.1", b"two") == Stored(stream_name=name, seq=2)
         assert held(stream) == 1
         history = made(jet, f"{name}-H", max_msgs_per_subject=3)
         with pytest.raises(
@@ -268,7 +268,7 @@ def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
         stream = made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
         result = writer.insert(f"{name}.1", b"x")
-        assert result == Stored(stream=name, seq=1, repeated="answer" in losses)
+        assert result == Stored(stream_name=name, seq=1, repeated="answer" in losses)
         # Refused, and the refusal is lost.
         link.losses = list(losses)
         assert isinstance(writer.insert(f"{name}.1", b"y"), AlreadyThere)
@@ -286,10 +286,10 @@ def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
         first = writer.insert(f"{name}.1")
         link.losses = list(losses)
         second = writer.update(f"{name}.1", b"2", first.seq)
-        assert second == Stored(stream=name, seq=2, repeated="answer" in losses)
+        assert second == Stored(stream_name=name, seq=2, repeated="answer" in losses)
         link.losses = list(losses)
         third = writer.upsert(f"{name}.1", b"3")
-        assert third == Stored(stream=name, seq=3, repeated="answer" in losses)
+        assert third == Stored(stream_name=name, seq=3, repeated="answer" in losses)
         assert (stream.info()).state.last_seq == 3
 
 
@@ -307,7 +307,7 @@ def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
 
         link.losses = [overwrite]
         second = writer.update(f"{name}.1", b"2", first.seq)
-        assert second == Stored(stream=name, seq=2, repeated=True)
+        assert second == Stored(stream_name=name, seq=2, repeated=True)
 
 
 REFUSALS = pytest.mark.parametrize("refusal", ["behind", "in flight"])
@@ -344,7 +344,7 @@ def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, name, ref
 
         link.losses = [overwrite]
         second = writer.update(f"{name}.1", b"2", first.seq)
-        assert second == Stored(stream=name, seq=2, repeated=True)
+        assert second == Stored(stream_name=name, seq=2, repeated=True)
         # The other client was first this time.
         third = jet.publish(f"{name}.1", b"of another client")
         link.losses = ["lost " + refusal]
@@ -379,7 +379,7 @@ def test_a_former_leaders_message_does_not_prevent_an_insert(cluster, name, case
             assert isinstance(found, AlreadyThere)
             assert found.message.data == b"of another client"
         else:
-            assert (found.stream, found.seq) == (name, 2)
+            assert (found.stream_name, found.seq) == (name, 2)
             assert isinstance(found, Stored)
 
 

@@ -140,6 +140,7 @@ class Processing(BackgroundWork):
         # arguments.
         self._consuming = self._new_consumption()
         self._input: InputStream | None = None
+        self._is_unstarted = True
         self._counting: Final = Lock()
         self.done = 0
         """The number of messages with stored results and a confirmed acknowledgement."""

@@ -264,7 +264,7 @@ class BackgroundWork(Closable, BlockHint, ABC):
 
     def __del__(self) -> None:
         error = self._error
-        if self._is_unstarted and self._reports_end:
+        if self._is_unstarted:
             text = f"{self._title} was never started: {_HOW_TO_START}"
         elif error is not None and not self._is_raised and _is_news(error):
             text = f"{self._title} ended with an error that no call raised: {error!r}"

@@ -102,7 +102,7 @@ class IdempotentWriter:
                 )
             else:
                 repeated = bool(outcome.duplicate)
-                stored = Stored(stream=outcome.stream, seq=outcome.seq, repeated=repeated)
+                stored = Stored(stream_name=outcome.stream, seq=outcome.seq, repeated=repeated)
                 results[next(numbers)] = stored
         return [results[number] for number in range(len(requests))]
 
@@ -183,11 +183,11 @@ class BySubject(IdempotentWriter):
 def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     if found.message is None:
         # A message with this id was stored, and was removed later.
-        return Stored(stream=found.stream, seq=found.seq, repeated=True)
+        return Stored(stream_name=found.stream_name, seq=found.seq, repeated=True)
     holder = found.message.headers.get(MSG_ID) or "none"
     return SubjectTaken(
-        f"{request.subject}: sequence {found.seq} of {found.stream} has it, with the id {holder};"
-        f" this message's id is {request.msg_id}. Give each message a unique subject"
+        f"{request.subject}: sequence {found.seq} of {found.stream_name} has it, with the id"
+        f" {holder}; this message's id is {request.msg_id}. Give each message a unique subject"
     )
 
 

@@ -58,6 +58,7 @@ class MemberWorker(Worker):
             on_report=settings.on_report,
             on_bad=settings.on_bad,
         )
+        self._is_unstarted = False  # the program starts the `GroupWorker`
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None

@@ -217,9 +217,9 @@ class SubjectWrite:
             if found is not None:
                 if is_mine(found, self._id):
                     return self._stored(found.seq, repeated=True)
-                return AlreadyThere(stream=self._stream.name, seq=found.seq, message=found)
+                return AlreadyThere(stream_name=self._stream.name, seq=found.seq, message=found)
             if isinstance(answer, PubAck):
-                return AlreadyThere(stream=self._stream.name, seq=answer.seq, message=None)
+                return AlreadyThere(stream_name=self._stream.name, seq=answer.seq, message=None)
             # The message that caused the refusal was removed, or is not visible yet.
             sleep(self._tries.pause(answer, self._request.subject))
 
@@ -321,7 +321,7 @@ class SubjectWrite:
         return self._last() if is_there else None
 
     def _stored(self, seq: int, *, repeated: bool = False) -> Stored:
-        return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
+        return Stored(stream_name=self._stream.name, seq=seq, repeated=repeated)
 
     def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
         """Find out whether an earlier attempt was stored and then replaced; return its result.

@@ -33,7 +33,7 @@ class Stored:
     this may be an attempt of an earlier call.
     """
 
-    stream: str
+    stream_name: str
     seq: int
     repeated: bool = False
 
@@ -46,7 +46,7 @@ class AlreadyThere:
     within the duplicate window and has been removed since.
     """
 
-    stream: str
+    stream_name: str
     seq: int
     message: StreamMessage | None
 
