@@ -46,9 +46,10 @@ def with_contracts(config: FileConfig) -> tuple[FileConfig, list[FileProblem]]:
         return config, []
     found: dict[str, JsonObject] = {}
     problems: list[FileProblem] = []
-    if not isinstance(config.payloads, dict):
+    payloads: object = config.payloads
+    if not isinstance(payloads, dict):
         return config, [_problem(config, "", "a mapping of subjects to schema files is required.")]
-    for subject, schema in config.payloads.items():
+    for subject, schema in cast("JsonObject", payloads).items():
         try:
             found[subject] = _schema(config, subject, schema)
         except _BadContract as error:
@@ -79,7 +80,7 @@ def _schema(config: FileConfig, subject: str, schema: Any) -> JsonObject:
             schema = read_schema(folder / schema)
         if not isinstance(schema, dict):
             raise _BadContract("a schema is a mapping, or the path of a JSON file")
-        checked_schema(schema, "the schema")
+        checked_schema(cast("JsonObject", schema), "the schema")
     except TwinstreamError as error:
         raise _BadContract(str(error)) from error
     return cast("JsonObject", schema)
@@ -97,7 +98,7 @@ def stored_contracts(metadata: Mapping[str, str] | None) -> Contracts:
         found = json.loads((metadata or {}).get(METADATA, "{}"))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast("Contracts", found) if isinstance(found, dict) else {}
 
 
 def contract_changes(old: Contracts, new: Contracts) -> list[ContractChange]:

@@ -6,7 +6,7 @@ import inspect
 import sys
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_origin, get_type_hints
 
 from twinstream.errors import BadArgument
 
@@ -62,14 +62,17 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
 def _function(handler: Any) -> Any:
     """Return the function that a handler calls in the end, which knows the names around it."""
     while True:
-        inner = handler.func if isinstance(handler, partial) else inspect.unwrap(handler)
+        inner: Any = inspect.unwrap(handler)
+        if isinstance(handler, partial):
+            inner = cast("Any", handler).func
         if inner is handler:
             break
         handler = inner
-    if inspect.isfunction(handler) or inspect.ismethod(handler):
-        return handler
-    call: Any = type(handler).__call__
-    return call.__get__(handler) if inspect.isfunction(call) else handler
+    found = cast("Any", handler)
+    if inspect.isfunction(found) or inspect.ismethod(found):
+        return found
+    call: Any = type(found).__call__
+    return call.__get__(found) if inspect.isfunction(call) else found
 
 
 def _annotation(handler: Any) -> Any:
