@@ -93,12 +93,34 @@ def _problem(config: FileConfig, subject: str, message: str) -> FileProblem:
 
 
 def stored_contracts(metadata: Mapping[str, str] | None) -> Contracts:
-    """Return the contracts in a stream's metadata. Empty if it has none, or unreadable ones."""
+    """Return the contracts in a stream's metadata. What is no valid schema counts as none.
+
+    Any client that may update the stream can write the metadata.
+    """
+    text = (metadata or {}).get(METADATA)
+    if not isinstance(text, str):
+        return {}
     try:
-        found = json.loads((metadata or {}).get(METADATA, "{}"))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return cast("Contracts", found) if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    stored = cast("JsonObject", found)
+    return {subject: schema for subject, schema in stored.items() if _is_schema(schema)}
+
+
+def _is_schema(schema: object) -> bool:
+    from twinstream.codecs.json_schema import checked_schema
+    from twinstream.errors import BadArgument
+
+    if not isinstance(schema, dict):
+        return False
+    try:
+        checked_schema(cast("JsonObject", schema), "the schema")
+    except (BadArgument, RecursionError):
+        return False
+    return True
 
 
 def contract_changes(old: Contracts, new: Contracts) -> list[ContractChange]:
