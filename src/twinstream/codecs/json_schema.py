@@ -109,6 +109,8 @@ def checked_schema(schema: Schema, name: str) -> Any:
     kind: Any = validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)
+    except RecursionError as error:
+        raise BadArgument(f"{name}: not a JSON Schema: nested too deeply") from error
     except SchemaError as error:
         raise BadArgument(
             f"{name}: not a JSON Schema: {error.json_path}: {error.message}"
