@@ -38,7 +38,12 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
     name = getattr(handler, "__qualname__", type(handler).__qualname__)
     resolved = _resolved(annotation, _function(handler), name)
     kind, arguments = get_origin(resolved), get_args(resolved)
-    if not isinstance(kind, type) or kind.__name__ not in {"Message", "GroupMessage"}:
+    if not _is_typed(resolved):
+        if any(_is_typed(part) for part in arguments):
+            raise BadArgument(
+                f"handler {name}: its annotation {annotation!r} must be Message[...] itself,"
+                " because the handler always gets a message"
+            )
         return None
     if not issubclass(kind, message):
         raise BadArgument(
@@ -57,6 +62,12 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
         return payloads_of(model)
     except BadArgument as error:
         raise BadArgument(f"handler {name}: {error}") from error
+
+
+def _is_typed(annotation: Any) -> bool:
+    """Return whether an annotation is a message with the type of its payload."""
+    kind = get_origin(annotation)
+    return isinstance(kind, type) and kind.__name__ in {"Message", "GroupMessage"}
 
 
 def _function(handler: Any) -> Any:
