@@ -12,6 +12,7 @@ import yaml
 
 import js_sync
 from tests.cli.output import Run
+from twinstream.cli.deploy.contracts import METADATA, contract_changes, stored_contracts
 
 Write = Callable[..., str]
 OLD = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
@@ -102,6 +103,26 @@ def test_the_last_stored_messages_are_decoded(
     assert "stream PAY3, seq 61, subject PAY3.placed.b: the payload" in planned.stdout
     [checked] = json.loads(run("plan", folder, "--check-last", "9", "--json").stdout)["checked"]
     assert (checked["messages"], checked["misfits"]) == (9, 1)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "no JSON",
+        "[]",
+        "[" * 100_000,
+        '{"a": 1}',
+        '{"a": {"type": "objekt"}}',
+        '{"a": {"properties": {"b": 1}}}',
+        '{"a": {"$ref": "#"}}',
+        '{"a": ' + '{"items": ' * 900 + "{}" + "}" * 900 + "}",
+    ],
+)
+def test_contracts_that_another_client_stored(stored: str) -> None:
+    found = stored_contracts({METADATA: stored})
+    changes = contract_changes(found, {"a": OLD})
+    assert changes
+    assert all(isinstance(each.text, str) for each in changes)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import attrs
 import pytest
@@ -131,6 +131,12 @@ def generic(message: Message[T]) -> None: ...
 def unresolved(message: js_sync.Message[Missing]) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
+def optional(message: Message[Order] | None) -> None: ...
+
+
+def annotated(message: Annotated[Message[Order], "a note"]) -> None: ...
+
+
 def not_encodable(message: Message[complex]) -> None: ...
 
 
@@ -140,6 +146,8 @@ def not_encodable(message: Message[complex]) -> None: ...
         (of_the_other_twin, r"names js_async\.\S+Message, but its messages are of js_sync\."),
         (generic, "names no type of a payload"),
         (unresolved, r"cannot be resolved \(name 'Missing' is not defined\): import or define"),
+        (optional, "must be Message.* itself"),
+        (annotated, "must be Message.* itself"),
         (not_encodable, "handler not_encodable: JsonCodec cannot encode complex"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypedDict, TypeVar
 
 from twinstream.records.publish_request import PublishRequest
 
@@ -44,14 +44,7 @@ class PublishOptions(RequestOptions, total=False):
 class Publish(Protocol):
     """The method `JetStream.publish`."""
 
-    async def __call__(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        headers: HeaderValues | None,
-        **options: Unpack[PublishOptions],
-    ) -> PubAck:
+    async def __call__(self, *args: Any, **options: Any) -> PubAck:
         """Store a message."""
         ...
 

@@ -281,7 +281,7 @@ class FetchCalls(Generic[P]):
     def _messages_of(self, fetch: Fetch) -> list[Message[P]]:
         """Return the messages of a fetch. Messages that arrived together share a `Delivery`."""
         transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
-        make: type[Message[P]] = Message if self._payloads is None else TypedMessage
+        make: type[Message[Any]] = Message if self._payloads is None else TypedMessage
         messages: list[Message[P]] = []
         for count, at in fetch.arrivals:
             delivery = Delivery(transport, at, ack_wait, self._api.timeout, self._payloads)

@@ -12,7 +12,7 @@ from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, kind_of, nak, term
 from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
-from twinstream.core.wire.payload import UNREAD, P
+from twinstream.core.wire.payload import P, Unread
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import AlreadyAcknowledged, InvalidResponse, NotAcknowledgeable
 from twinstream.errors.transient import LOST_RESPONSE
@@ -286,7 +286,7 @@ class TypedMessage(Message[P]):
         self._frame = frame
         self._delivery = delivery
         self._done = False
-        self._payload: Any = UNREAD
+        self._payload: Any = Unread
 
 
 def _typed(message: Message[Any]) -> Delivered:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from js_sync import Message
 from js_sync.extension import frame_of, with_subject
-from twinstream.core.wire.payload import UNREAD, P
+from twinstream.core.wire.payload import P, Unread
 
 if TYPE_CHECKING:
     from twinstream.core.groups.floors import Place
@@ -44,7 +44,7 @@ def group_message(message: Message[Any]) -> GroupMessage[Any]:
         return message
     token, _, subject = frame_of(message)[0].partition(b".")
     made: GroupMessage[Any] = with_subject(message, subject, GroupMessage)
-    made._partition, made._payload = token, UNREAD
+    made._partition, made._payload = token, Unread
     made._copy = made._place = None
     return made
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypedDict, TypeVar
 
 from twinstream.records.publish_request import PublishRequest
 
@@ -45,14 +45,7 @@ class PublishOptions(RequestOptions, total=False):
 class Publish(Protocol):
     """The method `JetStream.publish`."""
 
-    def __call__(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        headers: HeaderValues | None,
-        **options: Unpack[PublishOptions],
-    ) -> PubAck:
+    def __call__(self, *args: Any, **options: Any) -> PubAck:
         """Store a message."""
         ...
 

@@ -25,5 +25,6 @@ def codec_for(model: type[T] | Codec[T]) -> Codec[T]:
     if is_cloud_event(model):
         from twinstream.codecs.cloud_event_codec import CloudEventCodec
 
-        return cast("Codec[T]", CloudEventCodec(*(get_args(model) or (bytes,))))
+        data = next(iter(get_args(model)), bytes)
+        return cast("Codec[T]", CloudEventCodec(data))
     return cast("Codec[T]", data_codec(model))

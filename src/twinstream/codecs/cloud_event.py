@@ -66,5 +66,5 @@ class CloudEvent(Generic[D]):
     dataschema: str | None = attrs.field(default=None, validator=_text)
     datacontenttype: str | None = attrs.field(default=None, validator=_text)
     """The media type of the data. By default, a publish takes that of the codec of the data."""
-    extensions: Mapping[str, str] = attrs.field(factory=dict, validator=_names)
+    extensions: Mapping[str, str] = attrs.field(factory=dict[str, str], validator=_names)
     """Further attributes. Booleans and numbers of others are read as text, such as `true`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from twinstream.codecs.cloud_event import SPEC_VERSION, CloudEvent
 from twinstream.codecs.cloud_event_text import from_header, from_time, to_header, to_time
@@ -83,9 +83,10 @@ class CloudEventCodec(Generic[D]):
 
     def decode(self, data: bytes) -> CloudEvent[D]:
         """Return the event of a JSON text. Raises `PayloadError`."""
-        plain = from_json(data)
-        if not isinstance(plain, dict):
-            raise PayloadError("$", f"a CloudEvent is an object, got {type(plain).__name__}")
+        found = from_json(data)
+        if not isinstance(found, dict):
+            raise PayloadError("$", f"a CloudEvent is an object, got {type(found).__name__}")
+        plain = cast("dict[str, Any]", found)
         texts: dict[str, str] = {}
         for name, value in plain.items():
             if name not in {"data", "data_base64"} and value is not None:

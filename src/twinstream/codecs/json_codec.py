@@ -27,7 +27,7 @@ class JsonCodec(Generic[T]):
     (the extra payloads).
     """
 
-    content_type: Final = JSON
+    content_type = JSON
 
     def __init__(self, model: type[T]) -> None:
         check_json_type(model)

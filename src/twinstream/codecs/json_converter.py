@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache, partial
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, cast, get_args, get_origin
 from uuid import UUID
 
 from twinstream.codecs.type_name import type_name
@@ -104,7 +104,7 @@ def explained(error: Exception) -> tuple[str, str]:
         return "", _reason(error, None)
     from cattrs import transform_error
 
-    texts = transform_error(error, format_exception=_reason)
+    texts = transform_error(cast("Any", error), format_exception=_reason)
     reason, _, path = texts[0].rpartition(" @ ")
     more = len(texts) - 1
     return path, reason + (f" (and {more} more errors)" if more else "")

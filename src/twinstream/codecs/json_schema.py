@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from twinstream.codecs.codec import Codec
 from twinstream.codecs.json_text import JSON, from_json, to_json
@@ -33,13 +33,16 @@ class JsonSchemaCodec(Codec[Any]):
             (the extra payloads).
     """
 
-    content_type = JSON
-
     def __init__(self, schema: Schema | str | PathLike[str]) -> None:
         name = "the schema" if isinstance(schema, Mapping) else str(schema)
         found = schema if isinstance(schema, Mapping) else read_schema(schema)
         self._validator: Final = checked_schema(found, name)
         self._name: Final = str(found.get("title") or name)
+
+    @property
+    def content_type(self) -> str:
+        """The media type, `application/json`."""
+        return JSON
 
     def __repr__(self) -> str:
         return f"<JsonSchemaCodec {self._name}>"
@@ -64,10 +67,11 @@ class JsonSchemaCodec(Codec[Any]):
         return plain
 
     def _check(self, plain: Any) -> None:
-        from jsonschema.exceptions import best_match
+        from jsonschema import exceptions
 
+        best_match: Any = cast("Any", exceptions).best_match
         try:
-            error = best_match(self._validator.iter_errors(plain))
+            error: Any = best_match(self._validator.iter_errors(plain))
         except RecursionError as cause:
             raise PayloadError("", "nested too deeply") from cause
         except Exception as cause:
@@ -80,12 +84,12 @@ class JsonSchemaCodec(Codec[Any]):
 def read_schema(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the JSON Schema of a file. Raises `BadArgument`."""
     try:
-        found = json.loads(Path(path).read_bytes())
+        found: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise BadArgument(f"{path}: no JSON Schema: {error}") from error
     if not isinstance(found, dict):
         raise BadArgument(f"{path}: a JSON Schema is an object, got {type(found).__name__}")
-    return found
+    return cast("dict[str, Any]", found)
 
 
 def checked_schema(schema: Schema, name: str) -> Any:
@@ -105,14 +109,17 @@ def checked_schema(schema: Schema, name: str) -> Any:
     kind: Any = validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)
+    except RecursionError as error:
+        raise BadArgument(f"{name}: not a JSON Schema: nested too deeply") from error
     except SchemaError as error:
         raise BadArgument(
             f"{name}: not a JSON Schema: {error.json_path}: {error.message}"
         ) from error
-    registry: Any = Registry()
-    resource: Any = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resources: Any = Resource
+    registries: Any = Registry
+    resource = resources.from_contents(schema, default_specification=DRAFT202012)
     base = resource.id() or ""
-    registry = registry.with_resource(base, resource).crawl()
+    registry = registries().with_resource(base, resource).crawl()
     resolver = registry.resolver(base)
     for ref in _references(schema):
         try:
@@ -125,11 +132,12 @@ def checked_schema(schema: Schema, name: str) -> Any:
 
 def _references(part: Any) -> Iterator[str]:
     if isinstance(part, Mapping):
-        for name, value in part.items():
+        members = cast("Mapping[str, Any]", part)
+        for name, value in members.items():
             if name == "$ref" and isinstance(value, str):
                 yield value
             elif name not in {"const", "enum", "default", "examples"}:
                 yield from _references(value)
     elif isinstance(part, list):
-        for each in part:
+        for each in cast("Iterable[Any]", part):
             yield from _references(each)

@@ -15,6 +15,7 @@ from typing import (
     Literal,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -26,7 +27,7 @@ from twinstream.codecs.libraries import is_struct, own_json
 from twinstream.codecs.type_name import type_name
 from twinstream.errors import BadArgument
 
-__all__ = ["check_json_type", "is_named_tuple"]
+__all__ = ["check_json_type"]
 
 _PLAIN: Final[set[Any]] = {
     *(str, int, float, bool, bytes, None, NoneType, Any),
@@ -79,8 +80,8 @@ class _Check:
             self._check_container(origin, arguments, place, variables)
         elif isinstance(model, type) and issubclass(model, Enum):
             self._check_values([each.value for each in model], place, model)
-        elif (kind := origin or model) and _is_class(kind):
-            self._check_members(kind, arguments, place)
+        elif _is_class(origin or model):
+            self._check_members(origin or model, arguments, place)
         elif model not in _PLAIN:
             _refuse(place, model, f"not a type of JSON: {_SUITABLE}")
 
@@ -114,13 +115,13 @@ class _Check:
 
 
 def _is_class(kind: Any) -> bool:
-    has_attrs = isinstance(kind, type) and hasattr(kind, "__attrs_attrs__")
-    return has_attrs or is_dataclass(kind) or is_typeddict(kind) or is_named_tuple(kind)
-
-
-def is_named_tuple(kind: Any) -> bool:
-    """Return whether a type is a named tuple."""
-    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+    if not isinstance(kind, type):
+        return False
+    found = cast("Any", kind)
+    if hasattr(found, "__attrs_attrs__") or is_dataclass(found) or is_typeddict(found):
+        return True
+    # A named tuple.
+    return hasattr(found, "_fields") and issubclass(found, tuple)
 
 
 def _members(kind: Any, hints: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final, Generic, TypeVar, cast
 
 from twinstream.codecs.json_text import JSON
 from twinstream.codecs.type_name import type_name
@@ -21,7 +22,7 @@ class MsgspecCodec(Generic[T]):
     not installed.
     """
 
-    content_type: Final = JSON
+    content_type = JSON
 
     def __init__(self, model: type[T]) -> None:
         try:
@@ -93,7 +94,7 @@ def _custom(node: Any, seen: set[int]) -> Any:
     if isinstance(node, inspect.CustomType):
         return node.cls
     if isinstance(node, tuple):
-        parts: list[Any] = list(node)
+        parts = list(cast("Iterable[Any]", node))
     elif isinstance(node, Struct):
         parts = [getattr(node, name) for name in node.__struct_fields__ if name != "default"]
     else:

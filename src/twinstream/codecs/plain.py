@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import cast
 
 from twinstream.errors import BadArgument
 from twinstream.errors.payload import PayloadError
@@ -13,7 +13,7 @@ __all__ = ["BytesCodec", "TextCodec", "as_bytes"]
 class BytesCodec:
     """A codec whose values are the bytes of the payloads. It accepts every media type."""
 
-    content_type: Final = ""
+    content_type = ""
 
     def encode(self, value: bytes) -> bytes:
         """Return the value."""
@@ -27,7 +27,7 @@ class BytesCodec:
 class TextCodec:
     """A codec whose values are text, published as UTF-8."""
 
-    content_type: Final = "text/plain; charset=utf-8"
+    content_type = "text/plain; charset=utf-8"
 
     def encode(self, value: str) -> bytes:
         """Return the text as UTF-8."""

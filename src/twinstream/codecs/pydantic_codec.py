@@ -22,7 +22,7 @@ class PydanticCodec(Generic[T]):
     model are the names in the JSON. Raises `BadArgument` if pydantic cannot encode the type.
     """
 
-    content_type: Final = JSON
+    content_type = JSON
 
     def __init__(self, model: type[T]) -> None:
         read, dump = _calls(model)
@@ -82,10 +82,10 @@ def _calls(model: Any) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:
 
 def _explained(error: Exception) -> tuple[str, str]:
     """Return the path of the first error of a validation, and what is wrong."""
-    errors = getattr(error, "errors", None)
+    errors: Any = getattr(error, "errors", None)
     found: list[dict[str, Any]] = []
     if callable(errors):
-        found = errors(include_url=False, include_context=False, include_input=False)
+        found = cast("Any", errors)(include_url=False, include_context=False, include_input=False)
     if not found:
         return "", f"{type(error).__name__}: {error}"
     first, more = found[0], len(found) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from attrs import frozen
 
@@ -98,17 +98,20 @@ class _Comparison:
 def _resolved(whole: Schema, part: Any) -> Any:
     """Return the schema to which a part refers, within the same document."""
     for _ in range(_CHAIN):
-        ref = part.get("$ref") if isinstance(part, Mapping) else None
+        ref = _member(part, "$ref")
         if not isinstance(ref, str) or not ref.startswith("#") or len(part) > 1:
             break
         found: Any = whole
         for token in ref[1:].split("/")[1:]:
-            token = token.replace("~1", "/").replace("~0", "~")
-            found = found.get(token) if isinstance(found, Mapping) else None
+            found = _member(found, token.replace("~1", "/").replace("~0", "~"))
         if found is None:
             break
         part = found
     return part
+
+
+def _member(part: Any, name: str) -> Any:
+    return cast("Schema", part).get(name) if isinstance(part, Mapping) else None
 
 
 def _has_reference(part: Any) -> bool:

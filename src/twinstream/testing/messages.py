@@ -128,7 +128,10 @@ def _frame(
     from twinstream.core.payloads.payloads import payloads_of
     from twinstream.core.wire.headers import encode_headers
 
-    payloads: Any = payloads_of(type(payload) if model is None else model)
+    kind = model
+    if model is None:
+        kind = cast("Any", type(payload))
+    payloads = cast("Any", payloads_of(kind))
     data: bytes
     merged: Any = headers
     if isinstance(payload, bytes) and model is not None:

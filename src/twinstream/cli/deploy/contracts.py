@@ -46,9 +46,10 @@ def with_contracts(config: FileConfig) -> tuple[FileConfig, list[FileProblem]]:
         return config, []
     found: dict[str, JsonObject] = {}
     problems: list[FileProblem] = []
-    if not isinstance(config.payloads, dict):
+    payloads: object = config.payloads
+    if not isinstance(payloads, dict):
         return config, [_problem(config, "", "a mapping of subjects to schema files is required.")]
-    for subject, schema in config.payloads.items():
+    for subject, schema in cast("JsonObject", payloads).items():
         try:
             found[subject] = _schema(config, subject, schema)
         except _BadContract as error:
@@ -79,7 +80,7 @@ def _schema(config: FileConfig, subject: str, schema: Any) -> JsonObject:
             schema = read_schema(folder / schema)
         if not isinstance(schema, dict):
             raise _BadContract("a schema is a mapping, or the path of a JSON file")
-        checked_schema(schema, "the schema")
+        checked_schema(cast("JsonObject", schema), "the schema")
     except TwinstreamError as error:
         raise _BadContract(str(error)) from error
     return cast("JsonObject", schema)
@@ -92,12 +93,34 @@ def _problem(config: FileConfig, subject: str, message: str) -> FileProblem:
 
 
 def stored_contracts(metadata: Mapping[str, str] | None) -> Contracts:
-    """Return the contracts in a stream's metadata. Empty if it has none, or unreadable ones."""
+    """Return the contracts in a stream's metadata. What is no valid schema counts as none.
+
+    Any client that may update the stream can write the metadata.
+    """
+    text = (metadata or {}).get(METADATA)
+    if not isinstance(text, str):
+        return {}
     try:
-        found = json.loads((metadata or {}).get(METADATA, "{}"))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    stored = cast("JsonObject", found)
+    return {subject: schema for subject, schema in stored.items() if _is_schema(schema)}
+
+
+def _is_schema(schema: object) -> bool:
+    from twinstream.codecs.json_schema import checked_schema
+    from twinstream.errors import BadArgument
+
+    if not isinstance(schema, dict):
+        return False
+    try:
+        checked_schema(cast("JsonObject", schema), "the schema")
+    except (BadArgument, RecursionError):
+        return False
+    return True
 
 
 def contract_changes(old: Contracts, new: Contracts) -> list[ContractChange]:

@@ -6,7 +6,7 @@ import inspect
 import sys
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_origin, get_type_hints
 
 from twinstream.errors import BadArgument
 
@@ -38,7 +38,12 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
     name = getattr(handler, "__qualname__", type(handler).__qualname__)
     resolved = _resolved(annotation, _function(handler), name)
     kind, arguments = get_origin(resolved), get_args(resolved)
-    if not isinstance(kind, type) or kind.__name__ not in {"Message", "GroupMessage"}:
+    if not _is_typed(resolved):
+        if any(_is_typed(part) for part in arguments):
+            raise BadArgument(
+                f"handler {name}: its annotation {annotation!r} must be Message[...] itself,"
+                " because the handler always gets a message"
+            )
         return None
     if not issubclass(kind, message):
         raise BadArgument(
@@ -59,17 +64,26 @@ def handled_payloads(handler: Any, message: type[Any]) -> Payloads[Any] | None:
         raise BadArgument(f"handler {name}: {error}") from error
 
 
+def _is_typed(annotation: Any) -> bool:
+    """Return whether an annotation is a message with the type of its payload."""
+    kind = get_origin(annotation)
+    return isinstance(kind, type) and kind.__name__ in {"Message", "GroupMessage"}
+
+
 def _function(handler: Any) -> Any:
     """Return the function that a handler calls in the end, which knows the names around it."""
     while True:
-        inner = handler.func if isinstance(handler, partial) else inspect.unwrap(handler)
+        inner: Any = inspect.unwrap(handler)
+        if isinstance(handler, partial):
+            inner = cast("Any", handler).func
         if inner is handler:
             break
         handler = inner
-    if inspect.isfunction(handler) or inspect.ismethod(handler):
-        return handler
-    call: Any = type(handler).__call__
-    return call.__get__(handler) if inspect.isfunction(call) else handler
+    found = cast("Any", handler)
+    if inspect.isfunction(found) or inspect.ismethod(found):
+        return found
+    call: Any = type(found).__call__
+    return call.__get__(found) if inspect.isfunction(call) else found
 
 
 def _annotation(handler: Any) -> Any:

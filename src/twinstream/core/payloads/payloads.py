@@ -9,7 +9,7 @@ from twinstream.codecs.codec import Codec, MessageCodec
 from twinstream.codecs.content_type import CONTENT_TYPE, check_content_type, header_of
 from twinstream.codecs.named_codec import NamedCodec
 from twinstream.codecs.plain import as_bytes
-from twinstream.core.wire.payload import UNREAD
+from twinstream.core.wire.payload import Unread
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import BadArgument
 from twinstream.errors.payload import PayloadError
@@ -109,7 +109,7 @@ class Payloads(Generic[T]):
         Raises the same `PayloadError` at each call if it does not fit.
         """
         found = message._payload
-        if found is UNREAD:
+        if found is Unread:
             found = message._payload = self._read(message)
         if isinstance(found, PayloadError):
             raise found.with_traceback(None)

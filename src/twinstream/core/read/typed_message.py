@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from twinstream.core.read.snapshot import Snapshot
 from twinstream.core.read.stream_message import StreamMessage
-from twinstream.core.wire.payload import UNREAD
+from twinstream.core.wire.payload import Unread
 from twinstream.errors.payload import PayloadError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class TypedStreamMessage(StreamMessage[T]):
     def payload(self) -> T:
         """The value of the payload. Raises `PayloadError` if it does not fit the type."""
         found = self._found
-        if found is UNREAD:
+        if found is Unread:
             found = self._payloads.stored(self)
             object.__setattr__(self, "_found", found)
         if isinstance(found, PayloadError):
@@ -48,7 +48,7 @@ def typed_message(message: StreamMessage[Any], payloads: Payloads[T]) -> StreamM
         headers=message.headers,
     )
     object.__setattr__(made, "_payloads", payloads)
-    object.__setattr__(made, "_found", UNREAD)
+    object.__setattr__(made, "_found", Unread)
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import BadPayload
 
@@ -17,10 +17,14 @@ else:
     # The type of the payload of a message. `Message` alone is `Message[bytes]` to type checkers.
     P = TypeVar("P")
 
-__all__ = ["UNREAD", "P", "as_json", "as_text"]
+__all__ = ["P", "Unread", "as_json", "as_text"]
 
-UNREAD: Final = object()
-"""The payload of a typed message before its first use. An absent slot would cost an exception."""
+
+class Unread:
+    """Stands for the payload of a typed message before its first use.
+
+    An absent slot would cost an exception.
+    """
 
 
 def as_text(data: bytes, subject: str) -> str:
