@@ -464,13 +464,14 @@ class Stream(StreamConsumers):
             threshold_bytes=None,
             stop_after=stop_after,
         )
+        buffer = OrderedBuffer(
+            self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
+        )
+        if self._api.transport.observers is None:
+            return OrderedMessages(buffer)
         from js_async.consume.noted import noted
 
-        return noted(OrderedMessages, self._api.transport)(
-            OrderedBuffer(
-                self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
-            )
-        )
+        return noted(OrderedMessages)(buffer)
 
     def push_messages(
         self,
@@ -499,7 +500,6 @@ class Stream(StreamConsumers):
     async def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages:
-        from js_async.consume.noted import noted
         from js_async.consume.push import PushMessages
         from js_async.consume.push_buffer import PushBuffer, with_heartbeats
 
@@ -516,7 +516,11 @@ class Stream(StreamConsumers):
             config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
         await buffer.open(info)
-        return noted(PushMessages, self._api.transport)(buffer)
+        if self._api.transport.observers is None:
+            return PushMessages(buffer)
+        from js_async.consume.noted import noted
+
+        return noted(PushMessages)(buffer)
 
 
 def known_info(stream: Stream) -> StreamInfo:

@@ -259,9 +259,11 @@ class Consumer(FetchCalls):
         )
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
         buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
+        if self._api.transport.observers is None:
+            return Messages(buffer)
         from js_sync.consume.noted import noted
 
-        return noted(Messages, self._api.transport)(buffer)
+        return noted(Messages)(buffer)
 
     def consume(
         self,
