@@ -288,9 +288,11 @@ class Consumer(FetchCalls[P]):
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
         buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
         buffer.ready.payloads = self._payloads
+        if self._api.transport.observers is None:
+            return Messages(buffer)
         from js_async.consume.noted import noted
 
-        return noted(Messages, self._api.transport)(buffer)
+        return noted(Messages)(buffer)
 
     def consume(
         self,

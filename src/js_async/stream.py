@@ -508,13 +508,15 @@ class Stream(StreamConsumers, Generic[P]):
             threshold_bytes=None,
             stop_after=stop_after,
         )
-        from js_async.consume.noted import noted
-
         buffer = OrderedBuffer(
             self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
         )
         buffer.set_payloads(self._payloads)
-        return noted(OrderedMessages, self._api.transport)(buffer)
+        if self._api.transport.observers is None:
+            return OrderedMessages(buffer)
+        from js_async.consume.noted import noted
+
+        return noted(OrderedMessages)(buffer)
 
     def push_messages(
         self,
@@ -543,7 +545,6 @@ class Stream(StreamConsumers, Generic[P]):
     async def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages[P]:
-        from js_async.consume.noted import noted
         from js_async.consume.push import PushMessages
         from js_async.consume.push_buffer import PushBuffer, with_heartbeats
 
@@ -561,7 +562,11 @@ class Stream(StreamConsumers, Generic[P]):
         buffer = PushBuffer(self._api, self._name, config, on_report)
         buffer.payloads = self._payloads
         await buffer.open(info)
-        return noted(PushMessages, self._api.transport)(buffer)
+        if self._api.transport.observers is None:
+            return PushMessages(buffer)
+        from js_async.consume.noted import noted
+
+        return noted(PushMessages)(buffer)
 
 
 def known_info(stream: Stream[Any]) -> StreamInfo:

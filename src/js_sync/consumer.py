@@ -287,7 +287,7 @@ class Consumer(FetchCalls[P]):
         buffer.ready.payloads = self._payloads
         from js_sync.consume.noted import noted
 
-        return noted(Messages, self._api.transport)(buffer)
+        return noted(Messages)(buffer)
 
     def consume(
         self,

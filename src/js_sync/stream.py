@@ -509,6 +509,11 @@ class Stream(StreamConsumers, Generic[P]):
             threshold_bytes=None,
             stop_after=stop_after,
         )
+        buffer = OrderedBuffer(
+            self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
+        )
+        if self._api.transport.observers is None:
+            return OrderedMessages(buffer)
         from js_sync.consume.noted import noted
 
         buffer = OrderedBuffer(
@@ -562,7 +567,11 @@ class Stream(StreamConsumers, Generic[P]):
         buffer = PushBuffer(self._api, self._name, config, on_report)
         buffer.payloads = self._payloads
         buffer.open(info)
-        return noted(PushMessages, self._api.transport)(buffer)
+        if self._api.transport.observers is None:
+            return PushMessages(buffer)
+        from js_sync.consume.noted import noted
+
+        return noted(PushMessages)(buffer)
 
 
 def known_info(stream: Stream[Any]) -> StreamInfo:

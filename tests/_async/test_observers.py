@@ -218,7 +218,7 @@ async def test_core_watches_objects_and_locks(server, name, seen):
             message = await subscription.next(timeout=10)
             assert dict(message.headers) == {"Trace": "observed"}
         with pytest.raises(js.NoResponders):
-            await connection.request(f"{name}.nobody", timeout=10)
+            await connection.request(f"{name}.none", timeout=10)
         bucket = await jet.create_key_value(js.KeyValueConfig(bucket=name))
         async with bucket.watch() as watch:
             assert [each async for each in watch.initial()] == []

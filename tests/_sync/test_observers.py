@@ -219,7 +219,7 @@ def test_core_watches_objects_and_locks(server, name, seen):
             message = subscription.next(timeout=10)
             assert dict(message.headers) == {"Trace": "observed"}
         with pytest.raises(js.NoResponders):
-            connection.request(f"{name}.nobody", timeout=10)
+            connection.request(f"{name}.none", timeout=10)
         bucket = jet.create_key_value(js.KeyValueConfig(bucket=name))
         with bucket.watch() as watch:
             assert [each for each in watch.initial()] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar, cast
 
-from js_sync.client.transport import Transport
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message, delivery_of
 from twinstream.core.deadline import Seconds
@@ -18,13 +17,11 @@ I = TypeVar("I", bound=Iteration[Message])  # noqa: E741
 _NOTING: Final[dict[Any, Any]] = {}
 
 
-def noted(kind: type[I], transport: Transport) -> type[I]:
-    """Return the class of an iterator, with notes of its messages if the connection is observed.
+def noted(kind: type[I]) -> type[I]:
+    """Return the class of an iterator that also notes its messages, for an observed connection.
 
-    Without observers, this is `kind` itself, so that its fast paths need no check.
+    Other connections use `kind` itself, whose fast paths so need no check.
     """
-    if transport.observers is None:
-        return kind
     found = _NOTING.get(kind)
     if found is None:
         found = _NOTING[kind] = type(kind.__name__, (_Noting, kind), {"__doc__": kind.__doc__})

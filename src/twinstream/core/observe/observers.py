@@ -185,11 +185,19 @@ class Observers:
 
     def gauges(self) -> list[Gauge]:
         """Return the current gauges of the connection."""
-        found = [gauge for each in tuple(self._measured) for gauge in each.gauges()]
+        found = [gauge for each in self._sources() for gauge in each.gauges()]
         now = monotonic()
         for (stream, consumer), at in tuple(self._received_at.items()):
             found.append(Gauge("seconds_since_message", now - at, stream, consumer))
         return found
+
+    def _sources(self) -> list[Measured]:
+        while True:
+            try:
+                return list(self._measured)
+            except RuntimeError:
+                # Another thread has added an object during the iteration.
+                continue
 
     # ---- calling
 
