@@ -32,7 +32,6 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "account restore": "restore FOLDER",
     "check": "health",
     "consumer copy": "apply, with the consumer in a file",
-    "consumer edit": "apply, with the consumer in a file",
     "consumer find": "consumer ls STREAM",
     "consumer report": "consumer ls STREAM",
     "consumer state": "consumer info STREAM CONSUMER",

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "dlq": "twinstream.cli.groups:dlq",
     "events": "twinstream.cli.server.events:events",
     "get": "twinstream.cli.message.get:get",
+    "group": "twinstream.cli.groups:group",
     "health": "twinstream.cli.server.health:health",
     "kv": "twinstream.cli.groups:kv",
     "lock": "twinstream.cli.groups:lock",
@@ -32,8 +33,10 @@ COMMANDS: Final = {
     "pipeline": "twinstream.cli.groups:pipeline",
     "plan": "twinstream.cli.config.plan:plan",
     "pub": "twinstream.cli.message.pub:pub",
+    "reply": "twinstream.cli.message.reply:reply",
     "req": "twinstream.cli.message.request:req",
     "restore": "twinstream.cli.server.backup:restore",
+    "rtt": "twinstream.cli.message.round_trips:rtt",
     "schedule": "twinstream.cli.groups:schedule",
     "schema": "twinstream.cli.config.schema:schema",
     "size": "twinstream.cli.config.size:size",
@@ -49,6 +52,13 @@ DLQ_COMMANDS: Final = {
     "replay": "twinstream.cli.server.dead_letters:replay",
     "run": "twinstream.cli.server.dead_letters:run",
     "show": "twinstream.cli.server.dead_letters:show",
+}
+GROUP_COMMANDS: Final = {
+    "add": "twinstream.cli.consumer_groups:add",
+    "create": "twinstream.cli.consumer_groups:create",
+    "info": "twinstream.cli.consumer_groups:info",
+    "members": "twinstream.cli.consumer_groups:members",
+    "remove": "twinstream.cli.consumer_groups:remove",
 }
 KV_COMMANDS: Final = {
     "add": "twinstream.cli.kv.buckets:add",
@@ -121,6 +131,7 @@ SUBJECT_COMMANDS: Final = {
 }
 CONSUMER_COMMANDS: Final = {
     "add": "twinstream.cli.consumer.add:add",
+    "edit": "twinstream.cli.consumer.edit:edit",
     "info": "twinstream.cli.consumer.info:info",
     "ls": "twinstream.cli.consumer.list:ls",
     "next": "twinstream.cli.consumer.next:next_messages",
@@ -239,6 +250,9 @@ subject = LazyGroup("subject", SUBJECT_COMMANDS, "Compute subject transforms and
 dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that no worker could process.")
 objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
 account = LazyGroup("account", ACCOUNT_COMMANDS, "Show the account of the user.")
+group = LazyGroup(
+    "group", GROUP_COMMANDS, "Partitioned consumer groups: their settings and members."
+)
 consumer = LazyGroup(
     "consumer",
     CONSUMER_COMMANDS,
