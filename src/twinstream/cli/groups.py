@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.failures import JSON_ASKED, reported
-from twinstream.cli.foreign_names import advice, aliased
-from twinstream.cli.help_page import HelpfulCommand
+from twinstream.cli.help.foreign_names import advice, aliased
+from twinstream.cli.help.page import HelpfulCommand
 from twinstream.cli.interrupts import asks_for_json
 from twinstream.cli.logs import debug_option, verbose_option
 from twinstream.cli.target import options_before
@@ -54,11 +54,11 @@ DLQ_COMMANDS: Final = {
     "show": "twinstream.cli.server.dead_letters:show",
 }
 GROUP_COMMANDS: Final = {
-    "add": "twinstream.cli.consumer_groups:add",
-    "create": "twinstream.cli.consumer_groups:create",
-    "info": "twinstream.cli.consumer_groups:info",
-    "members": "twinstream.cli.consumer_groups:members",
-    "remove": "twinstream.cli.consumer_groups:remove",
+    "add": "twinstream.cli.group.manage:add",
+    "create": "twinstream.cli.group.manage:create",
+    "info": "twinstream.cli.group.manage:info",
+    "members": "twinstream.cli.group.manage:members",
+    "remove": "twinstream.cli.group.manage:remove",
 }
 KV_COMMANDS: Final = {
     "add": "twinstream.cli.kv.buckets:add",

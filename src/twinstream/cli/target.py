@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from twinstream.cli.connection_option import ConnectionOption
 from twinstream.cli.failures import JSON_ASKED, Failure
+from twinstream.cli.help.connection_option import ConnectionOption
 from twinstream.cli.option_types import Seconds
 from twinstream.models.codec.records import evolve, field, frozen, members
 from twinstream.models.files.bounded_read import SMALL, read_small_text

@@ -8,9 +8,9 @@ import click
 
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.consumer.settings import consumer_settings, fields_of
-from twinstream.cli.differences import changes_of
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.screen import print_json, print_text
+from twinstream.cli.settings.differences import changes_of
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import ConsumerConfig, encode, evolve
 

@@ -10,7 +10,7 @@ import click
 
 from twinstream.cli.message.start_position import Start, start_text
 from twinstream.cli.option_types import Bytes, Span
-from twinstream.cli.setting_texts import pairs
+from twinstream.cli.settings.texts import pairs
 
 __all__ = ["ACK", "COUNT", "REPLAY", "consumer_settings", "fields_of"]
 

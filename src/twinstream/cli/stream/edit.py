@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from twinstream.cli.confirm import sure, yes_option
-from twinstream.cli.differences import changes_of
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.screen import print_json, print_text
+from twinstream.cli.settings.differences import changes_of
 from twinstream.cli.stream.settings import fields_of, stream_settings
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import encode, evolve

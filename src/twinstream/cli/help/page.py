@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
-from twinstream.cli.completion import complete_names
-from twinstream.cli.connection_option import ConnectionOption
-from twinstream.cli.examples import EXAMPLES
+from twinstream.cli.help.completion import complete_names
+from twinstream.cli.help.connection_option import ConnectionOption
+from twinstream.cli.help.examples import EXAMPLES
 
 __all__ = ["HelpfulCommand"]
 
