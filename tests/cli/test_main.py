@@ -182,7 +182,7 @@ def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
         ("stream inof", "Did you mean 'info'?"),
         ("stream view", "`nats stream view` is here: twinstream get STREAM."),
         ("con sub", "`nats consumer sub` is here: twinstream consume STREAM CONSUMER."),
-        ("server check", "`nats server` is here: twinstream account info, and health."),
+        ("server check", "`nats server check` is here: twinstream health."),
         ("quux", "There are: account, apply, backup, "),
     ],
 )

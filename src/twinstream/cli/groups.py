@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "rtt": "twinstream.cli.message.round_trips:rtt",
     "schedule": "twinstream.cli.groups:schedule",
     "schema": "twinstream.cli.config.schema:schema",
+    "server": "twinstream.cli.groups:server",
     "size": "twinstream.cli.config.size:size",
     "stream": "twinstream.cli.groups:stream",
     "sub": "twinstream.cli.message.subscribe:sub",
@@ -101,6 +102,11 @@ PIPELINE_COMMANDS: Final = {
     "spec": "twinstream.cli.pipeline.spec:spec",
     "vacuum": "twinstream.cli.pipeline.vacuum:vacuum",
     "verify": "twinstream.cli.pipeline.verify:verify",
+}
+SERVER_COMMANDS: Final = {
+    "info": "twinstream.cli.server.servers:info",
+    "ls": "twinstream.cli.server.servers:ls",
+    "ping": "twinstream.cli.server.servers:ping",
 }
 STREAM_COMMANDS: Final = {
     "add": "twinstream.cli.stream.add:add",
@@ -253,6 +259,7 @@ account = LazyGroup("account", ACCOUNT_COMMANDS, "Show the account of the user."
 group = LazyGroup(
     "group", GROUP_COMMANDS, "Partitioned consumer groups: their settings and members."
 )
+server = LazyGroup("server", SERVER_COMMANDS, "Show and ping the servers of a system.")
 consumer = LazyGroup(
     "consumer",
     CONSUMER_COMMANDS,

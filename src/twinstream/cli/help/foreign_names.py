@@ -44,7 +44,6 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "object status": "object info BUCKET",
     "server check": "health",
     "server report": "account info",
-    "server": "account info, and health",
     "stream backup": "backup STREAM FOLDER",
     "stream cluster": "stream step-down, and stream peer-remove",
     "stream gaps": "stream info STREAM --json, its state.deleted",
