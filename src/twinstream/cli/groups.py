@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "account": "twinstream.cli.groups:account",
     "apply": "twinstream.cli.config.apply:apply",
     "backup": "twinstream.cli.server.backup:backup",
+    "bench": "twinstream.cli.groups:bench",
     "consume": "twinstream.cli.message.consume:consume",
     "consumer": "twinstream.cli.groups:consumer",
     "demo": "twinstream.cli.demo.command:demo",
@@ -46,6 +47,10 @@ COMMANDS: Final = {
     "subject": "twinstream.cli.groups:subject",
     "validate": "twinstream.cli.config.validate:validate",
     "version": "twinstream.cli.version:version",
+}
+BENCH_COMMANDS: Final = {
+    "consume": "twinstream.cli.bench.run:consume",
+    "pub": "twinstream.cli.bench.run:pub",
 }
 DLQ_COMMANDS: Final = {
     "discard": "twinstream.cli.server.dead_letters:discard",
@@ -260,6 +265,7 @@ group = LazyGroup(
     "group", GROUP_COMMANDS, "Partitioned consumer groups: their settings and members."
 )
 server = LazyGroup("server", SERVER_COMMANDS, "Show and ping the servers of a system.")
+bench = LazyGroup("bench", BENCH_COMMANDS, "Measure how fast a server and this machine are.")
 consumer = LazyGroup(
     "consumer",
     CONSUMER_COMMANDS,

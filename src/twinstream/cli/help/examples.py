@@ -9,6 +9,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "account info": "twinstream account info",
     "apply": "twinstream apply configs --yes",
     "backup": "twinstream backup ORDERS backups/today",
+    "bench consume": "twinstream bench consume ORDERS --msgs 100000",
+    "bench pub": "twinstream bench pub 'orders.{n}' --msgs 100000 --size 1KB",
     "consume": "twinstream consume ORDERS packer --create --count 10",
     "consumer add": "twinstream consumer add ORDERS packer --filter 'orders.eu.>' --deliver 2m",
     "consumer edit": "twinstream consumer edit ORDERS packer --max-deliver 5",
