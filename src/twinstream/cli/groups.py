@@ -147,10 +147,12 @@ CONSUMER_COMMANDS: Final = {
     "ls": "twinstream.cli.consumer.list:ls",
     "next": "twinstream.cli.consumer.next:next_messages",
     "pause": "twinstream.cli.consumer.control:pause",
+    "report": "twinstream.cli.consumer.report:report",
     "reset": "twinstream.cli.consumer.control:reset",
     "resume": "twinstream.cli.consumer.control:resume",
     "rm": "twinstream.cli.consumer.control:rm",
     "step-down": "twinstream.cli.consumer.control:step_down",
+    "sub": "twinstream.cli.message.consume:consume",
     "unpin": "twinstream.cli.consumer.control:unpin",
 }
 ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
