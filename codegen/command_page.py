@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from freshness import keep_fresh
-from twinstream.cli.connection_option import ConnectionOption
 from twinstream.cli.groups import twinstream
-from twinstream.cli.help_page import HelpfulCommand
+from twinstream.cli.help.connection_option import ConnectionOption
+from twinstream.cli.help.page import HelpfulCommand
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "command.md"
 

@@ -88,3 +88,21 @@ def test_unpin_allows_another_pin(run: Run, jet: js_sync.JetStream, stream: str)
     assert run("consumer", "unpin", stream, "w", "g").exit_code == 0
     assert run("consumer", "unpin", stream, "w", "other").exit_code == 1
     assert run("consumer", "step-down", stream, "w").exit_code == 1
+
+
+def test_report_begins_with_the_consumer_that_is_farthest_behind(
+    run: Run, stream: str, worker: js_sync.Consumer, jet: js_sync.JetStream
+) -> None:
+    jet.create_consumer(stream, ConsumerConfig(durable_name="new", deliver_policy="new"))
+    worker.fetch(2)[0].double_ack()
+    rows = [line.split("\t") for line in run("consumer", "report", stream).stdout.splitlines()]
+    assert rows[0] == ["worker", "pull", "explicit", "1", "0", "3", "60%", "1"]
+    assert [row[0] for row in rows] == ["worker", "new"]
+    names = [line["name"] for line in json_lines(run("consumer", "report", stream, "--json"))]
+    assert names == ["worker", "new"]
+    assert run("consumer", "report", "NO-SUCH").exit_code == 3
+
+
+def test_sub_is_consume(run: Run, stream: str, worker: js_sync.Consumer) -> None:
+    (line,) = json_lines(run("consumer", "sub", stream, "worker", "--count", "1", "--json"))
+    assert line["seq"] == 1

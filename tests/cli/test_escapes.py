@@ -15,7 +15,7 @@ from rich.text import Text
 from tests.cli.output import Run
 from twinstream.cli.confirm import sure
 from twinstream.cli.escapes import harmless, json_line
-from twinstream.cli.screen import notes, progress, results
+from twinstream.cli.screen import alerts, progress, results
 from twinstream.testing import FakePeer, FakeServer
 
 CONTROLS = {
@@ -57,7 +57,7 @@ def test_a_console_escapes_every_kind_of_text(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = f"<{CONTROLS[name]}>"
-    for console in (results(), notes()):
+    for console in (results(), alerts()):
         console.print(text)
         console.print(Text(text))
         console.print(Text.assemble((text, "red")))

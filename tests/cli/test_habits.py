@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import js_sync
 from tests.cli.output import Run
-from twinstream.cli.examples import EXAMPLES
-from twinstream.cli.foreign_names import advice
 from twinstream.cli.groups import twinstream
-from twinstream.cli.help_page import CONNECTION, HelpfulCommand
+from twinstream.cli.help.examples import EXAMPLES
+from twinstream.cli.help.foreign_names import advice
+from twinstream.cli.help.page import CONNECTION, HelpfulCommand
 from twinstream.models import ConsumerConfig, KeyValueConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -131,7 +131,7 @@ def test_version_is_a_command(run: Run) -> None:
 
 
 def test_advice_names_commands_that_exist() -> None:
-    from twinstream.cli.foreign_names import _IN_NATS
+    from twinstream.cli.help.foreign_names import _IN_NATS
 
     for full, here in _IN_NATS.items():
         assert full not in COMMANDS

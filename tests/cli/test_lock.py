@@ -268,8 +268,8 @@ def test_before_the_first_lock_nothing_is_held(run: Run, server: NatsServer) -> 
     shown = run("lock", "ls", "--stream", "NO-LOCKS", "--json")
     assert (shown.exit_code, shown.output) == (0, "")
     freed = run("lock", "release", "a", "--stream", "NO-LOCKS", "--yes")
-    assert freed.exit_code == 1
+    assert freed.exit_code == 3
     assert "the lock a is not held" in freed.stderr
     done = lock(server, "a", "--stream", "NO-LOCKS", "--", "echo", "no")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert "--create creates it" in done.stderr

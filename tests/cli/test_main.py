@@ -183,8 +183,8 @@ def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
         ("publish", "Did you mean 'pub'?"),
         ("stream inof", "Did you mean 'info'?"),
         ("stream view", "`nats stream view` is here: twinstream get STREAM."),
-        ("con sub", "`nats consumer sub` is here: twinstream consume STREAM CONSUMER."),
-        ("server check", "`nats server` is here: twinstream account info, and health."),
+        ("con state", "`nats consumer state` is here: twinstream consumer info STREAM CONSUMER."),
+        ("server check", "`nats server check` is here: twinstream health."),
         ("quux", "There are: account, apply, backup, "),
     ],
 )

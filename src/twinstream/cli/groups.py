@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.failures import JSON_ASKED, reported
-from twinstream.cli.foreign_names import advice, aliased
-from twinstream.cli.help_page import HelpfulCommand
+from twinstream.cli.help.foreign_names import advice, aliased
+from twinstream.cli.help.page import HelpfulCommand
 from twinstream.cli.interrupts import asks_for_json
 from twinstream.cli.logs import debug_option, verbose_option
 from twinstream.cli.target import options_before
@@ -18,11 +18,13 @@ COMMANDS: Final = {
     "account": "twinstream.cli.groups:account",
     "apply": "twinstream.cli.config.apply:apply",
     "backup": "twinstream.cli.server.backup:backup",
+    "bench": "twinstream.cli.groups:bench",
     "consume": "twinstream.cli.message.consume:consume",
     "consumer": "twinstream.cli.groups:consumer",
     "dlq": "twinstream.cli.groups:dlq",
     "events": "twinstream.cli.server.events:events",
     "get": "twinstream.cli.message.get:get",
+    "group": "twinstream.cli.groups:group",
     "health": "twinstream.cli.server.health:health",
     "kv": "twinstream.cli.groups:kv",
     "lock": "twinstream.cli.groups:lock",
@@ -31,10 +33,13 @@ COMMANDS: Final = {
     "pipeline": "twinstream.cli.groups:pipeline",
     "plan": "twinstream.cli.config.plan:plan",
     "pub": "twinstream.cli.message.pub:pub",
+    "reply": "twinstream.cli.message.reply:reply",
     "req": "twinstream.cli.message.request:req",
     "restore": "twinstream.cli.server.backup:restore",
+    "rtt": "twinstream.cli.message.round_trips:rtt",
     "schedule": "twinstream.cli.groups:schedule",
     "schema": "twinstream.cli.config.schema:schema",
+    "server": "twinstream.cli.groups:server",
     "size": "twinstream.cli.config.size:size",
     "stream": "twinstream.cli.groups:stream",
     "sub": "twinstream.cli.message.subscribe:sub",
@@ -42,12 +47,23 @@ COMMANDS: Final = {
     "validate": "twinstream.cli.config.validate:validate",
     "version": "twinstream.cli.version:version",
 }
+BENCH_COMMANDS: Final = {
+    "consume": "twinstream.cli.bench.run:consume",
+    "pub": "twinstream.cli.bench.run:pub",
+}
 DLQ_COMMANDS: Final = {
     "discard": "twinstream.cli.server.dead_letters:discard",
     "ls": "twinstream.cli.server.dead_letters:list_letters",
     "replay": "twinstream.cli.server.dead_letters:replay",
     "run": "twinstream.cli.server.dead_letters:run",
     "show": "twinstream.cli.server.dead_letters:show",
+}
+GROUP_COMMANDS: Final = {
+    "add": "twinstream.cli.group.manage:add",
+    "create": "twinstream.cli.group.manage:create",
+    "info": "twinstream.cli.group.manage:info",
+    "members": "twinstream.cli.group.manage:members",
+    "remove": "twinstream.cli.group.manage:remove",
 }
 KV_COMMANDS: Final = {
     "add": "twinstream.cli.kv.buckets:add",
@@ -91,6 +107,11 @@ PIPELINE_COMMANDS: Final = {
     "vacuum": "twinstream.cli.pipeline.vacuum:vacuum",
     "verify": "twinstream.cli.pipeline.verify:verify",
 }
+SERVER_COMMANDS: Final = {
+    "info": "twinstream.cli.server.servers:info",
+    "ls": "twinstream.cli.server.servers:ls",
+    "ping": "twinstream.cli.server.servers:ping",
+}
 STREAM_COMMANDS: Final = {
     "add": "twinstream.cli.stream.add:add",
     "copy": "twinstream.cli.stream.edit:copy",
@@ -120,14 +141,17 @@ SUBJECT_COMMANDS: Final = {
 }
 CONSUMER_COMMANDS: Final = {
     "add": "twinstream.cli.consumer.add:add",
+    "edit": "twinstream.cli.consumer.edit:edit",
     "info": "twinstream.cli.consumer.info:info",
     "ls": "twinstream.cli.consumer.list:ls",
     "next": "twinstream.cli.consumer.next:next_messages",
     "pause": "twinstream.cli.consumer.control:pause",
+    "report": "twinstream.cli.consumer.report:report",
     "reset": "twinstream.cli.consumer.control:reset",
     "resume": "twinstream.cli.consumer.control:resume",
     "rm": "twinstream.cli.consumer.control:rm",
     "step-down": "twinstream.cli.consumer.control:step_down",
+    "sub": "twinstream.cli.message.consume:consume",
     "unpin": "twinstream.cli.consumer.control:unpin",
 }
 ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
@@ -238,6 +262,11 @@ subject = LazyGroup("subject", SUBJECT_COMMANDS, "Compute subject transforms and
 dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that no worker could process.")
 objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
 account = LazyGroup("account", ACCOUNT_COMMANDS, "Show the account of the user.")
+group = LazyGroup(
+    "group", GROUP_COMMANDS, "Partitioned consumer groups: their settings and members."
+)
+server = LazyGroup("server", SERVER_COMMANDS, "Show and ping the servers of a system.")
+bench = LazyGroup("bench", BENCH_COMMANDS, "Measure how fast a server and this machine are.")
 consumer = LazyGroup(
     "consumer",
     CONSUMER_COMMANDS,

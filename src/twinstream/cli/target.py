@@ -11,8 +11,8 @@ import click
 from attrs import field, fields_dict, frozen
 from click.core import ParameterSource
 
-from twinstream.cli.connection_option import ConnectionOption
 from twinstream.cli.failures import JSON_ASKED, Failure
+from twinstream.cli.help.connection_option import ConnectionOption
 from twinstream.cli.option_types import Seconds
 from twinstream.models.files.bounded_read import SMALL, read_small_text
 

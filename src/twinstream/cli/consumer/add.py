@@ -2,78 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from twinstream.cli.export import export, export_option
+from twinstream.cli.consumer.settings import ACK, COUNT, REPLAY, consumer_settings, fields_of
 from twinstream.cli.failures import arguments_judged
-from twinstream.cli.message.start_position import Start, start_text
-from twinstream.cli.option_types import Bytes, Span
-from twinstream.cli.questions import Question, ask, defaults_option
 from twinstream.cli.screen import print_json, print_text, results
-from twinstream.cli.setting_texts import pairs
+from twinstream.cli.settings.export import export, export_option
+from twinstream.cli.settings.questions import Question, ask, defaults_option
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import ConsumerConfig, encode
 
-_ACK: Final = click.Choice(["explicit", "all", "none"])
-_REPLAY: Final = click.Choice(["instant", "original"])
-_COUNT: Final = click.IntRange(min=-1)
-
-_SETTINGS: Final = (
-    click.option("--filter", "filters", multiple=True, metavar="SUBJECT,...", help="Its subjects."),
-    click.option("--deliver", metavar="all|new|last|subject|SEQ|AGE|TIME", help="Where it starts."),
-    click.option("--ack", type=_ACK, help="Which messages must be acknowledged."),
-    click.option("--replay", type=_REPLAY, help="At which rate stored messages are delivered."),
-    click.option("--description", metavar="TEXT", help="What the consumer is for."),
-    click.option("--pull", is_flag=True, help="Clients fetch messages: the default."),
-    click.option("--target", "push_to", metavar="SUBJECT", help="Push the messages to SUBJECT."),
-    click.option("--deliver-group", metavar="NAME", help="Queue group of a pushed consumer."),
-    click.option("--flow-control", is_flag=True, default=None, help="Of a pushed consumer."),
-    click.option("--heartbeat", type=Span(), metavar="DURATION", help="Of a pushed consumer."),
-    click.option("--ephemeral", is_flag=True, help="Remove it when it is not used any more."),
-    click.option("--wait", type=Span(), metavar="DURATION", help="Until it is delivered again."),
-    click.option("--backoff", multiple=True, metavar="DURATION,...", help="Waits, one by one."),
-    click.option("--max-deliver", type=_COUNT, metavar="N", help="Deliveries at most."),
-    click.option("--max-pending", type=_COUNT, metavar="N", help="Unacknowledged at most."),
-    click.option("--max-waiting", type=click.IntRange(min=1), metavar="N", help="Pulls at most."),
-    click.option("--sample", type=click.IntRange(0, 100), metavar="PERCENT", help="Of the acks."),
-    click.option(
-        "--inactive-threshold", type=Span(), metavar="DURATION", help="Unused until it is removed."
-    ),
-    click.option("--replicas", type=click.IntRange(0, 5), help="Copies; 0: as the stream."),
-    click.option("--memory", is_flag=True, default=None, help="Keep its state in memory."),
-    click.option("--headers-only", is_flag=True, default=None, help="Deliver no payloads."),
-    click.option("--max-pull-batch", type=click.IntRange(min=1), metavar="N", help="Of one pull."),
-    click.option("--max-pull-bytes", type=Bytes(), metavar="SIZE", help="Of one pull."),
-    click.option("--max-pull-expire", type=Span(), metavar="DURATION", help="Of one pull."),
-    click.option("--metadata", multiple=True, metavar="NAME=VALUE", help="A text to keep."),
-)
-
 _QUESTIONS: Final = (
     Question("deliver", "Start policy (all, new, last, subject, 1h, sequence)", "all"),
-    Question("ack", "Acknowledgment policy", "explicit", _ACK),
-    Question("replay", "Replay policy", "instant", _REPLAY),
+    Question("ack", "Acknowledgment policy", "explicit", ACK),
+    Question("replay", "Replay policy", "instant", REPLAY),
     Question("filters", "Filter stream by subjects (blank for all)", ""),
-    Question("max_deliver", "Maximum allowed deliveries", "-1", _COUNT),
-    Question("max_pending", "Maximum acknowledgments pending", "0", _COUNT),
+    Question("max_deliver", "Maximum allowed deliveries", "-1", COUNT),
+    Question("max_pending", "Maximum acknowledgments pending", "0", COUNT),
 )
 """What is asked on a terminal, in the order of the `nats` command."""
-
-
-def _settings(command: Callable[..., object]) -> Callable[..., object]:
-    for option in reversed(_SETTINGS):
-        command = option(command)
-    return command
 
 
 @click.command(short_help="Create a consumer.")
 @click.argument("stream")
 @click.argument("name", required=False)
-@_settings
+@consumer_settings
 @defaults_option
 @export_option
 @json_option
@@ -124,54 +80,6 @@ def add(
 
 
 def _config(name: str | None, given: dict[str, Any]) -> ConsumerConfig:
-    filters = _list(given["filters"])
-    start = _start(given["deliver"] or "all")
-    ephemeral = given["ephemeral"]
-    pending = given["max_pending"]
-    return ConsumerConfig(
-        durable_name=None if ephemeral else name,
-        name=name if ephemeral else None,
-        description=given["description"],
-        deliver_policy=start.policy,
-        opt_start_seq=start.sequence,
-        opt_start_time=start.time,
-        ack_policy=given["ack"] or "explicit",
-        replay_policy=given["replay"],
-        filter_subject=filters[0] if len(filters) == 1 else None,
-        filter_subjects=filters if len(filters) > 1 else None,
-        deliver_subject=given["push_to"],
-        deliver_group=given["deliver_group"],
-        flow_control=given["flow_control"],
-        idle_heartbeat=given["heartbeat"],
-        ack_wait=given["wait"],
-        backoff=_durations(given["backoff"]) or None,
-        max_deliver=given["max_deliver"],
-        max_ack_pending=None if pending == 0 else pending,
-        max_waiting=given["max_waiting"],
-        sample_freq=None if given["sample"] is None else str(given["sample"]),
-        inactive_threshold=given["inactive_threshold"],
-        num_replicas=given["replicas"],
-        mem_storage=given["memory"],
-        headers_only=given["headers_only"],
-        max_batch=given["max_pull_batch"],
-        max_bytes=given["max_pull_bytes"],
-        max_expires=given["max_pull_expire"],
-        metadata=pairs(given["metadata"]) or None,
-    )
-
-
-def _start(text: str) -> Start:
-    if text == "subject":
-        return Start(policy="last_per_subject")
-    return start_text(text)
-
-
-def _list(texts: tuple[str, ...] | str) -> list[str]:
-    """Return the items of options, or of an answer, each of which may be a list with commas."""
-    whole = texts if isinstance(texts, str) else ",".join(texts)
-    return [each.strip() for each in whole.split(",") if each.strip()]
-
-
-def _durations(texts: tuple[str, ...]) -> list[timedelta]:
-    span = Span()
-    return [span.convert(each, None, None) for each in _list(texts)]
+    kind: dict[str, Any] = {"name": name} if given["ephemeral"] else {"durable_name": name}
+    fields: dict[str, Any] = {"deliver_policy": "all", "ack_policy": "explicit", **fields_of(given)}
+    return ConsumerConfig(**kind, **fields)

@@ -15,7 +15,7 @@ from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
 from twinstream.cli.listing_gaps import note_undescribed, undescribed
 from twinstream.cli.option_types import Bytes, Span
 from twinstream.cli.screen import counted, plain_table, print_json, print_table, print_text
-from twinstream.cli.setting_texts import pairs, placement
+from twinstream.cli.settings.texts import pairs, placement
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.value_text import Size
 from twinstream.models import (

@@ -17,7 +17,7 @@ import click
 from twinstream.cli.failures import Failure, NotThere
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.option_types import Seconds, WholeSeconds
-from twinstream.cli.screen import notes
+from twinstream.cli.screen import alerts
 from twinstream.cli.target import Target, server_options
 from twinstream.core.deadline import Deadline
 from twinstream.core.on_failure import OnFailure
@@ -163,7 +163,7 @@ def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: 
     while process.poll() is None and lease.is_held and not asked.is_set():
         _pause(process)
     if process.poll() is None:
-        notes().print("ending the command")
+        alerts().print("ending the command")
     elif process.returncode >= 0 and not asked.is_set():
         return
     _signal(process.pid, signal.SIGTERM)

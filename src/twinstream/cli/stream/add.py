@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import click
 
-from twinstream.cli.export import export, export_option
 from twinstream.cli.failures import arguments_judged
-from twinstream.cli.questions import Question, ask, defaults_option
 from twinstream.cli.screen import print_json, print_text, results
+from twinstream.cli.settings.export import export, export_option
+from twinstream.cli.settings.questions import Question, ask, defaults_option
 from twinstream.cli.stream.settings import (
     COUNT,
     DISCARD,

@@ -9,10 +9,10 @@ import click
 from twinstream.cli.confirm import sure, yes_option
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.screen import print_json, print_text
+from twinstream.cli.settings.differences import changes_of
 from twinstream.cli.stream.settings import fields_of, stream_settings
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.cli.value_text import as_text
-from twinstream.models import StreamConfig, encode, evolve
+from twinstream.models import encode, evolve
 
 _SERVERS_OWN = "_nats."
 """The prefix of metadata that servers add."""
@@ -40,13 +40,13 @@ def edit(
     with target.connect() as nc:
         handle = target.jetstream(nc).get_stream(stream)
         old = handle.info().config
-        changes = _changes(old, fields)
+        changes = changes_of(old, fields)
         if not as_json:
-            for name, (before, after) in changes.items():
-                print_text(f"{name}: {_shown(before)} → {_shown(after)}")
+            for line in changes:
+                print_text(line)
         if not changes or dry_run:
             if as_json:
-                print_json({"stream": stream, "changed": [], "would_change": sorted(changes)})
+                print_json({"stream": stream, "changed": [], "would_change": changes})
             elif not changes:
                 print_text("nothing to change")
             return
@@ -56,15 +56,6 @@ def edit(
         print_json(encode(info))
     else:
         print_text(f"changed {stream}")
-
-
-def _changes(old: StreamConfig, fields: dict[str, Any]) -> dict[str, tuple[object, object]]:
-    found = {name: (getattr(old, name), value) for name, value in fields.items()}
-    return {name: pair for name, pair in found.items() if _shown(pair[0]) != _shown(pair[1])}
-
-
-def _shown(value: object) -> str:
-    return as_text(value) or "not set"
 
 
 @click.command(short_help="Create a stream with the settings of another one.")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from twinstream.cli.option_types import Bytes, Span
-from twinstream.cli.setting_texts import pairs, placement
+from twinstream.cli.settings.texts import pairs, placement
 from twinstream.models import StreamSource
 
 __all__ = [

@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
-from twinstream.cli.completion import complete_names
-from twinstream.cli.connection_option import ConnectionOption
-from twinstream.cli.examples import EXAMPLES
+from twinstream.cli.help.completion import complete_names
+from twinstream.cli.help.connection_option import ConnectionOption
+from twinstream.cli.help.examples import EXAMPLES
 
 __all__ = ["HelpfulCommand"]
 
@@ -19,6 +19,8 @@ class HelpfulCommand(click.Command):
     """A command with an example at the end of its help page, and with completion of names."""
 
     example: str = ""
+    original: click.Command | None = None
+    """The command of which this is a copy."""
 
     @classmethod
     def of(cls, found: click.Command, path: str) -> HelpfulCommand:
@@ -37,8 +39,14 @@ class HelpfulCommand(click.Command):
             deprecated=found.deprecated,
         )
         made.example = EXAMPLES.get(path, "")
+        made.original = found
         complete_names(made)
         return made
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the original command has at the end of its page."""
+        if self.original is not None:
+            self.original.format_epilog(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command, then an example, then those for the connection."""

@@ -1,0 +1,1 @@
+"""The help pages of commands: examples, suggestions and completion."""

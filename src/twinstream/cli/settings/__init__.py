@@ -1,0 +1,1 @@
+"""Settings of streams and consumers on the command line: questions, differences, files."""

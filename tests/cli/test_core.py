@@ -1,0 +1,93 @@
+"""``twinstream reply`` and ``rtt``, and ``consumer edit``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import pytest
+
+import js_sync
+from tests.cli.output import Run, json_lines
+from tests.cli.terminal import COMMAND, LIMIT
+from twinstream.models import ConsumerConfig
+from twinstream.testing import NatsServer
+
+
+def answer(server: NatsServer, subject: str, data: bytes) -> js_sync.CoreMessage:
+    """Send a request until something answers it."""
+    deadline = time.monotonic() + LIMIT
+    with js_sync.connect(server.url) as nc:
+        while True:
+            try:
+                return nc.request(subject, data, timeout=5)
+            except js_sync.NoResponders:
+                assert time.monotonic() < deadline, "nothing answered in time"
+                time.sleep(0.05)
+
+
+def test_rtt_measures_pings(run: Run, server: NatsServer) -> None:
+    (found,) = json_lines(run("rtt", "3", "--json"))
+    seconds = found["seconds"]
+    assert found["pings"] == 3
+    assert 0 < seconds["least"] <= seconds["median"] <= seconds["most"]
+    assert "pings\t5\n" in run("rtt").stdout
+    assert run("rtt", "0").exit_code == 2
+
+
+def test_consumer_edit_changes_the_given_settings_only(
+    run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
+    jet.create_consumer(stream, ConsumerConfig(durable_name="w", filter_subject=f"{stream}.a"))
+    words = ("consumer", "edit", stream, "w", "--max-deliver", "5", "--wait", "1m")
+    assert run(*words, "--dry-run").stdout.splitlines() == [
+        "ack_wait: 30s → 1m",
+        "max_deliver: -1 → 5",
+    ]
+    declined = run(*words, input="n\n")
+    assert (declined.exit_code, f"Change {stream}/w?" in declined.stderr) == (1, True)
+    assert run(*words, "-f").exit_code == 0
+    assert run(*words).stdout == "nothing to change\n"
+    filters = ("--filter", f"{stream}.a,{stream}.b")
+    (info,) = json_lines(run("consumer", "edit", stream, "w", *filters, "-f", "--json"))
+    assert info["config"]["filter_subjects"] == [f"{stream}.a", f"{stream}.b"]
+    assert (info["config"]["max_deliver"], info["config"]["ack_wait"]) == (5, 60 * 10**9)
+    one = run("consumer", "edit", stream, "w", "--filter", f"{stream}.c", "-f")
+    assert one.exit_code == 0, one.stderr
+    config = jet.get_consumer(stream, "w").cached_info.config
+    assert config is not None
+    assert (config.filter_subject, config.filter_subjects) == (f"{stream}.c", None)
+    refused = run("consumer", "edit", stream, "w", "--ack", "none", "-f")
+    assert refused.exit_code == 1
+    assert run("consumer", "edit", stream, "missing", "--max-deliver", "5", "-f").exit_code == 3
+    assert run("consumer", "edit", stream, "w").exit_code == 2
+
+
+def test_reply_needs_an_answer(run: Run) -> None:
+    for words in (("a",), ("a", "x", "--echo")):
+        result = run("reply", *words)
+        assert (result.exit_code, "give DATA or --echo" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(("three",), b"three"), (("--echo",), b"question")], ids=str
+)
+def test_reply_answers_requests(
+    server: NatsServer, words: tuple[str, ...], expected: bytes
+) -> None:
+    command = [*COMMAND, "reply", "ask.*", *words, "--count", "1", "-H", "Kind: tea"]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TWINSTREAM_URL": server.url},
+    ) as process:
+        try:
+            found = answer(server, "ask.me", b"question")
+            shown, _ = process.communicate(timeout=LIMIT)
+        finally:
+            process.kill()
+    assert (found.data, found.headers["Kind"]) == (expected, "tea")
+    assert shown == "#1  ask.me\nquestion\n"
+    assert process.returncode == 0
