@@ -285,6 +285,8 @@ class Consumer(FetchCalls[P]):
         buffer = MessageBuffer(missing, limits, ack_wait, on_report, self._wants_acks())
         buffer.progress.keep_all = is_for_nobody_else(self.cached_info)
         buffer.ready.payloads = self._payloads
+        if self._api.transport.observers is None:
+            return Messages(buffer)
         from js_sync.consume.noted import noted
 
         return noted(Messages)(buffer)

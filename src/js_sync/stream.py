@@ -512,15 +512,12 @@ class Stream(StreamConsumers, Generic[P]):
         buffer = OrderedBuffer(
             self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
         )
+        buffer.set_payloads(self._payloads)
         if self._api.transport.observers is None:
             return OrderedMessages(buffer)
         from js_sync.consume.noted import noted
 
-        buffer = OrderedBuffer(
-            self._api, self._name, config, limits, on_report, name_prefix, max_reset_attempts
-        )
-        buffer.set_payloads(self._payloads)
-        return noted(OrderedMessages, self._api.transport)(buffer)
+        return noted(OrderedMessages)(buffer)
 
     def push_messages(
         self,
@@ -549,7 +546,6 @@ class Stream(StreamConsumers, Generic[P]):
     def _push(
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages[P]:
-        from js_sync.consume.noted import noted
         from js_sync.consume.push import PushMessages
         from js_sync.consume.push_buffer import PushBuffer, with_heartbeats
 
