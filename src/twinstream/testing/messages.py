@@ -21,6 +21,8 @@ _CONFIRMED: Final = (b"", b"", 0, b"\r\n")
 class _Acknowledgements:
     """The transport of a message in a test. It keeps what the message sends."""
 
+    observers: Final = None
+
     def __init__(self) -> None:
         self.words: Final[list[str]] = []
 

@@ -351,8 +351,8 @@ class _Loader:
         settings = in_numbers(inner, _RECORDS[kind]) if document.has_units else inner
         config = FileConfig(kind, name, line, column, settings, stream)
         if kind == "stream" and _PAYLOADS in inner:
-            members = _without_payloads(settings)
-            config = evolve(config, members=members, payloads=inner[_PAYLOADS])
+            kept = _without_payloads(settings)
+            config = evolve(config, members=kept, payloads=inner[_PAYLOADS])
         is_answer = inner is not members and "state" in members
         around = {} if inner is members else _around(members)
         self.found.append(_Found(config, document, path, is_answer, around))
