@@ -218,8 +218,8 @@ class Processing(BackgroundWork):
     async def drain(self, *, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are processed.
 
-        Does nothing if the processing was never started or has ended. If a handler calls `drain`,
-        the call does not wait.
+        Does nothing if the processing has ended, or was never started, which causes a
+        `RuntimeWarning`. If a handler calls `drain`, the call does not wait.
 
         Args:
             timeout: The longest wait in seconds.
@@ -231,6 +231,7 @@ class Processing(BackgroundWork):
         if self._is_parents:
             return
         if not self._is_started:
+            self._warn_if_unstarted()
             return
         if self._consuming.is_running:
             await buffer_of(self._consuming.messages).drain()

@@ -164,8 +164,9 @@ class BackgroundWork(Closable, BlockHint, ABC):
     def stop(self, *, timeout: Seconds = 30.0) -> None:
         """End the work, and wait until the running handlers have ended.
 
-        Does nothing if the work was never started or has ended. If a handler of this work calls
-        `stop`, the call does not wait: the work ends after the handler.
+        Does nothing if the work has ended, or was never started, which causes a `RuntimeWarning`.
+        If a handler of this work calls `stop`, the call does not wait: the work ends after the
+        handler.
 
         Args:
             timeout: The longest wait in seconds.
@@ -177,8 +178,8 @@ class BackgroundWork(Closable, BlockHint, ABC):
         """
         if self._is_parents:
             return
-        self._is_unstarted = False  # the caller does not want it to start
         if not self._is_started:
+            self._warn_if_unstarted()
             return
         self._end_soon()
         self._await_end(timeout)
@@ -264,15 +265,20 @@ class BackgroundWork(Closable, BlockHint, ABC):
 
     def __del__(self) -> None:
         error = self._error
-        if self._is_unstarted:
-            text = f"{self._title} was never started: {_HOW_TO_START}"
-        elif error is not None and not self._is_raised and _is_news(error):
-            text = f"{self._title} ended with an error that no call raised: {error!r}"
-        else:
-            return
+        is_news = error is not None and not self._is_raised and _is_news(error)
         # In a forked child, do not warn: the parent process does.
-        if not self._is_parents:
+        if not (self._is_unstarted or is_news) or self._is_parents:
+            return
+        self._warn_if_unstarted()
+        if is_news:
+            text = f"{self._title} ended with an error that no call raised: {error!r}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    def _warn_if_unstarted(self) -> None:
+        if self._is_unstarted:
+            self._is_unstarted = False
+            text = f"{self._title} was never started: {_HOW_TO_START}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def _is_news(error: BaseException) -> bool:

@@ -125,8 +125,8 @@ class Consuming(BackgroundWork):
     def drain(self, *, timeout: Seconds = 30.0) -> None:
         """Stop pulling, and wait until the buffered messages are handled.
 
-        Does nothing if the consumption was never started or has ended. If a handler calls `drain`,
-        the call does not wait.
+        Does nothing if the consumption has ended, or was never started, which causes a
+        `RuntimeWarning`. If a handler calls `drain`, the call does not wait.
 
         Args:
             timeout: The longest wait in seconds.
@@ -138,6 +138,7 @@ class Consuming(BackgroundWork):
         if self._is_parents:
             return
         if not self._is_started:
+            self._warn_if_unstarted()
             return
         self._buffer.drain()
         self._await_end(timeout)

@@ -9,8 +9,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Final
 
 __all__ = ["on_demand"]
+
+# Packages whose names readers look for in the twins: beside the twins, and in them.
+_BESIDE: Final = ("twinstream.errors", "twinstream.models")
+_WITHIN: Final = (
+    "backup",
+    "coordination",
+    "counters",
+    "exactly_once",
+    "fast_ingest",
+    "groups",
+    "health",
+    "outbox",
+    "schedules",
+    "workers",
+)
 
 
 def on_demand(
@@ -21,7 +37,9 @@ def on_demand(
     def find(name: str) -> object:
         module = modules.get(name)
         if module is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}{_hint(package, name, modules)}"
+            )
         value: object = getattr(import_module(module), name)
         # Python then finds the attribute itself and does not call this function again.
         setattr(sys.modules[package], name, value)
@@ -31,3 +49,17 @@ def on_demand(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return find, names
+
+
+def _hint(package: str, name: str, modules: Mapping[str, str]) -> str:
+    """Return where a missing name is, or the name that the caller probably means, or ""."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    for other in (*_BESIDE, *(f"{package}.{each}" for each in _WITHIN)):
+        if name in getattr(import_module(other), "__all__", ()):
+            return f": import it from {other}"
+    meant = name.removesuffix("Error")
+    near = meant if meant in modules else next(iter(get_close_matches(meant, modules, 1, 0.75)), "")
+    return near and f"; did you mean {near!r}?"

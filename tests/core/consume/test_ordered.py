@@ -46,7 +46,7 @@ def begun(read: OrderedRead, stream: ModelStream) -> ModelConsumer:
     return consumer
 
 
-def wants(policy: DeliverPolicy = DeliverPolicy.ALL, **more: Any) -> ConsumerConfig:
+def wants(policy: DeliverPolicy | None = None, **more: Any) -> ConsumerConfig:
     arguments: dict[str, Any] = {
         "subjects": None,
         "deliver_policy": policy,
@@ -147,6 +147,11 @@ def test_settings_that_are_given_are_those_of_each_consumer() -> None:
 def test_arguments_that_make_no_sense() -> None:
     with pytest.raises(BadArgument, match="not both"):
         wants(start_seq=1, start_time=datetime(2024, 1, 1, tzinfo=UTC))
+    with pytest.raises(BadArgument, match=r"so deliver_policy .* does not apply"):
+        wants(DeliverPolicy.NEW, start_seq=1)
+    with pytest.raises(BadArgument, match="deliver_policy by_start_time needs start_time="):
+        wants(DeliverPolicy.BY_START_TIME)
+    assert wants(DeliverPolicy.BY_START_SEQUENCE, start_seq=7).opt_start_seq == 7
     with pytest.raises(BadArgument, match="subject"):
         wants(subjects=["a..b"])
     with pytest.raises(BadArgument, match="inactive_threshold must be at least 1 s"):

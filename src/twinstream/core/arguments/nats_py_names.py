@@ -220,17 +220,19 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
 
 def _unknown(owner: object, name: str) -> AttributeError:
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
-    tables = (ATTRIBUTES.get(each.__name__, {}) for each in type(owner).__mro__)
-    hint = next((table[name] for table in tables if name in table), None)
-    if hint is not None:
-        text = f"{text}: the equivalent of this nats-py name is {hint}"
-    else:
-        tables = (GUESSES.get(each.__name__, {}) for each in type(owner).__mro__)
-        guess = next((table[name] for table in tables if name in table), None)
-        if guess is not None:
-            text = f"{text}; did you mean {guess}?"
-    # Because of `name` and `obj`, Python adds its own suggestion for a misspelt name.
-    return AttributeError(text, name=name, obj=owner)
+    equivalent, guess = _find(ATTRIBUTES, owner, name), _find(GUESSES, owner, name)
+    if equivalent is not None:
+        text = f"{text}: the equivalent of this nats-py name is {equivalent}"
+    elif guess is not None:
+        text = f"{text}; did you mean {guess}?"
+    # With `obj`, Python adds its own suggestion for a misspelt name, which may contradict a hint.
+    is_hinted = equivalent is not None or guess is not None
+    return AttributeError(text, name=name, obj=None if is_hinted else owner)
+
+
+def _find(names: Mapping[str, Mapping[str, str]], owner: object, name: str) -> str | None:
+    tables = (names.get(each.__name__, {}) for each in type(owner).__mro__)
+    return next((table[name] for table in tables if name in table), None)
 
 
 class _Absent:

@@ -50,16 +50,13 @@ def ordered_config(
     """
     if start_seq is not None and start_time is not None:
         raise BadArgument("pass start_seq or start_time, not both")
-    if start_seq is not None:
-        deliver_policy = DeliverPolicy.BY_START_SEQUENCE
-    elif start_time is not None:
-        deliver_policy = DeliverPolicy.BY_START_TIME
+    deliver_policy = _policy(deliver_policy, start_seq, start_time)
     filters = list(widest(subject_filters(subjects)))
     if deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and not filters:
         # The server requires a filter with this policy (10094). This filter matches everything.
         filters = [">"]
     return ConsumerConfig(
-        deliver_policy=DeliverPolicy(deliver_policy or DeliverPolicy.ALL),
+        deliver_policy=deliver_policy,
         opt_start_seq=start_seq,
         opt_start_time=None if start_time is None else comparable(start_time, "start_time"),
         filter_subject=filters[0] if len(filters) == 1 else None,
@@ -69,6 +66,28 @@ def ordered_config(
         inactive_threshold=_idle(inactive_threshold),
         metadata=None if metadata is None else _words(metadata),
     )
+
+
+def _policy(
+    wanted: DeliverPolicy | DeliverPolicyWord | None,
+    start_seq: int | None,
+    start_time: datetime | None,
+) -> DeliverPolicy:
+    """Return the policy that the arguments mean together."""
+    starts = {
+        DeliverPolicy.BY_START_SEQUENCE: ("start_seq", start_seq),
+        DeliverPolicy.BY_START_TIME: ("start_time", start_time),
+    }
+    given = next((each for each, (_, start) in starts.items() if start is not None), None)
+    policy = None if wanted is None else DeliverPolicy(wanted)
+    if given is None and policy in starts:
+        raise BadArgument(f"deliver_policy {policy.value} needs {starts[policy][0]}=")
+    if given is not None and policy not in (None, given):
+        raise BadArgument(
+            f"{starts[given][0]} is where the read starts, so deliver_policy {wanted!r} does not"
+            " apply: leave one of them out"
+        )
+    return given or policy or DeliverPolicy.ALL
 
 
 def _words(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -46,12 +46,13 @@ def _explained(init: Callable[..., None]) -> Callable[..., None]:
             if type(error) not in (TypeError, ValueError):
                 raise  # an error of this project, which names the field itself
             cls = type(self)
-            name = _refused(cls, named)
-            if name is not None:
-                raise type(error)(f"{cls.__name__}.{name}: {error}") from None
+            # A wrong name comes first: the constructor has refused it before any value.
             advice = _advice(cls, values, named)
             if not advice:
-                raise
+                name = _refused(cls, named)
+                if name is None:
+                    raise
+                raise type(error)(f"{cls.__name__}.{name}: {error}") from None
             # Python 3.13 suggests a name itself, but knows no names of equal meaning.
             text = str(error).partition(". Did you mean")[0]
             raise TypeError(f"{text}; {advice}") from None
