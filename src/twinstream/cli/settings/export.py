@@ -60,4 +60,4 @@ def _value(value: object, kind: str) -> object:
     if kind == "duration" and isinstance(value, int):
         text = in_time(Duration.from_ns(value))
         return text if parse_duration(text) == value else value
-    return value
+    return cast("object", value)
