@@ -52,7 +52,7 @@ def _readable(members: JsonObject, record: str) -> JsonObject:
     }
 
 
-def _value(value: object, kind: str) -> object:
+def _value(value: Any, kind: str) -> object:
     if isinstance(value, list) and kind.startswith("["):
         return [_value(item, kind[1:-1]) for item in cast("list[object]", value)]
     if isinstance(value, dict) and kind in SHAPES:
