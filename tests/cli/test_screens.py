@@ -81,6 +81,7 @@ def filled(server: NatsServer) -> str:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals exist on POSIX only")
+@pytest.mark.since("2.15")  # older servers report other settings
 @pytest.mark.parametrize("way", WAYS)
 def test_screens_are_as_checked_in(filled: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWINSTREAM_URL", filled)

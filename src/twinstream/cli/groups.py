@@ -233,8 +233,8 @@ class LazyGroup(click.Group):
 def _path(ctx: click.Context) -> str:
     """Return the names of the groups of a context, without the program: `stream`, or nothing."""
     names: list[str] = []
-    found: click.Context | None = ctx
-    while found is not None and found.parent is not None:
+    found = ctx
+    while found.parent is not None:
         names.insert(0, found.command.name or "")
         found = found.parent
     return " ".join(names)

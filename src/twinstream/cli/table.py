@@ -32,6 +32,9 @@ _GAP: Final = "  "
 _SHORTEST: Final = 12
 """The width below which a column is not shortened."""
 
+_AGE: Final = len("365d ago")
+"""The least width of a column of times, so that the others do not move when time passes."""
+
 _BOLD: Final = Style(bold=True)
 _DIM: Final = Style(dim=True)
 
@@ -80,6 +83,10 @@ class Table:
         texts = [[_shown(cell, now) for cell in row] for row in self._rows]
         heads = [harmless_line(column) for column in self._columns]
         widths = [max(map(_width, column)) for column in zip(heads, *texts, strict=True)]
+        for cells in self._rows:
+            for column, cell in enumerate(cells):
+                if isinstance(cell, datetime):
+                    widths[column] = max(widths[column], _AGE)
         widths, shown = self._fitted(widths, width, heads)
         if self._title:
             yield from _styled_line(self._title, _BOLD)

@@ -209,14 +209,19 @@ def target_of(ctx: click.Context, *, timeout: float | None = None) -> Target:
     An option after the command comes first, then one before the command, then the environment,
     then the default. A context of the `nats` command would stand before the environment.
     """
-    values = {name: ctx.params[name] for name in _FIELDS if ctx.params.get(name) is not None}
+    values: dict[str, Any] = {
+        name: ctx.params[name] for name in _FIELDS if ctx.params.get(name) is not None
+    }
+        name: ctx.params[name] for name in _FIELDS if ctx.params.get(name) is not None
+    }
     before = ctx.meta.get(_BEFORE, {})
     for name in _FIELDS:
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE and name in before:
             values[name] = before[name]
     if timeout is not None:
         values["timeout"] = timeout
-    return Target(**{"server": DEFAULT_SERVER, **values})
+    values.setdefault("server", DEFAULT_SERVER)
+    return Target(**values)
 
 
 def options_before(group: click.Group) -> click.Group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
 import click
 
@@ -52,12 +52,12 @@ def _readable(members: JsonObject, record: str) -> JsonObject:
     }
 
 
-def _value(value: Any, kind: str) -> Any:
+def _value(value: Any, kind: str) -> object:
     if isinstance(value, list) and kind.startswith("["):
-        return [_value(item, kind[1:-1]) for item in value]
+        return [_value(item, kind[1:-1]) for item in cast("list[object]", value)]
     if isinstance(value, dict) and kind in SHAPES:
-        return _readable(value, kind)
+        return _readable(cast("JsonObject", value), kind)
     if kind == "duration" and isinstance(value, int):
         text = in_time(Duration.from_ns(value))
         return text if parse_duration(text) == value else value
-    return value
+    return cast("object", value)

@@ -102,4 +102,5 @@ def _config(name: str, given: dict[str, Any]) -> StreamConfig:
         raise click.UsageError(
             "give --subjects, --mirror or --source; on a terminal, the command asks for subjects"
         )
-    return StreamConfig(name=name, **{"storage": "file", **fields})
+    fields.setdefault("storage", "file")
+    return StreamConfig(name=name, **fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -82,7 +82,7 @@ def _is_older(time: datetime | None, limit: datetime) -> bool:
     return time is not None and time <= limit
 
 
-_ORDERS: Final[dict[str, Callable[[StreamInfo], object]]] = {
+_ORDERS: Final[dict[str, Callable[[StreamInfo], Any]]] = {
     "size": lambda info: -info.state.bytes,
     "messages": lambda info: -info.state.messages,
     "consumers": lambda info: -info.state.consumer_count,
@@ -104,7 +104,7 @@ def report(target: Target, sort: str, as_json: bool) -> None:
     """
     with target.connect() as nc:
         listing = target.jetstream(nc).streams()
-        found = sorted(listing, key=_ORDERS[sort])  # type: ignore[arg-type]
+        found = sorted(listing, key=_ORDERS[sort])
     if as_json:
         for info in found:
             print_json(encode(info))

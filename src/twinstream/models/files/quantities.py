@@ -33,7 +33,7 @@ def _value(name: str, value: Any, kind: str) -> Any:
     if isinstance(value, dict) and kind in SHAPES:
         return in_numbers(cast("JsonObject", value), kind)
     if not isinstance(value, str):
-        return value
+        return cast("object", value)
     number = None
     if kind == "duration":
         number = parse_duration(value)
