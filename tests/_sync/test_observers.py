@@ -272,8 +272,8 @@ def test_gauges(server, name, seen):
             eventually(all_arrived)
             found = {each.name: each for each in seen.gauges()}
             assert (found["buffered_messages"].value, found["pending_acks"].value) == (4, 0)
-            assert found["buffered_messages"].stream == name
-            assert found["buffered_messages"].consumer == "c"
+            assert found["buffered_messages"].stream_name == name
+            assert found["buffered_messages"].consumer_name == "c"
             assert found["seconds_since_message"].value >= 0
             assert found["open_requests"].value == 0
         with jet.publisher():

@@ -105,7 +105,7 @@ class PublishedMessage:
             return await self._acknowledged()
         with operation:
             ack = await self._acknowledged()
-            operation.stream, operation.seq = ack.stream, ack.seq
+            operation.stream_name, operation.seq = ack.stream, ack.seq
             return ack
 
     async def _acknowledged(self) -> PubAck:

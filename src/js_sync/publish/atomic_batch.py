@@ -296,7 +296,7 @@ class AtomicBatch(Closable, BlockHint):
                 frame = ask(part.subject, part.headers, part.data, deadline)
                 ack = read_batch_ack(frame, part.subject, self._sheet)
                 if call is not None:
-                    call.stream, call.seq = ack.stream, ack.seq
+                    call.stream_name, call.seq = ack.stream, ack.seq
                 return ack
         except (JetStreamError, NoResponders, BadArgument, PermissionDenied) as error:
             refusal = self._refusal_before() or error

@@ -60,7 +60,7 @@ class ObservedMessages:
         if isinstance(outcome, PublishFailure):
             operation.end(outcome.peek())
         else:
-            operation.stream, operation.seq = outcome.stream, outcome.seq
+            operation.stream_name, operation.seq = outcome.stream, outcome.seq
             operation.end()
         return True
 

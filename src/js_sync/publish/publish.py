@@ -106,7 +106,7 @@ class PublishedMessage:
             return self._acknowledged()
         with operation:
             ack = self._acknowledged()
-            operation.stream, operation.seq = ack.stream, ack.seq
+            operation.stream_name, operation.seq = ack.stream, ack.seq
             return ack
 
     def _acknowledged(self) -> PubAck:

@@ -87,7 +87,7 @@ class Metrics:
             gauges: Callable[[], list[Gauge]] | None = weak()
             for gauge in gauges() if gauges is not None else ():
                 if gauge.name == name:
-                    values[gauge.stream, gauge.consumer].append(gauge.value)
+                    values[gauge.stream_name, gauge.consumer_name].append(gauge.value)
         # Several buffers of a consumer are one value: their sum, or the time of the last message.
         merge = min if name == "seconds_since_message" else sum
         for (stream, consumer), found in values.items():

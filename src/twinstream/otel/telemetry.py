@@ -185,14 +185,14 @@ class Telemetry(Observer):
         """Count a message that an iteration returned."""
         if isinstance(event, Received):
             names = self._names
-            template = self._template(event.subject) or event.stream
+            template = self._template(event.subject) or event.stream_name
             self._metrics.consumed(
                 {
                     names.system: "nats",
                     names.operation_name: "receive",
                     names.operation_type: "receive",
                     names.template: template,
-                    names.group: event.consumer,
+                    names.group: event.consumer_name,
                 }
             )
 
@@ -285,7 +285,7 @@ class Telemetry(Observer):
         if operation.kind in _SENT and operation.seq is not None:
             span.set_attributes({names.message_id: str(operation.seq)})
             span.set_attributes(
-                {names.sequence: operation.seq, names.stream: operation.stream or ""}
+                {names.sequence: operation.seq, names.stream: operation.stream_name or ""}
             )
         if operation.kind == "receive":
             for message in operation.messages:
@@ -310,8 +310,8 @@ class Telemetry(Observer):
         if operation.kind == "create":
             name = "create"
         template = self._template(operation.subject) if operation.subject else None
-        if operation.consumer is not None and template is None:
-            template = operation.stream
+        if operation.consumer_name is not None and template is None:
+            template = operation.stream_name
         found: dict[str, Any] = {
             names.system: "nats",
             names.operation_name: name,
@@ -319,8 +319,8 @@ class Telemetry(Observer):
         }
         if template is not None:
             found[names.template] = template
-        if operation.consumer is not None:
-            found[names.group] = operation.consumer
+        if operation.consumer_name is not None:
+            found[names.group] = operation.consumer_name
         if operation.server is not None:
             found[names.server_address], found[names.server_port] = operation.server
         return found
@@ -329,8 +329,8 @@ class Telemetry(Observer):
         """Return the attributes of spans alone."""
         names = self._names
         found: dict[str, Any] = {names.client_id: operation.client_name}
-        if operation.stream is not None:
-            found[names.stream] = operation.stream
+        if operation.stream_name is not None:
+            found[names.stream] = operation.stream_name
         sequence = None if operation.message is None else _sequence(operation.message)
         if sequence is not None:
             found[names.sequence], found[names.message_id] = sequence, str(sequence)

@@ -72,7 +72,7 @@ def _call_of(operation: Operation) -> Call | None:
         size=operation.size or 0,
         seconds=operation.seconds,
         attempts=operation.attempts,
-        stream_name=operation.stream,
+        stream_name=operation.stream_name,
         error=_known(operation),
     )
 

@@ -19,8 +19,8 @@ class Received(Report):
     """
 
     subject: str
-    stream: str
-    consumer: str
+    stream_name: str
+    consumer_name: str
     message: Any
 
     log_area = "consumer"
@@ -35,8 +35,8 @@ class Redelivered(Report):
     """A message was received that was delivered before. `attempt` is the number of deliveries."""
 
     subject: str
-    stream: str
-    consumer: str
+    stream_name: str
+    consumer_name: str
     seq: int
     attempt: int
 

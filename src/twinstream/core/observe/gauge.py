@@ -27,8 +27,8 @@ class Gauge:
 
     name: GaugeName
     value: float
-    stream: str | None = None
-    consumer: str | None = None
+    stream_name: str | None = None
+    consumer_name: str | None = None
 
 
 class Measured(Protocol):

@@ -51,8 +51,8 @@ class Operation:
     """The call, such as `publish`, `publish_many`, `api`, `fetch`, `worker` or `consume`."""
     subject: str = ""
     """The subject of the message or request."""
-    stream: str | None = None
-    consumer: str | None = None
+    stream_name: str | None = None
+    consumer_name: str | None = None
     size: int | None = None
     """Bytes of the message or request that is sent, including headers."""
     data_size: int | None = None
