@@ -211,8 +211,6 @@ def target_of(ctx: click.Context, *, timeout: float | None = None) -> Target:
     values: dict[str, Any] = {
         name: ctx.params[name] for name in _FIELDS if ctx.params.get(name) is not None
     }
-        name: ctx.params[name] for name in _FIELDS if ctx.params.get(name) is not None
-    }
     before = ctx.meta.get(_BEFORE, {})
     for name in _FIELDS:
         if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE and name in before:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import click
 
