@@ -9,6 +9,8 @@ from contextlib import closing
 import pytest
 
 import js_sync as js
+from js_sync.exactly_once import Processing
+from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import DeadLetters, Reject, Retry, Worker
 from tests._sync.flow import eventually, together
 from tests.otel.spans import Asked, Collected, tree
@@ -166,25 +168,25 @@ def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
             jet = connection.jetstream(timeout=10)
             created(jet, name)
             created(jet, f"{name}-out")
-            store = js.SqliteOutbox(tmp_path / "shop.db")
+            store = SqliteOutbox(tmp_path / "shop.db")
             with closing(sqlite3.connect(tmp_path / "shop.db")) as db, db:
                 store.create(db)
                 with collected.tracer.start_as_current_span("sale"):
                     store.add(db, f"{name}.{{id}}", b"tea", id="7")
-            relay = jet.outbox(store, stream=name, by="id")
-            assert relay.drain(30) == 1
+            relay = OutboxRelay(jet, store, name, by="id")
+            assert relay.flush(timeout=30) == 1
             jet.create_consumer(name, ConsumerConfig(durable_name="p"))
 
             def work(message):
                 return js.PublishRequest(f"{name}-out.7", message.data)
 
-            consumer = jet.get_consumer(name, "p")
-            with jet.process(consumer, work, into=f"{name}-out", by="subject") as processing:
+            with Processing(jet, name, "p", work, into=f"{name}-out", by="subject") as processing:
 
                 def is_done():
                     return processing.done == 1
 
                 eventually(is_done)
+            result = jet.bind_stream(f"{name}-out").get_message(1)
     finally:
         instrumentor.uninstrument()
     found = tree(of_program(collected.spans()))
@@ -193,9 +195,13 @@ def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
         (f"create {name}.{{id}}", "PRODUCER", 0, []),
         (f"publish {name}.{{id}}", "CLIENT", 1, [1]),
         (f"process {name}.{{id}}", "CONSUMER", 1, [1]),
-        (f"publish {name}-out.{{id}}", "PRODUCER", 3, []),
     ]
     assert {each["trace"] for each in found} == {0}
+    handled = of_program(collected.spans())[3].context
+    assert result.headers["traceparent"].split("-")[1:3] == [
+        f"{handled.trace_id:032x}",
+        f"{handled.span_id:016x}",
+    ]
     assert found[3]["attributes"]["nats.handler.outcome"] == "acknowledged"
     with js.connect(server.url) as connection:
         connection.jetstream(timeout=10).publish(f"{name}.8")

@@ -208,9 +208,9 @@ class Telemetry(Observer):
         is_single = operation.name not in _BULK or (
             operation.name == "atomic_batch" and operation.kind == "publish"
         )
-        if not (is_single or self._each_message):
-            if given is None:
-                propagate.inject(operation.added)
+        # A message with a context of its own, such as an event of an outbox, has a span.
+        if not (is_single or self._each_message or given is not None):
+            propagate.inject(operation.added)
             return _Begun(metered, None, None)
         ambient = span_in(current.get_current())
         span = self._start(
