@@ -24,7 +24,6 @@ from freshness import keep_fresh
 from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
-#: The packages above the client, in the order of the page.
 PACKAGES = (
     "backup",
     "coordination",
@@ -37,8 +36,9 @@ PACKAGES = (
     "schedules",
     "workers",
 )
-#: Modules whose classes are listed without their members.
+"""The packages above the client, in the order of the page."""
 RECORDS = ("twinstream.models", "twinstream.records")
+"""Modules whose classes are listed without their members."""
 
 HEAD = """# The public API
 

@@ -35,9 +35,9 @@ HEADER = '''"""The members that a server reads in requests, with their kinds and
 
 Generated from schema/ by codegen/shapes.py. Edit that folder instead.
 
-A kind is ``text``, ``bool``, ``int64``, ``int32``, ``uint64``, ``duration``, ``time``,
-``word:X`` for a value of the enumeration X, the name of a record, ``[kind]`` for a list or
-``{kind}`` for a map.
+A kind is `text`, `bool`, `int64`, `int32`, `uint64`, `duration`, `time`,
+`word:X` for a value of the enumeration X, the name of a record, `[kind]` for a list or
+`{kind}` for a map.
 """
 
 from __future__ import annotations

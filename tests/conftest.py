@@ -1,8 +1,8 @@
 """Servers for all tests.
 
-``server`` is one real server for the tests of a file: they use different stream names, so that they
-do not affect each other. ``server_factory`` starts further servers, which end with the test.
-``TWINSTREAM_SERVER`` selects an older release for all of them (`make versions`).
+`server` is one real server for the tests of a file: they use different stream names, so that they
+do not affect each other. `server_factory` starts further servers, which end with the test.
+`TWINSTREAM_SERVER` selects an older release for all of them (`make versions`).
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def server() -> Iterator[NatsServer]:
 
 @pytest.fixture
 def server_factory() -> Iterator[Callable[..., NatsServer]]:
-    """Start servers with the arguments of :class:`twinstream.testing.NatsServer`."""
+    """Start servers with the arguments of `NatsServer`."""
     with ExitStack() as stack:
 
         def start(*args: Any, **options: Any) -> NatsServer:

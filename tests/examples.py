@@ -1,4 +1,4 @@
-"""Run the examples of a page: a Python block must print what its ``#>`` lines show."""
+"""Run the examples of a page: a Python block must print what its `#>` lines show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(command: list[str], server: NatsServer, folder: Path) -> str:
 
 
 def check(code: str, server: NatsServer, folder: Path) -> None:
-    """Run a Python example and compare its output with its ``#>`` lines."""
+    """Run a Python example and compare its output with its `#>` lines."""
     promised = re.findall(r"^ *#> (.*)$", code, re.MULTILINE)
     assert promised, "the example promises no output"
     printed = run([sys.executable, "-c", code.replace(URL, server.url)], server, folder)

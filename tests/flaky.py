@@ -1,4 +1,4 @@
-"""A hunt for tests that fail now and then: ``make flaky``, or ``python -m tests.flaky --help``.
+"""A hunt for tests that fail now and then: `make flaky`, or `python -m tests.flaky --help`.
 
 The whole suite runs several times on a quiet machine, then several times beside busy processes.
 Each run has a seed of its own, for Hypothesis and for the order of hashes. Each test that failed
@@ -23,9 +23,9 @@ from typing import Any, Final, NamedTuple
 import click
 import pytest
 
-#: The variable that names the file for the failures of a run.
+# The variable that names the file for the failures of a run.
 _FAILURES: Final = "TWINSTREAM_FAILURES"
-#: A repetition that takes longer has failed (seconds).
+# A repetition that takes longer has failed (seconds).
 _LONGEST_REPETITION: Final = 600
 _FOLDER: Final = Path(".venv/flaky")
 # It ends with the hunt, even if the hunt is killed.
@@ -84,7 +84,7 @@ def run(command: list[str], log: Path, seed: int, longest: float | None = None) 
     return Run(code, time.monotonic() - began, [json.loads(each) for each in lines], summary)
 
 
-#: Each run loads this module as a plugin.
+# Each run loads this module as a plugin.
 _PYTEST: Final = (sys.executable, "-m", "pytest", "-p", "tests.flaky")
 
 

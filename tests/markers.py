@@ -1,4 +1,4 @@
-"""The kind of each test: ``fast``, ``long``, ``server`` or ``spark``.
+"""The kind of each test: `fast`, `long`, `server` or `spark`.
 
 No test declares its kind. The kind follows from the test's file, from its fixtures, and from the
 names that its code uses, also in the functions of tests/ that it calls.
@@ -40,7 +40,7 @@ WORDS = tuple(each.__name__ for each in STARTERS)
 
 
 def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
-    """Return the marker of a test; ``java`` has prefixes of the paths of tests that need Java."""
+    """Return the marker of a test; `java` has prefixes of the paths of tests that need Java."""
     if item.nodeid.startswith(java):
         return "spark"
     if any(starts_servers(each) for each in _functions(item)):

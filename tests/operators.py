@@ -21,7 +21,7 @@ class Operator:
 
 
 def make_operator(tiers: dict[str, dict[str, int]] | None = None) -> Operator:
-    """Create keys and JWTs, each signed by its parent; ``tiers`` are the limits of JetStream."""
+    """Create keys and JWTs, each signed by its parent; `tiers` are the limits of JetStream."""
     operator, account, system, user = (
         _pair(kind)
         for kind in (

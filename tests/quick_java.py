@@ -1,6 +1,6 @@
 """How tests run Java: in short programs, optimizing compilation costs more than it saves.
 
-``python -m tests.quick_java`` writes an archive of the classes that Spark loads, with which Java
+`python -m tests.quick_java` writes an archive of the classes that Spark loads, with which Java
 starts in half the CPU time. `make test` does so once. Java ignores an archive of another Java.
 """
 

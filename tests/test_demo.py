@@ -1,4 +1,4 @@
-"""``make demo`` as a whole: its sums, its output and its page."""
+"""`make demo` as a whole: its sums, its output and its page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every example of the pages in docs/, in order, each page against a new server.
 
-Python blocks must print what their ``#>`` lines show. Each line of an ``sh`` block is a
-`twinstream` command that must succeed. Blocks that need another environment are marked ``console``
+Python blocks must print what their `#>` lines show. Each line of an `sh` block is a
+`twinstream` command that must succeed. Blocks that need another environment are marked `console`
 and are not run here, but `twinstream` commands in them must have the options that they use.
 """
 

@@ -444,3 +444,62 @@ def test_error_codes_of_the_server_are_used_by_name() -> None:
 
 def test_the_version_is_the_same_everywhere() -> None:
     assert twinstream.__version__ == CLIENT_VERSION == project()["version"]
+
+
+def hand_written() -> Iterator[Path]:
+    """Yield the Python files that are written by hand."""
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        is_twin = name.startswith(("src/js_sync/", "tests/_sync/"))
+        if path.suffix == ".py" and not is_twin and "Generated" not in text_of(path)[:300]:
+            yield path
+
+
+def test_code_in_prose_stands_in_single_backticks() -> None:
+    other = re.compile(r"(?<!`)``(?!`)|:(?:class|func|meth|mod|attr):`")
+    for path in hand_written():
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                if token.type in {tokenize.COMMENT, tokenize.STRING} and is_prose(token):
+                    assert not other.search(token.string), f"{path}:{token.start[0]}"
+
+
+def is_prose(token: tokenize.TokenInfo) -> bool:
+    """Return whether a token is a comment, or a string that stands alone in its lines."""
+    return token.type == tokenize.COMMENT or token.line.lstrip().startswith('"""')
+
+
+def test_constants_are_documented_in_one_way() -> None:
+    """A string follows a public constant, as editors show it; a comment precedes a private one."""
+    for path in hand_written():
+        if not path.is_relative_to(SRC):
+            continue
+        lines = text_of(path).splitlines()
+        assert not any(line.lstrip().startswith("#:") for line in lines), path
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Module | ast.ClassDef):
+                for each, following in zip(node.body, [*node.body[1:], None], strict=True):
+                    if isinstance(each, ast.Assign | ast.AnnAssign):
+                        check_constant(path, each, following, lines)
+
+
+def check_constant(
+    path: Path, node: ast.Assign | ast.AnnAssign, following: ast.stmt | None, lines: list[str]
+) -> None:
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    name = target.id if isinstance(target, ast.Name) else ""
+    if not name or name.startswith("__"):
+        return
+    has_string = (
+        isinstance(following, ast.Expr)
+        and isinstance(following.value, ast.Constant)
+        and isinstance(following.value.value, str)
+    )
+    end = node.end_lineno or node.lineno
+    # A comment may head a group of constants.
+    heads = end < len(lines) and bool(lines[end].strip()) and not has_string
+    above = lines[node.lineno - 2].strip()
+    if name.startswith("_"):
+        assert not has_string, f"{path}:{node.lineno}: {name}"
+    elif above.startswith("# ") and not above.startswith("# ---") and node.col_offset == 0:
+        assert heads or has_string, f"{path}:{node.lineno}: {name}"

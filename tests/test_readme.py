@@ -1,7 +1,7 @@
 """Every example of the README, run against a real server.
 
-A line ``#> text`` in a Python example is what the example prints. Shell examples that call
-``twinstream`` are run. Examples that install or call make are listed here, because other tests
+A line `#> text` in a Python example is what the example prints. Shell examples that call
+`twinstream` are run. Examples that install or call make are listed here, because other tests
 cover them.
 """
 

@@ -1,6 +1,6 @@
 """The modules that a program loads until its first message, in both twins, without timing.
 
-The programs are those of ``python -m tests.bench.first_message``, which measures the time.
+The programs are those of `python -m tests.bench.first_message`, which measures the time.
 """
 
 from __future__ import annotations

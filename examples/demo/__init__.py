@@ -1,7 +1,7 @@
-"""Demonstrate the path from configurations to Parquet on a real server: ``make demo``.
+"""Demonstrate the path from configurations to Parquet on a real server: `make demo`.
 
 The demo has six steps in the modules configs, publishing, consuming, advisories, landing and sums.
-The steps store their results in a :class:`~examples.demo.scene.Scene`, from which the report
+The steps store their results in a `Scene`, from which the report
 is created.
 """
 

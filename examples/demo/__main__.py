@@ -1,4 +1,4 @@
-"""Run the demo: ``python -m examples.demo``, in the root of a clone."""
+"""Run the demo: `python -m examples.demo`, in the root of a clone."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Reporting(click.Command):
 
 
 def _check_spark() -> None:
-    """Raise :class:`Failure` if a package for Spark is missing. This is checked before step 1."""
+    """Raise `Failure` if a package for Spark is missing. This is checked before step 1."""
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(

@@ -15,7 +15,7 @@ class Verdict(Enum):
 
 
 def handle(payload: bytes, delivery: int) -> Verdict:
-    """Return the response to a delivery of an event; ``delivery`` is its number, from 1.
+    """Return the response to a delivery of an event; `delivery` is its number, from 1.
 
     An event with a declined card fails at each delivery, so it reaches `max_deliver` of the
     consumer. An event with the card "retry" fails only at the first delivery. Invalid JSON is

@@ -31,9 +31,9 @@ def _nothing_settled() -> list[Settled]:
 class Ledger:
     """The stream sequences of settled events by outcome, and the deliveries to each worker.
 
-    An event is settled when it was acknowledged, terminated, or has failed ``max_deliver`` times.
-    ``expected`` is the number of events. :attr:`complete` is set when all events are settled.
-    ``failures`` is the number of deliveries that failed.
+    An event is settled when it was acknowledged, terminated, or has failed `max_deliver` times.
+    `expected` is the number of events. `complete` is set when all events are settled.
+    `failures` is the number of deliveries that failed.
     """
 
     expected: int
@@ -50,7 +50,7 @@ class Ledger:
     _started: float = field(factory=time.monotonic)
 
     def record(self, worker: str, sequence: int, delivery: int, verdict: Verdict) -> None:
-        """Record a delivery of the message with the stream sequence ``sequence``."""
+        """Record a delivery of the message with the stream sequence `sequence`."""
         with self._lock:
             self.deliveries[worker] += 1
             if verdict is Verdict.AGAIN:

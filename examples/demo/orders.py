@@ -1,7 +1,7 @@
 """The order events that the demo publishes. The same seed always gives the same events.
 
-Some events fail on purpose. One event in :data:`RETRY_EVERY` fails only at its first delivery. One
-event in :data:`DECLINED_EVERY` fails at each delivery. One event in :data:`BROKEN_EVERY` is
+Some events fail on purpose. One event in `RETRY_EVERY` fails only at its first delivery. One
+event in `DECLINED_EVERY` fails at each delivery. One event in `BROKEN_EVERY` is
 truncated, so it is invalid JSON.
 """
 
@@ -37,7 +37,7 @@ class OrderEvent:
 
 @frozen(kw_only=True)
 class Expected:
-    """The expected numbers of failing events among the first ``count`` events."""
+    """The expected numbers of failing events among the first `count` events."""
 
     count: int
 
@@ -53,7 +53,7 @@ class Expected:
 
 
 def order_events(count: int, seed: int = 7) -> Iterator[OrderEvent]:
-    """Yield ``count`` events, which are the same for the same ``seed``."""
+    """Yield `count` events, which are the same for the same `seed`."""
     rng = random.Random(seed)
     moment = _START
     for number in range(count):

@@ -18,7 +18,7 @@ COLUMNS: Final = 48
 
 
 def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
-    """Write the report of a completed run to ``path``."""
+    """Write the report of a completed run to `path`."""
     style = STYLE.read_text("utf-8")
     good = all(check.passed for check in checks)
     body = [

@@ -17,7 +17,7 @@ CONSUMER = "packers"
 
 @frozen(kw_only=True)
 class Settings:
-    """The options of the demo. Without ``spark``, the step that writes Parquet is skipped."""
+    """The options of the demo. Without `spark`, the step that writes Parquet is skipped."""
 
     events: int
     spark: bool
@@ -38,7 +38,7 @@ class EventKind:
 
 @frozen(kw_only=True)
 class SubjectRow:
-    """The sums of the orders with one subject in the Parquet tables; ``amount`` is in euro."""
+    """The sums of the orders with one subject in the Parquet tables; `amount` is in euro."""
 
     subject: str
     orders: int

@@ -1,6 +1,6 @@
 """The two workers of step 3: the same code, once blocking and once with asyncio.
 
-One worker uses ``js_sync`` in a thread. The other worker uses ``js_async`` in an event loop, in
+One worker uses `js_sync` in a thread. The other worker uses `js_async` in an event loop, in
 another thread. The server distributes the messages among them.
 """
 
@@ -23,7 +23,7 @@ _RETRY_DELAY: Final = 0.05
 
 
 def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Settle messages with `js_sync` until ``stop`` is set."""
+    """Settle messages with `js_sync` until `stop` is set."""
     with js_sync.connect(url, name="demo js_sync") as nc:
         consumer = nc.jetstream().get_stream(STREAM).get_consumer(CONSUMER)
         with consumer.messages(max_messages=BUFFER) as messages:
@@ -44,7 +44,7 @@ def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
 
 
 async def work_in_loop(url: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Settle messages with `js_async` until ``stop`` is set."""
+    """Settle messages with `js_async` until `stop` is set."""
     async with js_async.connect(url, name="demo js_async") as nc:
         stream = await nc.jetstream().get_stream(STREAM)
         consumer = await stream.get_consumer(CONSUMER)

@@ -1,7 +1,7 @@
 """A codec for protobuf messages, and a worker that uses it.
 
-``python codec.py nats://127.0.0.1:4222`` publishes two timestamps and an odd payload. It needs
-protobuf (``pip install protobuf``). ``Timestamp`` stands for a class that ``protoc`` generates.
+`python codec.py nats://127.0.0.1:4222` publishes two timestamps and an odd payload. It needs
+protobuf (`pip install protobuf`). `Timestamp` stands for a class that `protoc` generates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run the `twinstream` command with ``python -m twinstream``."""
+"""Run the `twinstream` command with `python -m twinstream`."""
 
 from __future__ import annotations
 

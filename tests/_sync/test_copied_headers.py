@@ -16,7 +16,6 @@ from twinstream.records.copied_headers import is_copied
 MINE = {"Mine": "1"}
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 
-#: Each header that stays behind, with a value that a stored message may have.
 LEFT_BEHIND = {
     "Nats-Stream-Source": "ORIGIN 7 > > a.b",
     "Nats-Scheduler": "plan.a",
@@ -40,6 +39,7 @@ LEFT_BEHIND = {
     "Nats-Trace-Hop": "1",
     "Nats-Trace-Origin-Account": "A",
 }
+"""Each header that stays behind, with a value that a stored message may have."""
 
 
 def stored(stream, seq):

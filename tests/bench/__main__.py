@@ -1,14 +1,14 @@
-"""``make bench``: both twins beside their peers, on one server, in turns.
+"""`make bench`: both twins beside their peers, on one server, in turns.
 
 Every measurement is a process of its own. A round runs all clients one after the other, every
 second round in reverse; what counts is the median of the ratios within a round, so that the
 machine's speed of the moment cancels out. Each run checks that every message and acknowledgement
-arrived. The limits ``raw`` and ``raw_c`` are what a socket can do in plain Python and in C, that of
-asyncio is ``raw_asyncio``, and that of publishers who tell answers apart is ``raw_numbered``.
+arrived. The limits `raw` and `raw_c` are what a socket can do in plain Python and in C, that of
+asyncio is `raw_asyncio`, and that of publishers who tell answers apart is `raw_numbered`.
 
-``python -m tests.bench.growth``, ``.memory``, ``.beside``, ``.start``, ``.first_message``,
-``.models``, ``.key_values`` and ``.objects`` measure more;
-``python -m tests.bench.report FILE`` puts the figures of a file into the README.
+`python -m tests.bench.growth`, `.memory`, `.beside`, `.start`, `.first_message`,
+`.models`, `.key_values` and `.objects` measure more;
+`python -m tests.bench.report FILE` puts the figures of a file into the README.
 """
 
 from __future__ import annotations

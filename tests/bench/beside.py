@@ -1,9 +1,9 @@
-"""``python -m tests.bench.beside``: how long a request takes beside a thread that computes.
+"""`python -m tests.bench.beside`: how long a request takes beside a thread that computes.
 
 Spark tasks and scientific programs compute in Python threads; whoever waits for the network then
 competes for the interpreter, which a computing thread gives up every 5 ms only, unless
-`sys.setswitchinterval` says otherwise (``--switch``). Requests follow each other without a pause,
-or at intervals (``--pause``). What the computing thread gets done beside them, against what it does
+`sys.setswitchinterval` says otherwise (`--switch`). Requests follow each other without a pause,
+or at intervals (`--pause`). What the computing thread gets done beside them, against what it does
 alone, is the price. Each client is a process of its own, and measures idle and busy in turns: both
 twins (the asyncio one on a loop in a thread), nats-py on such a loop, and a raw blocking socket
 that sends the same bytes.

@@ -1,7 +1,7 @@
-"""``python -m tests.bench.growth``: how the cost of the blocking twin grows with the task.
+"""`python -m tests.bench.growth`: how the cost of the blocking twin grows with the task.
 
 The client's CPU for each message, over message sizes, consumers on one connection, connections,
-and subjects in one stream; ``--plots FOLDER`` draws each as an SVG, ``--page`` writes those of
+and subjects in one stream; `--plots FOLDER` draws each as an SVG, `--page` writes those of
 docs/speed.md. Linear or better is the aim: the cost of one message (of one byte, beyond a few
 kilobytes) must not rise.
 """

@@ -1,6 +1,6 @@
 """What a client is asked to do, and how it measures; standard library only.
 
-A client is a module in ``tests.bench.clients`` with a function for each workload that it can do.
+A client is a module in `tests.bench.clients` with a function for each workload that it can do.
 The function connects first, then measures with a `Meter`, so that connecting is not counted.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m tests.bench.memory``: what stays behind when much work is done.
+"""`python -m tests.bench.memory`: what stays behind when much work is done.
 
 Consuming 1,000,000 messages; publishing 60,000 to a stream that acknowledges nothing, 10,000 of
 them under way; and 100,000 fetches of which most are cut short: for each twin, in a process of its

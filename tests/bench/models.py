@@ -1,7 +1,7 @@
-"""``python -m tests.bench.models``: reading, judging and importing models, as ratios of one run.
+"""`python -m tests.bench.models`: reading, judging and importing models, as ratios of one run.
 
 Ratios are medians over rounds in which both sides take turns, so that the machine's speed of the
-moment cancels out. The peer of ``decode`` is plain cattrs with json on attrs classes of the
+moment cancels out. The peer of `decode` is plain cattrs with json on attrs classes of the
 same members, which keeps neither unknown members nor nanoseconds and checks nothing.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m tests.bench.objects``: storing and reading an object of 64 MiB, beside other clients.
+"""`python -m tests.bench.objects`: storing and reading an object of 64 MiB, beside other clients.
 
 Each measurement is a process of its own, with both twins and their peers in turns on one server,
 every second round in reverse. A rate is the median over the rounds, and the ratio is the median of
@@ -6,7 +6,7 @@ the ratios within a round. nats-py's `get` takes a time that grows with the squa
 of seconds for 64 MiB), so the ratios are to its faster form, `get(writeinto=)`. natsio takes part
 where the interpreter that runs the clients has it (`--python`, 3.13 or newer).
 
-With ``--small``, it measures many small objects instead: puts of 4 KiB, one after another, under
+With `--small`, it measures many small objects instead: puts of 4 KiB, one after another, under
 new names, with both twins and nats-py.
 """
 

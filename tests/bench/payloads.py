@@ -1,7 +1,7 @@
-"""What payloads cost: ``python -m tests.bench.payloads [--rounds N] [--messages N]``.
+"""What payloads cost: `python -m tests.bench.payloads [--rounds N] [--messages N]`.
 
 Two tables. The first one has the CPU time in which each codec decodes and encodes an order of 200
-bytes. The second one has a loop over the messages of a consumer, untyped with ``json.loads`` and
+bytes. The second one has a loop over the messages of a consumer, untyped with `json.loads` and
 typed. All jobs of a table run in turn within each round; the figures are medians of the rounds.
 """
 

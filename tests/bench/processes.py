@@ -1,4 +1,4 @@
-"""This process and everything that it started: their CPU and their memory, from ``/proc``.
+"""This process and everything that it started: their CPU and their memory, from `/proc`.
 
 On a busy machine the clock tells what others do; CPU seconds tell what the work costs.
 """
@@ -19,7 +19,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Process:
-    """One process; ``cpu`` in seconds holds that of ended children, ``resident`` is in bytes."""
+    """One process; `cpu` in seconds holds that of ended children, `resident` is in bytes."""
 
     pid: int
     parent: int

@@ -1,6 +1,6 @@
-"""``python -m tests.bench.report FILE``: put the figures of a file of ``--json`` into the README.
+"""`python -m tests.bench.report FILE`: put the figures of a file of `--json` into the README.
 
-Writes the table between the marks in README.md and the chart ``docs/bench.svg``.
+Writes the table between the marks in README.md and the chart `docs/bench.svg`.
 """
 
 from __future__ import annotations

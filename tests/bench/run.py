@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: ``python -m tests.bench.run JOB`` (see `Job.text`)."""
+"""One measurement in a process of its own: `python -m tests.bench.run JOB` (see `Job.text`)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""``python -m tests.bench.spark``: what the Spark source costs, as ratios within one run.
+"""`python -m tests.bench.spark`: what the Spark source costs, as ratios within one run.
 
-``landing``: a stream into Parquet, raw and typed, by `land` and through a data frame, beside Spark
+`landing`: a stream into Parquet, raw and typed, by `land` and through a data frame, beside Spark
 reading the same payloads, typed, from files of JSON lines into Parquet; one session, in turns, by
 the clock and by the CPU seconds of all processes, the server's included, which other work on the
 machine changes less.
-``reader``: the work of one task in a plain process beside a socket that only counts. Every run
+`reader`: the work of one task in a plain process beside a socket that only counts. Every run
 checks its counts.
 """
 

@@ -1,6 +1,6 @@
-"""``python -m tests.bench.spark_decode``: what unusual messages cost, as ratios to usual ones.
+"""`python -m tests.bench.spark_decode`: what unusual messages cost, as ratios to usual ones.
 
-``decode`` is the decoder alone, page by page. ``land`` is all that a task does: it reads a stream,
+`decode` is the decoder alone, page by page. `land` is all that a task does: it reads a stream,
 decodes it and writes Parquet; Spark takes no part. All cases take turns; the seconds are those of
 this process's CPU, which other work on the machine changes less.
 """

@@ -1,6 +1,6 @@
-"""``python -m tests.bench.spark_reader WHO MODE URL COUNT``: read a range in a plain process.
+"""`python -m tests.bench.spark_reader WHO MODE URL COUNT`: read a range in a plain process.
 
-``ours`` does what a task of the source does: it reads pages and builds record batches. ``raw`` is
+`ours` does what a task of the source does: it reads pages and builds record batches. `raw` is
 the limit: a socket that asks for the same pages and counts messages in what comes.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m tests.bench.spark_triggers``: what stays behind in a streaming query that runs long.
+"""`python -m tests.bench.spark_triggers`: what stays behind in a streaming query that runs long.
 
 One query over a stream, as many micro-batches as asked for, and the memory of each process every
 so many of them: the driver's Python, the process beside it that plans the batches of the source,
@@ -55,7 +55,7 @@ def fill(url: str, count: int) -> None:
 
 
 def start(spark: SparkSession, url: str, size: int, folder: Path) -> StreamingQuery:
-    """Start the query: ``size`` messages a trigger, until it has read what is there."""
+    """Start the query: `size` messages a trigger, until it has read what is there."""
     options = {
         "nats.servers": url,
         "stream": STREAM,

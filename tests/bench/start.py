@@ -1,4 +1,4 @@
-"""``python -m tests.bench.start``: what a program pays at its start for importing the SDK.
+"""`python -m tests.bench.start`: what a program pays at its start for importing the SDK.
 
 Milliseconds of CPU of an interpreter that runs one statement, more than one that runs nothing; in
 turns, with compiled modules at hand as an installed package has them.

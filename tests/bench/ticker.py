@@ -1,6 +1,6 @@
 """Publishes single messages to an idle consumer, from a process of its own.
 
-``python -m tests.bench.ticker JOB``: one message every few milliseconds, each with the time it was
+`python -m tests.bench.ticker JOB`: one message every few milliseconds, each with the time it was
 sent, until it is killed.
 """
 

@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def run(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run ``twinstream`` with arguments; the server comes from the environment."""
+    """Run `twinstream` with arguments; the server comes from the environment."""
     monkeypatch.setenv("TWINSTREAM_URL", server.url)
     monkeypatch.setenv("NO_COLOR", "1")
 

@@ -1,4 +1,4 @@
-"""``twinstream account``."""
+"""`twinstream account`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream backup`` and ``twinstream restore``."""
+"""`twinstream backup` and `twinstream restore`."""
 
 from __future__ import annotations
 

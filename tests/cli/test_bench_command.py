@@ -1,4 +1,4 @@
-"""``twinstream bench``: rates and percentiles."""
+"""`twinstream bench`: rates and percentiles."""
 
 from __future__ import annotations
 

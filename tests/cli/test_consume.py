@@ -1,4 +1,4 @@
-"""``twinstream consume``."""
+"""`twinstream consume`."""
 
 from __future__ import annotations
 

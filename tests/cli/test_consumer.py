@@ -1,4 +1,4 @@
-"""``twinstream consumer``."""
+"""`twinstream consumer`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``payloads:`` in a stream's file: ``validate``, ``plan``, ``plan --check-last`` and ``apply``."""
+"""`payloads:` in a stream's file: `validate`, `plan`, `plan --check-last` and `apply`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream reply`` and ``rtt``, and ``consumer edit``."""
+"""`twinstream reply` and `rtt`, and `consumer edit`."""
 
 from __future__ import annotations
 

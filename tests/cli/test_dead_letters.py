@@ -1,4 +1,4 @@
-"""``twinstream dlq``."""
+"""`twinstream dlq`."""
 
 from __future__ import annotations
 

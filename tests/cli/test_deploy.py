@@ -1,4 +1,4 @@
-"""``twinstream plan`` and ``twinstream apply``."""
+"""`twinstream plan` and `twinstream apply`."""
 
 from __future__ import annotations
 
@@ -923,7 +923,7 @@ def test_wrong_usage_and_empty_folders(run: Run, tmp_path: Path) -> None:
 def test_what_a_server_answers_for_is_unchanged(
     run: Run, stream: str, server: NatsServer, tmp_path: Path
 ) -> None:
-    """The files are those of ``nats stream info --json`` and ``nats consumer info --json``."""
+    """The files are those of `nats stream info --json` and `nats consumer info --json`."""
     with js_sync.connect(server.url) as nc:
         handle = nc.jetstream().get_stream(stream)
         consumer = handle.create_consumer(ConsumerConfig(durable_name="C", max_deliver=3))

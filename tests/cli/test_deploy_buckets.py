@@ -1,4 +1,4 @@
-"""Key-value buckets and object stores in ``validate``, ``plan`` and ``apply``."""
+"""Key-value buckets and object stores in `validate`, `plan` and `apply`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream events``."""
+"""`twinstream events`."""
 
 from __future__ import annotations
 

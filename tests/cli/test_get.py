@@ -1,4 +1,4 @@
-"""``twinstream get``."""
+"""`twinstream get`."""
 
 from __future__ import annotations
 

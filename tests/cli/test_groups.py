@@ -1,4 +1,4 @@
-"""``twinstream group``: partitioned consumer groups."""
+"""`twinstream group`: partitioned consumer groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream health``."""
+"""`twinstream health`."""
 
 from __future__ import annotations
 

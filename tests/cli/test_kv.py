@@ -1,4 +1,4 @@
-"""``twinstream kv``."""
+"""`twinstream kv`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream lock``."""
+"""`twinstream lock`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream object``: stores and objects."""
+"""`twinstream object`: stores and objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream permissions``."""
+"""`twinstream permissions`."""
 
 from __future__ import annotations
 

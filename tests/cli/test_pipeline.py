@@ -1,4 +1,4 @@
-"""``twinstream pipeline`` without Spark, on tables that the tests write."""
+"""`twinstream pipeline` without Spark, on tables that the tests write."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def config(server: NatsServer, stream: str, tmp_path: Path) -> Path:
 
 
 def write(folder: Path, batch: int, seqs: list[int], times: list[int]) -> None:
-    """Write rows of messages; ``times`` are their times in microseconds."""
+    """Write rows of messages; `times` are their times in microseconds."""
     folder.mkdir(parents=True)
     own = [times[seq - 1] for seq in seqs]
     rows = {

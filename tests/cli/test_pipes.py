@@ -32,7 +32,7 @@ def filled(server: NatsServer, stream: str, count: int) -> None:
 def publishing(
     server: NatsServer, stream: str, *options: str, stderr: int = subprocess.PIPE
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Run ``pub`` with a pipe as its standard input, which stays open."""
+    """Run `pub` with a pipe as its standard input, which stays open."""
     command = [sys.executable, "-m", "twinstream", "pub", f"{stream}.a", *options]
     with subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""``twinstream pub``."""
+"""`twinstream pub`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream schedule``."""
+"""`twinstream schedule`."""
 
 from __future__ import annotations
 

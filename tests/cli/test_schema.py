@@ -1,4 +1,4 @@
-"""``twinstream schema``."""
+"""`twinstream schema`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream server``: the servers of a system."""
+"""`twinstream server`: the servers of a system."""
 
 from __future__ import annotations
 

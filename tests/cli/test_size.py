@@ -1,4 +1,4 @@
-"""``twinstream size``, compared with the sizes that a real server reports."""
+"""`twinstream size`, compared with the sizes that a real server reports."""
 
 from __future__ import annotations
 

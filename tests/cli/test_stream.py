@@ -1,4 +1,4 @@
-"""``twinstream stream``."""
+"""`twinstream stream`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream stream edit``, ``copy``, ``find`` and ``report``."""
+"""`twinstream stream edit`, `copy`, `find` and `report`."""
 
 from __future__ import annotations
 

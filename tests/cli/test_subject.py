@@ -1,4 +1,4 @@
-"""``twinstream subject``."""
+"""`twinstream subject`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream validate``."""
+"""`twinstream validate`."""
 
 from __future__ import annotations
 

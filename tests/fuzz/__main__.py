@@ -1,4 +1,4 @@
-"""Fuzzing of the wire: ``make fuzz-wire``, or ``python -m tests.fuzz --seconds 600``.
+"""Fuzzing of the wire: `make fuzz-wire`, or `python -m tests.fuzz --seconds 600`.
 
 Mutated and structure-aware input goes to the parser at any split, to everything that reads
 messages, and to the whole client in both twins, from a server that lies. Only errors of the SDK

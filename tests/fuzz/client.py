@@ -20,10 +20,10 @@ from twinstream.models import ConsumerConfig, StreamConfig
 
 __all__ = ["CLIENTS", "client_rounds"]
 
-#: Seconds that a call may take; the server is silent often.
+# Seconds that a call may take; the server is silent often.
 _TIMEOUT: Final = 0.1
 _CALLS: Final = 40
-#: Seconds within which all calls of a round, and closing, must be over.
+# Seconds within which all calls of a round, and closing, must be over.
 _LONGEST: Final = 30.0
 
 _RECONNECT: Final = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.02, attempts=3)

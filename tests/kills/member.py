@@ -1,6 +1,6 @@
 """A process that is killed: works as a member of a consumer group, with either twin.
 
-``python member.py TWIN URL GROUP MEMBER MAX_ACK_PENDING``: TWIN is `js_sync` or `js_async`. It
+`python member.py TWIN URL GROUP MEMBER MAX_ACK_PENDING`: TWIN is `js_sync` or `js_async`. It
 prints `ready` and works until its standard input is closed. The handler stores each message in the
 stream `OUT`, so that the order there is that of the work.
 """

@@ -1,6 +1,6 @@
 """A process that is killed: relays an outbox or processes a stream, with either twin.
 
-``python worker.py TWIN WORK BY URL STREAM PATH [finish]``: TWIN is `js_sync` or `js_async`, WORK is
+`python worker.py TWIN WORK BY URL STREAM PATH [finish]`: TWIN is `js_sync` or `js_async`, WORK is
 `outbox` or `process`. It prints `ready` and works for ever; with `finish` until nothing waits.
 """
 

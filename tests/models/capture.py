@@ -1,7 +1,7 @@
 """Record the responses and events of real servers: one golden file for each.
 
-``python tests/models/capture.py`` runs every request against a server of each known line, alone and
-in a cluster of three, and writes ``golden/<version>/<topology>/<name>.json``. Tests read these
+`python tests/models/capture.py` runs every request against a server of each known line, alone and
+in a cluster of three, and writes `golden/<version>/<topology>/<name>.json`. Tests read these
 files without a server.
 """
 

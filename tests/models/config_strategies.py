@@ -1,6 +1,6 @@
 """Configs drawn by hypothesis from the spec: any member, any value of its kind.
 
-Mutations (``config_makers``) stay close to valid configs and near known limits. These strategies
+Mutations (`config_makers`) stay close to valid configs and near known limits. These strategies
 know only the shapes, so they reach unexpected characters, numbers and combinations.
 """
 
@@ -126,7 +126,7 @@ STRATEGIES = {"stream": stream, "consumer": consumer}
 
 
 def drawn(kind: str, count: int, start: int) -> list[Any]:
-    """Return ``count`` configs; the same ``start`` gives the same configs."""
+    """Return `count` configs; the same `start` gives the same configs."""
     found: list[Any] = []
     if not count:
         return found

@@ -1,6 +1,6 @@
 """Compare the rules with the responses of a real server to random configs.
 
-``python tests/models/differential.py [kind...] [--count N] [--seed S] [--server V]`` prints the
+`python tests/models/differential.py [kind...] [--count N] [--seed S] [--server V]` prints the
 share of agreement and each kind of disagreement with an example. The same seed gives the same
 configs.
 """
@@ -73,7 +73,7 @@ class Tally:
 
     refused: int = 0
     explained: int = 0
-    """Disagreements that ``known_differences`` has a name for."""
+    """Disagreements that `known_differences` has a name for."""
 
     compared: int = 0
     """Accepted configs whose stored form was compared."""
@@ -440,7 +440,7 @@ def changes(maker: StreamMaker | ConsumerMaker, config: Any) -> Any:
 
 
 def step_from(maker: StreamMaker | ConsumerMaker, config: dict[str, Any]) -> Step:
-    """Return some members to change, and the names of members of ``config`` to remove."""
+    """Return some members to change, and the names of members of `config` to remove."""
     given: dict[str, Any] = {}
     for _ in range(maker.random.choice([0, 1, 1, 2, 3])):
         maker.change(given)
@@ -450,7 +450,7 @@ def step_from(maker: StreamMaker | ConsumerMaker, config: dict[str, Any]) -> Ste
 
 
 def configs_of(kind: str, count: int, seed: int) -> list[Any]:
-    """Return ``count`` cases: half are mutations of valid configs, half are drawn from the spec."""
+    """Return `count` cases: half are mutations of valid configs, half are drawn from the spec."""
     maker = MAKERS[kind.partition("-")[0]](seed)
     mutated = count if kind == "pull" else count - count // 2
     configs: list[Any] = [maker.config() for _ in range(mutated)]
@@ -461,7 +461,7 @@ def configs_of(kind: str, count: int, seed: int) -> list[Any]:
 
 
 async def compare(kind: str, count: int, seed: int, server: NatsServer) -> Tally:
-    """Try ``count`` random configs on a server with the configuration ``lanes_config``."""
+    """Try `count` random configs on a server with the configuration `lanes_config`."""
     configs = configs_of(kind, count, seed)
     if server.version < "2.12.4":
         # These crash on a source that is null.

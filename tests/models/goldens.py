@@ -35,7 +35,7 @@ WORDS = {"retention", "discard", "storage", "compression", "ack_policy", "delive
 
 
 def strange(value: Any) -> Any:
-    """Return ``value`` with unknown members and values, as a future server might send it."""
+    """Return `value` with unknown members and values, as a future server might send it."""
     if isinstance(value, list):
         return [strange(item) for item in value]
     if not isinstance(value, dict):

@@ -75,7 +75,7 @@ _MEMBERS: dict[str, list[Any]] = {
 
 
 def available(version: str) -> list[str]:
-    """Return the consumers that a server of ``version`` supports."""
+    """Return the consumers that a server of `version` supports."""
     return [name for name in CONSUMERS if name != "prioritized" or version >= "2.12"]
 
 

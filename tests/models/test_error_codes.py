@@ -92,7 +92,7 @@ def test_a_server_sends_the_status(
 async def refused(
     url: str, config: dict[str, Any], subject: str, headers: dict[str, str] | None
 ) -> dict[str, Any]:
-    """Create the stream S, send something to ``subject``, and return the error."""
+    """Create the stream S, send something to `subject`, and return the error."""
     nc = await nats.connect(url)
     await nc.request("$JS.API.STREAM.CREATE.S", json.dumps({"name": "S", **config}).encode())
     data = b"" if subject.startswith("$JS") else b"x" * 2000

@@ -101,7 +101,7 @@ def test_kinds_are_distinguished(text: str, kinds: list[str]) -> None:
 
 @pytest.mark.parametrize("version", sorted(one.name for one in goldens.FOLDER.iterdir()))
 def test_what_a_server_answered_is_fine(version: str) -> None:
-    """The texts are those of ``nats stream info --json`` and ``nats consumer info --json``."""
+    """The texts are those of `nats stream info --json` and `nats consumer info --json`."""
     paths = sorted((goldens.FOLDER / version).glob("*/*-info*.json"))
     paths = [path for path in paths if "config" in goldens.load(path)]
     found = load_configs(paths, server=version)

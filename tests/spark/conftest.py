@@ -41,7 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
-    """A Spark Connect server where this package is installed; clients call at ``found``."""
+    """A Spark Connect server where this package is installed; clients call at `found`."""
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
@@ -80,7 +80,7 @@ def jet(server: NatsServer) -> Iterator[JetStream]:
 
 @pytest.fixture
 def make_stream(jet: JetStream) -> Callable[..., Stream]:
-    """Makes a stream of its own for a test; its subjects are ``<name in lower case>.>``."""
+    """Makes a stream of its own for a test; its subjects are `<name in lower case>.>`."""
 
     def make(**config: Any) -> Stream:
         name = f"SPARK{next(_NUMBERS)}"
@@ -112,7 +112,7 @@ def fill(jet: JetStream) -> Callable[..., None]:
 
 @pytest.fixture
 def read(spark: SparkSession, server: NatsServer) -> Callable[..., DataFrame]:
-    """Reads streams with options given as keywords; ``schema`` selects columns."""
+    """Reads streams with options given as keywords; `schema` selects columns."""
 
     def load(stream: str, schema: Any = None, **options: Any) -> DataFrame:
         reader = spark.read.format("jetstream").option("nats.servers", server.url)

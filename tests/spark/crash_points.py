@@ -125,7 +125,7 @@ def check(config: PipelineConfig, *, finished: bool) -> None:
 
 
 def die_at(point: int, root: Path) -> Callable[[], int]:
-    """Let this process die at the n-th change below ``root``; return what counts them."""
+    """Let this process die at the n-th change below `root`; return what counts them."""
     seen = 0
     mark = str(root)
 

@@ -1,6 +1,6 @@
 """Lives of a program that runs Spark, to be ended by `kill -9` of one of its processes or of all.
 
-Linux only: the processes below the program are found in ``/proc``. None but those is ever killed.
+Linux only: the processes below the program are found in `/proc`. None but those is ever killed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _PATIENCE: Final = 500.0
 
 
 class Life:
-    """One life of ``program``, a file beside this one, in a session of processes of its own.
+    """One life of `program`, a file beside this one, in a session of processes of its own.
 
     Not a group: daemons of Spark make groups of their own.
 
-    The program prints a line for each thing that happens. What it says otherwise is in ``log``.
+    The program prints a line for each thing that happens. What it says otherwise is in `log`.
     """
 
     def __init__(self, program: str, *arguments: str, log: Path) -> None:
@@ -75,7 +75,7 @@ class Life:
             time.sleep(0.005)
 
     def kill(self, victim: str, dice: random.Random) -> list[str]:
-        """Kill one process, or ``all``; return what it was, nothing when there is none."""
+        """Kill one process, or `all`; return what it was, nothing when there is none."""
         if self.is_over:
             return []
         if victim == "all":

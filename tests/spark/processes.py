@@ -24,7 +24,7 @@ def package_folder(name: str) -> Path:
 
 
 def connect_path() -> str:
-    """What ``PYTHONPATH`` holds of a program on Spark Connect: this package, and what it needs.
+    """What `PYTHONPATH` holds of a program on Spark Connect: this package, and what it needs.
 
     The packages of Spark Connect stand apart, where no other test finds them.
     """
@@ -35,7 +35,7 @@ def connect_path() -> str:
 class SparkProcess:
     """One Java process of Spark; it is ready when its log says so.
 
-    ``ready`` is a pattern of that line, and ``found`` what matched it. It works in ``folder``.
+    `ready` is a pattern of that line, and `found` what matched it. It works in `folder`.
     """
 
     def __init__(

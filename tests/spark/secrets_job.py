@@ -1,7 +1,7 @@
 """A program that uses secrets in every way, with all that Spark can write down written down.
 
-``secrets_job.py FOLDER WAY=URL…``: a way is ``password``, ``token`` or ``nkey``, then ``-env`` for
-a pipeline that names the variable which holds the secret, or ``-inline`` for the secret as an
+`secrets_job.py FOLDER WAY=URL…`: a way is `password`, `token` or `nkey`, then `-env` for
+a pipeline that names the variable which holds the secret, or `-inline` for the secret as an
 option. Everything that is left behind is below FOLDER, or in the output.
 """
 

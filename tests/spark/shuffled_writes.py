@@ -2,9 +2,9 @@
 
 `python shuffled_writes.py SERVER SOURCE TARGET FOLDER MODE WAY ROUNDS SEED` runs on two executors.
 In each round the plan before the sink is the next of `PLANS`, and the task that first comes so far
-dies when it has published some of its rows: by an exception (``error``), or because the JVM of its
-executor is killed (``executor``), with the blocks of the shuffle that it holds. Rows of round N
-have the subjects ``<target>.N.<id>``. Prints a line for each round.
+dies when it has published some of its rows: by an exception (`error`), or because the JVM of its
+executor is killed (`executor`), with the blocks of the shuffle that it holds. Rows of round N
+have the subjects `<target>.N.<id>`. Prints a line for each round.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def main(
 
 
 def dying_source() -> type:
-    """Return the source under the name ``dying``, one of whose tasks dies in the middle.
+    """Return the source under the name `dying`, one of whose tasks dies in the middle.
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """

@@ -14,10 +14,10 @@ __all__ = ["Unrest"]
 
 
 class Unrest:
-    """Lets the leaders of streams step down, one after the other, ``most`` times at most.
+    """Lets the leaders of streams step down, one after the other, `most` times at most.
 
     Peace comes by itself in the end: on a machine that needs longer for a piece of work than lies
-    between two changes, nothing would ever be finished otherwise. ``changes`` counts the times
+    between two changes, nothing would ever be finished otherwise. `changes` counts the times
     that another server led afterwards.
     """
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_TIME", "ConnectionKeeper", "shuffle"]
 
-# The longest time that a flush may delay the end of the program (seconds).
 EXIT_TIME: Final = 1.0
+"""The longest time that a flush may delay the end of the program (seconds)."""
 
 
 class KeptConnection(Protocol):

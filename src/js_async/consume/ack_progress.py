@@ -36,11 +36,9 @@ _PATIENCE: Final = 5
 _CLOSE_TIME: Final = 2.0
 
 
+# A frame in the mailbox and its `Delivery`.
+# The frames between the previous mark and this one belong to the same `Delivery`.
 _Mark = tuple[Frame, Delivery]
-"""A frame in the mailbox and its `Delivery`.
-
-The frames between the previous mark and this one belong to the same `Delivery`.
-"""
 
 
 class AckProgress:

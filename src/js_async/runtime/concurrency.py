@@ -155,8 +155,8 @@ async def whole(work: Callable[[], T]) -> T:
         raise
 
 
+# The running tasks of `shielded`. The event loop keeps only weak references to tasks.
 _SHIELDED: Final[set[asyncio.Task[None]]] = set()
-"""The running tasks of `shielded`. The event loop keeps only weak references to tasks."""
 
 
 async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:

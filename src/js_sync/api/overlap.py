@@ -13,8 +13,8 @@ from twinstream.models import StreamConfig
 
 __all__ = ["overlap_explained"]
 
+# The largest number of subjects that are looked up, with a request for each.
 _MOST: Final = 100
-"""The largest number of subjects that are looked up, with a request for each."""
 
 
 def overlap_explained(

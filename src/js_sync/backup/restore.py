@@ -56,14 +56,14 @@ __all__ = ["restore_stream"]
 
 _LOG: Final = Log()
 
-#: The maximum number of bytes in flight. With a round trip of some milliseconds, this is enough to
-#: send at the speed of a disk.
+# The maximum number of bytes in flight. With a round trip of some milliseconds, this is enough to
+# send at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: The pause between requests for a restore (seconds).
+# The pause between requests for a restore (seconds).
 _PAUSE: Final = 0.05
 
-#: What to do if the outcome is unknown, as the end of a message.
+# What to do if the outcome is unknown, as the end of a message.
 _UNKNOWN: Final = "the stream's info tells whether the server completed it"
 
 

@@ -22,8 +22,8 @@ __all__ = [
     "pull_bounds",
 ]
 
+# The share of the consumer's ack_wait within which the caller should take a buffered message.
 _AGE_SHARE: Final = 0.5
-"""The share of the consumer's ack_wait within which the caller should take a buffered message."""
 
 # A pinned client that sends no pull for `priority_timeout` loses its pin. The client therefore
 # pulls within half of this timeout. A request expires after a third of the timeout, so that an idle

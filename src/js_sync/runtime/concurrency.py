@@ -73,8 +73,8 @@ Items = Generator[T]
 
 _NO_LOOP: Final = "is a coroutine function, which is not awaited: write `def`, or use js_async"
 _NO_BODY: Final = "is a generator function, whose body does not run when it is called: do not yield"
-# Longest single wait in the kernel (seconds). Locks accept timeouts of some years at most.
 LONGEST: Final = 3600.0
+"""Longest single wait in the kernel (seconds). Locks accept timeouts of some years at most."""
 
 
 def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:

@@ -14,8 +14,8 @@ from typing import Final
 __all__ = ["handled_at_once"]
 
 _SHORTEST: Final = 0.001
+# Pauses between two attempts to interrupt the main thread, in seconds.
 _LONGEST: Final = 0.05
-"""Pauses between two attempts to interrupt the main thread, in seconds."""
 
 
 @contextmanager

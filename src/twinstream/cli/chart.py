@@ -1,6 +1,6 @@
 """Charts as inline SVG: stacked areas over time, and horizontal bars.
 
-The colours are CSS variables of the page, such as ``--first`` and ``--line``, so that a chart has
+The colours are CSS variables of the page, such as `--first` and `--line`, so that a chart has
 the light or dark colours of the page.
 """
 
@@ -43,7 +43,7 @@ def stacked_areas(
 ) -> str:
     """Return an SVG image of series stacked on each other.
 
-    The values of each series are spread evenly from 0 to ``end`` on the x axis.
+    The values of each series are spread evenly from 0 to `end` on the x axis.
     """
     height, left, right, top, bottom = 280, 76, 16, 16, 44
     end = end or 1.0
@@ -82,7 +82,7 @@ def stacked_areas(
 
 
 def bars(rows: Sequence[Bar], *, title: str) -> str:
-    """Return an SVG image of horizontal bars, in the order of ``rows``."""
+    """Return an SVG image of horizontal bars, in the order of `rows`."""
     row_height, left, right = 28, 150, 190
     height = row_height * len(rows) + 8
     longest = max((row.value for row in rows), default=1.0) or 1.0
@@ -111,9 +111,9 @@ def legend(names: Sequence[str]) -> str:
 
 
 def nice_ceiling(value: float) -> float:
-    """Return the lowest number of the form 1, 2, 2.5 or 5 times 10**n that is not below ``value``.
+    """Return the lowest number of the form 1, 2, 2.5 or 5 times 10**n that is not below `value`.
 
-    Return 1.0 if ``value`` is not positive.
+    Return 1.0 if `value` is not positive.
     """
     if value <= 0:
         return 1.0

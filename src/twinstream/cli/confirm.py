@@ -11,7 +11,7 @@ from twinstream.cli.failures import JSON_ASKED, Failure
 
 
 def no_question_in_json(*, yes: bool, as_json: bool) -> None:
-    """Raise a usage error if a command with ``--json`` would ask for confirmation.
+    """Raise a usage error if a command with `--json` would ask for confirmation.
 
     Commands call this function before they do any work.
     """
@@ -44,7 +44,7 @@ def check_what(name: str | None, *, whole: bool, argument: str) -> None:
 
 
 def sure(question: str, *, yes: bool) -> None:
-    """Ask the question on standard error. Return at once if ``yes`` is true.
+    """Ask the question on standard error. Return at once if `yes` is true.
 
     If the user does not confirm, or standard input has ended, the command ends with exit code 1.
     """

@@ -74,8 +74,8 @@ def _asked(key: str) -> bool:
 def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:
     """Return a failure as a JSON object.
 
-    ``kind`` is the class name of ``cause``. ``err_code`` is the error code of the server, or null
-    if ``cause`` has none. Without a cause, both members are null.
+    `kind` is the class name of `cause`. `err_code` is the error code of the server, or null
+    if `cause` has none. Without a cause, both members are null.
     """
     return {
         "error": message,
@@ -86,10 +86,10 @@ def failure_as_json(message: str, cause: BaseException | None) -> dict[str, obje
 
 @contextmanager
 def reported() -> Generator[None]:
-    """Within the block, convert errors that the user can fix to :class:`Failure`.
+    """Within the block, convert errors that the user can fix to `Failure`.
 
     These are errors of the SDK, of Spark and of the operating system. An error about an object that
-    does not exist becomes :class:`NotThere`. With `--json`, Ctrl-C becomes a :class:`Failure`. A
+    does not exist becomes `NotThere`. With `--json`, Ctrl-C becomes a `Failure`. A
     closed standard output ends the command with exit code 0. Other errors are raised unchanged.
     """
     try:

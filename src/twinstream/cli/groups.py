@@ -158,7 +158,7 @@ ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand from ``module:attribute`` on first use.
+    """A group that imports a subcommand from `module:attribute` on first use.
 
     Errors that the user can fix are printed to standard error without a traceback.
     """
@@ -175,7 +175,7 @@ class LazyGroup(click.Group):
         return sorted(self.targets)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the subcommand ``cmd_name``, which may be an alias.
+        """Import and return the subcommand `cmd_name`, which may be an alias.
 
         Return None if it does not exist.
         """
@@ -217,7 +217,7 @@ class LazyGroup(click.Group):
     ) -> click.Context:
         """Parse the arguments, and report errors as `invoke` does.
 
-        ``--help`` prints its output during this call, so writing to standard output can fail.
+        `--help` prints its output during this call, so writing to standard output can fail.
         """
         with reported():
             return super().make_context(info_name, args, parent, **extra)

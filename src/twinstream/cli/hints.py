@@ -13,6 +13,7 @@ from twinstream.cli.value_text import as_text
 from twinstream.core.client.handshake import NO_CREDENTIALS
 from twinstream.models import error_codes
 
+# The options for fields of the configuration of a bucket or store, and of its stream.
 _OPTIONS: Final[Mapping[str, str]] = {
     "description": "--description",
     "history": "--history",
@@ -31,17 +32,16 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "mirror": "--mirror",
     "sources": "--source",
 }
-"""The options for fields of the configuration of a bucket or store, and of its stream."""
 
 _LENGTHS: Final = frozenset({"max_age", "ttl", "limit_marker_ttl", "subject_delete_marker_ttl"})
 
+# Phrases of the SDK that name Python calls or arguments, and those of the command.
 _PHRASES: Final = (
     ("create it with create_key_value", "`twinstream kv add` creates it"),
     ("create it with create_object_store", "`twinstream object add` creates it"),
     ("set its limit_marker_ttl", "set it with `twinstream kv edit --marker-ttl`"),
     ("set limit_marker_ttl of bucket", "set --marker-ttl of bucket"),
 )
-"""Phrases of the SDK that name Python calls or arguments, and those of the command."""
 
 
 def sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The entry point of the ``twinstream`` command."""
+"""The entry point of the `twinstream` command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 def main() -> None:
     """Run the command.
 
-    If click or rich is missing, print how to install the extra ``cli``, and exit with 1.
+    If click or rich is missing, print how to install the extra `cli`, and exit with 1.
     """
     try:
         from twinstream.cli.groups import twinstream

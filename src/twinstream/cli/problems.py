@@ -9,7 +9,7 @@ from twinstream.models.files.config_files import FileProblem
 
 
 def print_problems(console: Console, problems: list[FileProblem], indent: str = "") -> None:
-    """Print each problem on one line: ``file:line:column: path: sentence (err_code) hint``.
+    """Print each problem on one line: `file:line:column: path: sentence (err_code) hint`.
 
     Problems that only a server can decide are marked.
     """

@@ -58,7 +58,7 @@ class _Screen(Console):
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 message``, ``2,000 messages``, ``2 batches``."""
+    """Return a number with its noun: `1 message`, `2,000 messages`, `2 batches`."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{ending}"
 
@@ -66,7 +66,7 @@ def counted(number: int, noun: str) -> str:
 def results(*, markup: bool = False) -> Console:
     """Return a console for the current standard output.
 
-    If the output is not a terminal, the width of the console is :data:`PIPE_WIDTH`.
+    If the output is not a terminal, the width of the console is `PIPE_WIDTH`.
     """
     _write_anything(sys.stdout)
     console = _Screen(highlight=False, markup=markup, emoji=False)
@@ -176,7 +176,7 @@ def _can_update(console: Console) -> bool:
 def progress(console: Console, *, shown: bool = True) -> Progress:
     """Return a progress display with count, total and time.
 
-    It is visible only if ``shown``, and only on a terminal.
+    It is visible only if `shown`, and only on a terminal.
     """
     from rich.progress import (
         BarColumn,
@@ -199,7 +199,7 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
 def transfer(console: Console, *, shown: bool = True) -> Progress:
     """Return a progress display with bytes, speed and remaining time.
 
-    It is visible only if ``shown``, and only on a terminal.
+    It is visible only if `shown`, and only on a terminal.
     """
     from rich.progress import (
         BarColumn,

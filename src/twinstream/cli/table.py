@@ -29,11 +29,11 @@ Cell: TypeAlias = str | int | float | Size | datetime | timedelta | Text | None
 """A value in a table. None is a value that does not exist."""
 
 _GAP: Final = "  "
+# The width below which a column is not shortened.
 _SHORTEST: Final = 12
-"""The width below which a column is not shortened."""
 
+# The least width of a column of times, so that the others do not move when time passes.
 _AGE: Final = len("365d ago")
-"""The least width of a column of times, so that the others do not move when time passes."""
 
 _BOLD: Final = Style(bold=True)
 _DIM: Final = Style(dim=True)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from js_sync import Connection, JetStream, TlsOptions
 
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
+# The key in `click.Context.meta` for the options for the server before the command.
 _BEFORE: Final = "twinstream.cli.before"
-"""The key in `click.Context.meta` for the options for the server before the command."""
 
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
 
@@ -35,7 +35,7 @@ _SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 class Target:
     """The values of the options for the server.
 
-    ``timeout`` (seconds) applies to connecting and to each request.
+    `timeout` (seconds) applies to connecting and to each request.
     """
 
     server: str
@@ -56,7 +56,7 @@ class Target:
     def connect(self, *, keep_trying: bool = False) -> Connection:
         """Open a connection, which the caller must close.
 
-        With ``keep_trying``, the number of attempts to reconnect is unlimited.
+        With `keep_trying`, the number of attempts to reconnect is unlimited.
         """
         import js_sync
 
@@ -186,7 +186,7 @@ _OPTIONS: Final = (
 
 
 def server_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options for the server to a command, which gets a `Target` as ``target``."""
+    """Add the options for the server to a command, which gets a `Target` as `target`."""
 
     @functools.wraps(command)
     def with_target(*args: Any, **options: Any) -> object:
@@ -204,7 +204,7 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def target_of(ctx: click.Context, *, timeout: float | None = None) -> Target:
-    """Return the server of a command line. ``timeout`` replaces the one of the command line.
+    """Return the server of a command line. `timeout` replaces the one of the command line.
 
     An option after the command comes first, then one before the command, then the environment,
     then the default. A context of the `nats` command would stand before the environment.

@@ -17,6 +17,7 @@ UNLIMITED: Final = "unlimited"
 
 _SIZES: Final = frozenset({"max_bytes", "max_msg_size", "max_value_size", "max_chunk_size"})
 
+# The settings that limit something. A value below 1 means that there is no limit.
 _LIMITS: Final = frozenset(
     {
         *_SIZES,
@@ -29,7 +30,6 @@ _LIMITS: Final = frozenset(
         "ttl",
     }
 )
-"""The settings that limit something. A value below 1 means that there is no limit."""
 
 
 @frozen
@@ -84,7 +84,7 @@ def as_text(value: object) -> str:
 
 
 def in_bytes(count: int) -> str:
-    """Return a size with a binary unit: ``in_bytes(1536) == "1.5 KiB"``."""
+    """Return a size with a binary unit: `in_bytes(1536) == "1.5 KiB"`."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":
@@ -94,7 +94,7 @@ def in_bytes(count: int) -> str:
 
 
 def in_time(length: timedelta) -> str:
-    """Return a duration with its units: ``in_time(timedelta(seconds=5400)) == "1h30m"``."""
+    """Return a duration with its units: `in_time(timedelta(seconds=5400)) == "1h30m"`."""
     left = abs(length.total_seconds())
     parts: list[str] = []
     for unit, seconds in _UNITS:
@@ -107,7 +107,7 @@ def in_time(length: timedelta) -> str:
 
 
 def ago(time: datetime, now: datetime) -> str:
-    """Return the distance of a time from now, in its largest unit: ``3m ago``, ``in 2d``."""
+    """Return the distance of a time from now, in its largest unit: `3m ago`, `in 2d`."""
     seconds = (now - time).total_seconds()
     distance = abs(seconds)
     for unit, length in (*_UNITS, ("s", 1)):

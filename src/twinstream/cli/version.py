@@ -1,4 +1,4 @@
-"""``twinstream version``: print the versions of the command and of what it runs on."""
+"""`twinstream version`: print the versions of the command and of what it runs on."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 def exchange_at_once(new: Path, current: Path) -> bool:
     """Exchange the names of two folders on the same file system.
 
-    Afterwards ``new`` has the previous content of ``current``. Return False and change nothing if
+    Afterwards `new` has the previous content of `current`. Return False and change nothing if
     the operating system or the file system does not support an exchange. Raises `OSError`.
     """
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

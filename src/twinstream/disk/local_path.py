@@ -14,8 +14,8 @@ from twinstream.errors import BadArgument
 
 __all__ = ["local_path"]
 
-#: A URL with a scheme, also `dbfs:/…` and a URL that `Path` has normalised. A single letter is not
-#: a scheme but a Windows drive.
+# A URL with a scheme, also `dbfs:/…` and a URL that `Path` has normalised. A single letter is not
+# a scheme but a Windows drive.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]", re.ASCII)
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(/(?!/).*)", re.ASCII | re.IGNORECASE)
 

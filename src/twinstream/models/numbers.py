@@ -11,8 +11,8 @@ The file store of servers 2.11 to 2.15 acknowledges and counts messages from thi
 returns none of them, because it uses bit 62 of a sequence as a flag.
 """
 
+# The largest number of significant digits that is parsed; a 64-bit number has at most 20.
 _LONGEST: Final = 40
-"""The largest number of significant digits that is parsed; a 64-bit number has at most 20."""
 
 
 def whole_number(text: str) -> int:

@@ -216,8 +216,8 @@ _SHRINKING = {
 }
 
 
+# Settings of a stream that an update can turn on but not off.
 _ONE_WAY = ("deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
-"""Settings of a stream that an update can turn on but not off."""
 
 
 def _losses(change: Change) -> list[str]:

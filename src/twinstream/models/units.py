@@ -10,8 +10,8 @@ from twinstream.models.times.go_duration import parse_go_duration
 
 __all__ = ["DURATION_PATTERN", "SIZE_PATTERN", "in_hours", "parse_duration", "parse_size"]
 
+# A number of days or weeks, such as `7d`. Go durations do not have these units.
 _DAYS: Final = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
-"""A number of days or weeks, such as `7d`. Go durations do not have these units."""
 
 _SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,9})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _POWERS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}

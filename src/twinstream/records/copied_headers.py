@@ -19,8 +19,8 @@ from twinstream.records.header_names import INCREMENT, MSG_ID
 
 __all__ = ["is_copied"]
 
-#: Headers that only servers write: in a stream with sources, in messages of a schedule, in a
-#: counter with sources, or on delivery by a consumer with a pinned client or with `headers_only`.
+# Headers that only servers write: in a stream with sources, in messages of a schedule, in a
+# counter with sources, or on delivery by a consumer with a pinned client or with `headers_only`.
 _OF_THE_SERVER: Final = (
     "Nats-Stream-Source",
     "Nats-Scheduler",
@@ -30,12 +30,12 @@ _OF_THE_SERVER: Final = (
     "Nats-Msg-Size",
 )
 
-#: Headers that apply to one publication: its id, the increment of a counter, and the API level that
-#: it requires.
+# Headers that apply to one publication: its id, the increment of a counter, and the API level that
+# it requires.
 _OF_ONE_PUBLICATION: Final = (MSG_ID, INCREMENT, "Nats-Required-Api-Level")
 
-#: Prefixes of headers with the expected state of the stream, the place in a batch, or a trace.
-#: With `Nats-Trace-Only` a server neither replies nor stores the message.
+# Prefixes of headers with the expected state of the stream, the place in a batch, or a trace.
+# With `Nats-Trace-Only` a server neither replies nor stores the message.
 _BEGINNINGS: Final = ("Nats-Expected-", "Nats-Batch-", "Nats-Trace-")
 
 _LEFT_OUT: Final = frozenset(_OF_THE_SERVER + _OF_ONE_PUBLICATION)

@@ -65,14 +65,15 @@ def _durations() -> frozenset[str]:
     return frozenset(found)
 
 
-# If these fields are omitted, the server derives them from its limits, from the limits of the
-# stream, or from the origin of a mirror.
 LIMITED: Final = frozenset(
     {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
+"""If these fields are omitted, the server derives them from its limits, from the limits of the
+stream, or from the origin of a mirror.
+"""
 
+# Settings that only pull consumers have, and whose defaults the server sets.
 _OF_ONE_KIND: Final = frozenset({"max_waiting"})
-"""Settings that only pull consumers have, and whose defaults the server sets."""
 
 
 def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:

@@ -1,15 +1,15 @@
-"""JetStream on PySpark: the data source ``jetstream``, and a pipeline from streams to Parquet.
+"""JetStream on PySpark: the data source `jetstream`, and a pipeline from streams to Parquet.
 
 Spark discovers the source if this package is installed, so that
-``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` work. Offsets are stream
+`spark.read.format("jetstream")`, `spark.readStream` and `df.write` work. Offsets are stream
 sequences. Reads use no acknowledgements, and every read can be repeated exactly.
 
-- :func:`local_session` starts a local Spark session; if no Java is installed, it uses one from a
+- `local_session` starts a local Spark session; if no Java is installed, it uses one from a
   wheel;
-- :func:`land` writes a stream's new messages to typed tables, :func:`summary` counts the messages
+- `land` writes a stream's new messages to typed tables, `summary` counts the messages
   of a table;
-- :func:`register` registers the source in sessions that did not discover it;
-- :mod:`twinstream.spark.source.options` and :mod:`twinstream.spark.sink.options` describe the
+- `register` registers the source in sessions that did not discover it;
+- `options` and `options` describe the
   options.
 
 Names are imported lazily: the first name that needs PySpark imports it. If PySpark is not

@@ -1,4 +1,4 @@
-"""The data source ``jetstream`` of Spark's Python API."""
+"""The data source `jetstream` of Spark's Python API."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ __all__ = ["JetStreamDataSource", "register"]
 class JetStreamDataSource(DataSource):
     """The data source for JetStream streams and key-value buckets.
 
-    ``spark.read.format("jetstream")`` selects it. The options are described in
-    :class:`~twinstream.spark.source.options.SourceOptions` and
-    :class:`~twinstream.spark.sink.options.SinkOptions`. Offsets are stream sequences, so a read
+    `spark.read.format("jetstream")` selects it. The options are described in
+    `SourceOptions` and
+    `SinkOptions`. Offsets are stream sequences, so a read
     needs no durable consumer, acknowledges no messages and can be repeated.
     """
 
     slots: ClassVar[int | None] = None
-    """The number of tasks that the session runs at once, or ``None`` if it is not known. The
+    """The number of tasks that the session runs at once, or `None` if it is not known. The
     process that plans a read has no access to the session, so `register` sends the number with the
     class."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the source for ``format`` and ``USING``."""
+        """Return the name of the source for `format` and `USING`."""
         return "jetstream"
 
     def schema(self) -> StructType:
@@ -69,7 +69,7 @@ class JetStreamDataSource(DataSource):
         return ReadColumns(SourceOptions.parse(self.options)).columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of a batch query; ``schema`` has the requested columns."""
+        """Return the reader of a batch query; `schema` has the requested columns."""
         # The reader does not support pushed predicates. Spark 4.3 applies them also to the next
         # query over the same DataFrame, and to the other branch of a union. Both would miss rows.
         options = self._source_options()
@@ -97,7 +97,7 @@ class JetStreamDataSource(DataSource):
         """Return the writer of a batch query. It appends to the stream and replaces no messages.
 
         Raises:
-            OptionError: if the mode is ``overwrite``, or if an option is refused.
+            OptionError: if the mode is `overwrite`, or if an option is refused.
         """
         if overwrite:
             raise OptionError("mode", "'overwrite' is not possible: a stream is append-only")
@@ -109,7 +109,7 @@ class JetStreamDataSource(DataSource):
         """Return the writer of a streaming query. Spark has no update mode for Python sinks.
 
         Raises:
-            OptionError: if the output mode is ``complete``, or if an option is refused.
+            OptionError: if the output mode is `complete`, or if an option is refused.
         """
         if overwrite:
             raise OptionError("outputMode", "'complete' is not possible: a stream is append-only")
@@ -125,14 +125,14 @@ def register(spark: SparkSession) -> None:
 
     A session usually discovers the source if this package is installed. But Spark looks for sources
     only once, in a Python process. If that process is killed or takes more than ten seconds, Spark
-    raises ``DATA_SOURCE_NOT_FOUND`` for every later use of the source. Call this function in such a
+    raises `DATA_SOURCE_NOT_FOUND` for every later use of the source. Call this function in such a
     session. It is harmless to register the source twice.
 
     A registered source also knows how many tasks the session runs at once, and divides its reads by
     this number. A discovered source only knows the cores of the driver's machine. On a cluster, the
     executors that run at the time of this call count, but never less than the driver's cores.
 
-    Spark also raises ``DATA_SOURCE_NOT_FOUND`` when a thread without an active session writes or
+    Spark also raises `DATA_SOURCE_NOT_FOUND` when a thread without an active session writes or
     starts a query. A thread that the application started has no active session, so call this
     function in that thread first.
 

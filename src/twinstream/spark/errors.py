@@ -45,7 +45,7 @@ class ConfigError(SparkSourceError, ValueError):
 
     Attributes:
         where: the file and the key.
-        reason: the text without ``where``.
+        reason: the text without `where`.
     """
 
     def __init__(self, where: str, reason: str) -> None:

@@ -34,7 +34,7 @@ def refuse_connect(spark: SparkSession) -> None:
 
 
 def slots_of(spark: SparkSession) -> int | None:
-    """Return the number of tasks that run at once, or ``None`` for a Spark Connect session.
+    """Return the number of tasks that run at once, or `None` for a Spark Connect session.
 
     On a cluster, these are the tasks of the executors that run now.
     """
@@ -42,7 +42,7 @@ def slots_of(spark: SparkSession) -> int | None:
 
 
 def make_active(spark: SparkSession) -> None:
-    """Make ``spark`` the active session of this thread, if the thread has no active session.
+    """Make `spark` the active session of this thread, if the thread has no active session.
 
     When a write or a streaming query starts, Spark looks up Python sources only in the active
     session. A thread that the application started has no active session. For a Spark Connect

@@ -18,8 +18,8 @@ __all__ = ["Operation", "Splitter", "header_block", "info_line", "message_frame"
 _WORD: Final = re.compile(r"[^ \t]+")
 _WITH_PAYLOAD: Final = {"PUB", "HPUB", "MSG", "HMSG"}
 _WITH_HEADERS: Final = {"HPUB", "HMSG"}
+# For each verb: the number of words if the line has a reply subject, and this subject's index.
 _REPLY: Final = {"PUB": (4, 2), "HPUB": (5, 2), "MSG": (5, 3), "HMSG": (6, 3)}
-"""For each verb: the number of words if the line has a reply subject, and this subject's index."""
 
 
 class Operation:

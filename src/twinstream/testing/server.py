@@ -26,8 +26,8 @@ _POLL: Final = 0.01
 _LOG_TAIL: Final = 30
 _RELOADED: Final = "Reloaded server configuration"
 _NOT_RELOADED: Final = "Failed to reload server configuration"
+# An opener that ignores the environment's proxy settings, because the server runs locally.
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""An opener that ignores the environment's proxy settings, because the server runs locally."""
 
 
 class ServerStartError(Exception):

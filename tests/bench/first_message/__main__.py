@@ -1,4 +1,4 @@
-"""``python -m tests.bench.first_message``: from the start of a process to its first message.
+"""`python -m tests.bench.first_message`: from the start of a process to its first message.
 
 Each program connects to a server that runs, publishes one message, fetches it, acknowledges it and
 ends. The time is that of the whole process, from its start to its end, with compiled modules at
@@ -6,8 +6,8 @@ hand as an installed package has them. All programs run once in each round, ever
 reverse; what counts is the median of the ratios to nats-py within a round. After each run the
 stream's consumer is asked whether the message was acknowledged.
 
-The programs of ``bound`` use a stream and a consumer that exist. Those of ``made`` create both
-first, and read the server's answers. ``twinstream stream ls`` lists one stream.
+The programs of `bound` use a stream and a consumer that exist. Those of `made` create both
+first, and read the server's answers. `twinstream stream ls` lists one stream.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""``python -m tests.bench.key_values``: key-value buckets beside other clients."""
+"""`python -m tests.bench.key_values`: key-value buckets beside other clients."""

@@ -1,4 +1,4 @@
-"""``python -m tests.bench.key_values``: reading and writing keys, beside nats-py and natsio.
+"""`python -m tests.bench.key_values`: reading and writing keys, beside nats-py and natsio.
 
 `raw` is a plain blocking socket that sends the same messages and waits for the same responses.
 

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: ``python -m tests.bench.key_values.run``.
+"""One measurement in a process of its own: `python -m tests.bench.key_values.run`.
 
 The arguments are client, workload, URL, bucket and count. It prints the seconds on the clock and of
 CPU, as JSON.

@@ -1,6 +1,6 @@
 """The program that changes keys while another process watches them.
 
-``python -m tests.bench.key_values.writer URL BUCKET COUNT`` connects, prints a line, waits for a
+`python -m tests.bench.key_values.writer URL BUCKET COUNT` connects, prints a line, waits for a
 line, and writes a new value to each of the keys. `Writer` starts it.
 """
 

@@ -86,7 +86,6 @@ def failed(retry_in: float | None = None, error: Exception | None = None) -> Han
     return HandlerFailed("s.1", 7, 2, error or TypeError("no"), retry_in)
 
 
-#: The reports of the rows of `docs/logging.md`, in the same order.
 SAMPLES: tuple[Report, ...] = (
     Connected("h:1", 1),
     Connected("h:1", 2, 2.5),
@@ -149,6 +148,7 @@ SAMPLES: tuple[Report, ...] = (
     pipeline_events.Failed("orders", "no", 2.0, "ValueError"),
     pipeline_events.Ended("orders"),
 )
+"""The reports of the rows of `docs/logging.md`, in the same order."""
 
 
 def reported() -> Iterator[tuple[str, type]]:

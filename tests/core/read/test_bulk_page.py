@@ -99,7 +99,7 @@ class Session:
 
 
 class Reading:
-    """One page, parsed from bytes in pieces: in bulk with ``bulk``, otherwise frame by frame."""
+    """One page, parsed from bytes in pieces: in bulk with `bulk`, otherwise frame by frame."""
 
     def __init__(self, data: bytes, cuts: list[int], *, by_pull: int = 0, bulk: bool) -> None:
         self.page = StoredPage()

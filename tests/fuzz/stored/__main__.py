@@ -1,4 +1,4 @@
-"""Fuzzing of stored data: ``make fuzz``, or ``python -m tests.fuzz.stored --seconds 600``.
+"""Fuzzing of stored data: `make fuzz`, or `python -m tests.fuzz.stored --seconds 600`.
 
 Mutations of real letters, advisories, descriptions, records, schedules, entries and files go to
 everything that reads them. Only errors of the SDK may come out, within a bound of time, and no call

@@ -1,7 +1,7 @@
 """A program on Spark Connect: it reads and writes streams on a Spark that runs elsewhere.
 
-``connect_job.py URL NATS FOLDER`` prints what it found as JSON. The streams are ORDERS, which has
-messages, and COPY, which takes them up under ``copy.>``.
+`connect_job.py URL NATS FOLDER` prints what it found as JSON. The streams are ORDERS, which has
+messages, and COPY, which takes them up under `copy.>`.
 """
 
 from __future__ import annotations

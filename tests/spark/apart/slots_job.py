@@ -1,6 +1,6 @@
 """Reads on a session of its own, with more task slots than most machines have cores.
 
-``slots_job.py SLOTS SERVER FOLDER`` prints the number of partitions of each read as JSON. The
+`slots_job.py SLOTS SERVER FOLDER` prints the number of partitions of each read as JSON. The
 stream LARGE has messages for all slots, and SMALL for one.
 """
 

@@ -1,4 +1,4 @@
-"""``twinstream pipeline run`` as a process of its own, ended as people and systems end it."""
+"""`twinstream pipeline run` as a process of its own, ended as people and systems end it."""
 
 from __future__ import annotations
 

@@ -32,8 +32,11 @@ MODES: dict[str, dict[str, Any]] = {
     "ledger": {"duplicate_window": SOON, "allow_atomic": True},
 }
 
-#: A look at the two modes whose promise depends on what a repeat does. All of them in a long run.
 SHOWN = list(MODES) if LONG else ["msgId", "ledger"]
+"""A look at the two modes whose promise depends on what a repeat does.
+
+All of them in a long run.
+"""
 WAYS = ["executor", "error"] if LONG else ["executor"]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")

@@ -27,13 +27,13 @@ from twinstream.testing import NatsServer
 MESSAGES = rounds(8000, 20_000)
 SOON = timedelta(milliseconds=100)
 
-#: What a copy needs of its stream. Message ids are remembered for longer than any round takes.
 MODES: dict[str, dict[str, Any]] = {
     "none": {},
     "msgId": {"duplicate_window": timedelta(hours=6)},
     "insert": {"duplicate_window": SOON},
     "ledger": {"duplicate_window": SOON, "allow_atomic": True},
 }
+"""What a copy needs of its stream. Message ids are remembered for longer than any round takes."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 

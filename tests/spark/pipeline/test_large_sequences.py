@@ -23,8 +23,8 @@ from twinstream.testing import NatsServer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The read crosses the border between the two types.
 FIRST = 2**63 - 2
+"""The read crosses the border between the two types."""
 SEQS = [FIRST + at for at in range(5)]
 
 Fill = Callable[..., None]

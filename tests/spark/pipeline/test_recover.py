@@ -61,7 +61,7 @@ class Lake:
         return recovered(SOURCE, identity, folder, self.sink, state, lambda *_: None)
 
     def accept(self, state: StreamState, mark: Mark | None, time: str | None = None) -> Identity:
-        """Accept a stream after batch 2; ``time`` is when it got its message 3."""
+        """Accept a stream after batch 2; `time` is when it got its message 3."""
         folder = self.folders.source("orders")
         BatchLog(folder.journal).landed(
             BatchEntry(

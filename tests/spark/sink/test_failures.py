@@ -95,7 +95,7 @@ def planned(dice: random.Random) -> list[list[str]]:
 
 
 def dying_source() -> type:
-    """Return the source under the name ``dying``, whose writer dies by plan.
+    """Return the source under the name `dying`, whose writer dies by plan.
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """

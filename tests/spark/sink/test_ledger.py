@@ -29,7 +29,7 @@ BATCHES = 3
 
 
 class Troubled:
-    """A connection whose requests meet trouble: ``troubles`` are tried in turn, one a request."""
+    """A connection whose requests meet trouble: `troubles` are tried in turn, one a request."""
 
     def __init__(self, nc: Connection, *troubles: Callable[..., Any] | None) -> None:
         self._nc = nc
@@ -246,7 +246,7 @@ def test_batch_is_sent_again_after_losing_its_leader(
 
 
 class Outdated:
-    """A stream whose look-ups of the newest message return those in ``found`` first.
+    """A stream whose look-ups of the newest message return those in `found` first.
 
     Such responses come from a replica that has just lost the leadership and lacks messages.
     """

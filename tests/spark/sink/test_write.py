@@ -35,7 +35,7 @@ def write(server: NatsServer) -> Write:
 
 
 def numbered(spark: SparkSession, stream: Stream, rows: int = ROWS) -> DataFrame:
-    """Rows ``{"id": n}``, one subject each, in two partitions."""
+    """Rows `{"id": n}`, one subject each, in two partitions."""
     subject = f"concat('{stream.name.lower()}.n.', id) AS subject"
     return spark.range(0, rows, 1, 2).selectExpr(subject, "to_json(struct(id)) AS data", "id")
 

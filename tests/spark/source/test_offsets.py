@@ -30,7 +30,7 @@ def options(**given: str) -> SourceOptions:
 
 
 def continuity(times: dict[int, str] | None = None, **given: str) -> Continuity:
-    """Checks of a read whose stream has messages stored at ``times``."""
+    """Checks of a read whose stream has messages stored at `times`."""
     return Continuity(options(**given), lambda stream, seq: (times or {}).get(seq))
 
 

@@ -1,4 +1,4 @@
-"""``twinstream bench pub`` and ``consume``: measure a server with one connection."""
+"""`twinstream bench pub` and `consume`: measure a server with one connection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from twinstream.cli.option_types import Bytes, Seconds
 from twinstream.cli.screen import notes, progress
 from twinstream.cli.target import Target, json_option, server_options
 
+# The number of messages after which the progress bar moves.
 _STEP: Final = 100
-"""The number of messages after which the progress bar moves."""
 
 _messages_option = click.option(
     "--msgs",

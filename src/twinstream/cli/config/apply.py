@@ -1,4 +1,4 @@
-"""``twinstream apply``: create and update streams, consumers and buckets as in a folder."""
+"""`twinstream apply`: create and update streams, consumers and buckets as in a folder."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _apply(
 ) -> Failure | None:
     """Ask the user, then carry out the steps that change something.
 
-    Append each completed step to ``done``. Stop at the first step that fails, or after Ctrl-C, and
+    Append each completed step to `done`. Stop at the first step that fails, or after Ctrl-C, and
     return a `Failure`. Return None if all steps succeed.
     """
     due = [step for step in steps if step.is_due]

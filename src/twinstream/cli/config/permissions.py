@@ -1,4 +1,4 @@
-"""``twinstream permissions``: print the permissions that a user needs for given operations."""
+"""`twinstream permissions`: print the permissions that a user needs for given operations."""
 
 from __future__ import annotations
 

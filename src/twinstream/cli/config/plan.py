@@ -1,4 +1,4 @@
-"""``twinstream plan``: show how a server differs from a folder of configurations."""
+"""`twinstream plan`: show how a server differs from a folder of configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream schema``: print the JSON Schema of the API, for editors and validators."""
+"""`twinstream schema`: print the JSON Schema of the API, for editors and validators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream size``: calculate the storage size of messages in a stream."""
+"""`twinstream size`: calculate the storage size of messages in a stream."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from js_sync import Stream
 
 _WHOLE = click.IntRange(min=0)
+# How many subjects of a stream are measured.
 _SAMPLE = 1_000
-"""How many subjects of a stream are measured."""
 
 
 @click.command(short_help="Calculate the size of messages in a stream.")

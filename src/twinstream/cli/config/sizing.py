@@ -1,4 +1,4 @@
-"""The calculations of ``twinstream size``."""
+"""The calculations of `twinstream size`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from twinstream.models import StreamInfo, StreamState, headers_size, storage_siz
 SECONDS_A_DAY = 86_400
 
 _INDEX_ENTRY = 300
+# About how many bytes of memory the server uses for each subject of a stream, and for each of its
+# letters, in its index of subjects.
+# They were measured with nats-server 2.15.1 as the growth of the process, for 200,000 subjects of
+# 10 and of 50 letters in a stream in files: 323 and 430 bytes for each.
 _INDEX_LETTER = 3
-"""About how many bytes of memory the server uses for each subject of a stream, and for each of its
-letters, in its index of subjects.
-
-They were measured with nats-server 2.15.1 as the growth of the process, for 200,000 subjects of 10
-and of 50 letters in a stream in files: 323 and 430 bytes for each.
-"""
 
 
 @frozen(kw_only=True)
 class Planned:
     """The values of the options; None if an option is not given.
 
-    For None, the value of the existing stream is used. Without a stream, ``messages`` and
-    ``replicas`` are 1, and there is no ``max_bytes``.
+    For None, the value of the existing stream is used. Without a stream, `messages` and
+    `replicas` are 1, and there is no `max_bytes`.
     """
 
     messages: int | None
@@ -36,7 +34,7 @@ class Planned:
 
 @frozen(kw_only=True)
 class Estimate:
-    """Estimated sizes in bytes. ``total`` is for all replicas, the other sizes are for one."""
+    """Estimated sizes in bytes. `total` is for all replicas, the other sizes are for one."""
 
     message: float
     """The average size of a message."""
@@ -49,9 +47,9 @@ class Estimate:
     replicas: int
     total: int
     fitting: int | None = None
-    """The number of messages that fit in ``max_bytes``, from the options or else the stream.
+    """The number of messages that fit in `max_bytes`, from the options or else the stream.
 
-    None without ``max_bytes``.
+    None without `max_bytes`.
     """
 
     subjects: int | None = None
@@ -67,9 +65,9 @@ class Estimate:
     """
 
     bytes_at_max_age: int | None = None
-    """The size that an existing stream reaches after ``max_age`` with this growth.
+    """The size that an existing stream reaches after `max_age` with this growth.
 
-    None without ``bytes_a_day`` or ``max_age``.
+    None without `bytes_a_day` or `max_age`.
     """
 
 

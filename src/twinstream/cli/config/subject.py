@@ -1,4 +1,4 @@
-"""``twinstream subject``: evaluate subject transforms and partitions without a server."""
+"""`twinstream subject`: evaluate subject transforms and partitions without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream validate``: check configuration files without a server."""
+"""`twinstream validate`: check configuration files without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream consumer add``: create a consumer from options, or from answers on a terminal."""
+"""`twinstream consumer add`: create a consumer from options, or from answers on a terminal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from twinstream.cli.settings.questions import Question, ask, defaults_option
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import ConsumerConfig, encode
 
+# What is asked on a terminal, in the order of the `nats` command.
 _QUESTIONS: Final = (
     Question("deliver", "Start policy (all, new, last, subject, 1h, sequence)", "all"),
     Question("ack", "Acknowledgment policy", "explicit", ACK),
@@ -23,7 +24,6 @@ _QUESTIONS: Final = (
     Question("max_deliver", "Maximum allowed deliveries", "-1", COUNT),
     Question("max_pending", "Maximum acknowledgments pending", "0", COUNT),
 )
-"""What is asked on a terminal, in the order of the `nats` command."""
 
 
 @click.command(short_help="Create a consumer.")

@@ -1,4 +1,4 @@
-"""``twinstream consumer rm``, ``pause``, ``resume``, ``reset``, ``unpin`` and ``step-down``."""
+"""`twinstream consumer rm`, `pause`, `resume`, `reset`, `unpin` and `step-down`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream consumer edit``: change the settings of a consumer."""
+"""`twinstream consumer edit`: change the settings of a consumer."""
 
 from __future__ import annotations
 

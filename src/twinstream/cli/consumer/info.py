@@ -1,4 +1,4 @@
-"""``twinstream consumer info``: show the configuration and the state of a consumer."""
+"""`twinstream consumer info`: show the configuration and the state of a consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream consumer ls``: list the consumers of a stream."""
+"""`twinstream consumer ls`: list the consumers of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream consumer next``: fetch messages of a consumer, one after the other."""
+"""`twinstream consumer next`: fetch messages of a consumer, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream consumer report``: how far the consumers of a stream are."""
+"""`twinstream consumer report`: how far the consumers of a stream are."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The work of ``plan`` and ``apply``: compare a folder with a server, and apply the differences."""
+"""The work of `plan` and `apply`: compare a folder with a server, and apply the differences."""

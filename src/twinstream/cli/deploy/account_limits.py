@@ -21,8 +21,8 @@ from twinstream.models import (
 if TYPE_CHECKING:
     from js_sync import JetStream
 
+# The rule whose problem means that only the server knows whether enough storage is left.
 _BYTES_LEFT: Final = "S-ACC-STORAGE"
-"""The rule whose problem means that only the server knows whether enough storage is left."""
 
 
 @define
@@ -65,7 +65,7 @@ class Reserve:
     def judged(self, step: Step, given: int) -> Step:
         """Count the bytes that a step reserves. Return the step; a refused copy beyond the limit.
 
-        ``given`` is the number of bytes that the existing stream has reserved. The bytes of further
+        `given` is the number of bytes that the existing stream has reserved. The bytes of further
         replicas are not counted, because the server's account info does not count them. So in an
         account without tiers, the server may refuse a step that this check accepts. This check
         never refuses a step that the server accepts.
@@ -113,7 +113,7 @@ class Reserves:
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
         """Count the bytes that a step reserves. Return the step; a refused copy beyond the limit.
 
-        ``old`` is the config of the existing stream. Steps that change nothing are returned
+        `old` is the config of the existing stream. Steps that change nothing are returned
         unchanged.
         """
         if not step.is_due:
@@ -171,7 +171,7 @@ class Account:
         return name if name in (self.info.tiers or {}) else ""
 
     def reserve(self, stream: StreamConfig, storage: str) -> Reserve:
-        """Return the `Reserve` for streams with this storage type and the tier of ``stream``."""
+        """Return the `Reserve` for streams with this storage type and the tier of `stream`."""
         use = self._use(stream.num_replicas or 1)
         limits = _limits(use)
         if storage == StorageType.MEMORY:
@@ -179,7 +179,7 @@ class Account:
         return Reserve(limits.max_storage or 0, use.reserved_storage or 0, storage)
 
     def for_consumers(self, stream: StreamConfig, there: int) -> Room:
-        """Return the limit for the consumers of a stream, with their current number ``there``.
+        """Return the limit for the consumers of a stream, with their current number `there`.
 
         The account's limit for consumers applies to each stream. The lower one of the limits of
         stream and account is used.

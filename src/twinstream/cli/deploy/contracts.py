@@ -1,6 +1,6 @@
 """Contracts: the JSON Schemas of a stream's payloads, which its file names by subject.
 
-``apply`` stores them in the metadata of the stream, so that a later ``plan`` can compare. Source of
+`apply` stores them in the metadata of the stream, so that a later `plan` can compare. Source of
 the limit of 128 KiB for the metadata: nats-server.
 """
 
@@ -40,7 +40,7 @@ class ContractChange:
 def with_contracts(config: FileConfig) -> tuple[FileConfig, list[FileProblem]]:
     """Return a stream's config with its contracts in the metadata, and the problems of the schemas.
 
-    A config without ``payloads`` is returned unchanged.
+    A config without `payloads` is returned unchanged.
     """
     if config.payloads is None:
         return config, []

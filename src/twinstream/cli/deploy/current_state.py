@@ -25,7 +25,7 @@ class CurrentState:
 
     @property
     def contents(self) -> str:
-        """The data that is lost if the stream is removed, such as ``2 messages and 1 consumer``."""
+        """The data that is lost if the stream is removed, such as `2 messages and 1 consumer`."""
         consumers = counted(len(self.consumers), "consumer")
         return f"{counted(self.messages, 'message')} and {consumers}"
 

@@ -1,4 +1,4 @@
-"""Read the configurations in files and folders for ``plan``, ``apply`` and ``validate``."""
+"""Read the configurations in files and folders for `plan`, `apply` and `validate`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Wanted:
 
 
 def read_folder(paths: Iterable[Path], server: str) -> Wanted:
-    """Return all configurations in files and folders, validated for the server version ``server``.
+    """Return all configurations in files and folders, validated for the server version `server`.
 
-    Raises :class:`Failure` if there is no file, or if a folder cannot be read.
+    Raises `Failure` if there is no file, or if a folder cannot be read.
     """
     files = configs_below(paths)
     found = load_configs(files, server=server)
@@ -58,10 +58,10 @@ def contracts_of(configs: Iterable[FileConfig]) -> tuple[list[FileConfig], list[
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:
-    """Return the files in ``paths``, and the configuration files below the folders in ``paths``.
+    """Return the files in `paths`, and the configuration files below the folders in `paths`.
 
-    Each file is returned once. Hidden files and ``*.schema.json`` in folders are skipped. Raises
-    :class:`Failure` if there is no file, or if a folder cannot be read.
+    Each file is returned once. Hidden files and `*.schema.json` in folders are skipped. Raises
+    `Failure` if there is no file, or if a folder cannot be read.
     """
     files: dict[str, Path] = {}
     for file in (file for path in paths for file in _files(path)):
@@ -96,7 +96,7 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def _is_config(file: Path) -> bool:
-    """Whether ``file`` has the name of a configuration file, and is a file or a broken link.
+    """Whether `file` has the name of a configuration file, and is a file or a broken link.
 
     A broken link is reported when the file is read.
     """

@@ -1,4 +1,4 @@
-"""The common part of ``plan`` and ``apply``: their options, and the creation of the plan."""
+"""The common part of `plan` and `apply`: their options, and the creation of the plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def plan_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add the argument for folders and the --allow options to a command.
 
-    The command gets the values as ``paths`` and ``allowed``.
+    The command gets the values as `paths` and `allowed`.
     """
 
     @functools.wraps(command)

@@ -60,12 +60,10 @@ def _has_bytes(old: StreamConfig, new: StreamConfig) -> bool:
     return same and _has_servers(old, new) and (new.max_bytes or 0) <= (old.max_bytes or 0)
 
 
+# Rules that only the server decides, with a function for each.
+# The function returns whether the old stream, which the server accepted, needs as much.
 _HELD_BY_OLD: Final[dict[str, Callable[[StreamConfig, StreamConfig], bool]]] = {
     "S-REPL-STANDALONE": _has_servers,
     "S-NO-PEERS": _has_place,
     "S-ACC-STORAGE": _has_bytes,
 }
-"""Rules that only the server decides, with a function for each.
-
-The function returns whether the old stream, which the server accepted, needs as much.
-"""

@@ -111,7 +111,7 @@ def _value(step: Step, path: str, value: object) -> str:
 
 
 def summary(steps: Iterable[Step]) -> str:
-    """Return a summary of a plan, such as ``1 to create, 2 unchanged``."""
+    """Return a summary of a plan, such as `1 to create, 2 unchanged`."""
     counted = Counter(step.verb for step in steps)
     return ", ".join(f"{counted[verb]} {word}" for verb, word in WORDS.items() if counted[verb])
 

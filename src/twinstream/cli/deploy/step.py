@@ -50,7 +50,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        """The kind and the name of the object, such as ``stream ORDERS``."""
+        """The kind and the name of the object, such as `stream ORDERS`."""
         if self.kind == "consumer":
             return f"consumer {self.config.stream_name}/{self.name}"
         return f"{TITLES[self.kind]} {self.name}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def carry_out(jet: JetStream, step: Step) -> None:
-    """Carry out a step on the server. Raises :class:`Failure` if the SDK raises an error."""
+    """Carry out a step on the server. Raises `Failure` if the SDK raises an error."""
     from js_sync import TwinstreamError
 
     try:
@@ -58,7 +58,7 @@ def _consumer(jet: JetStream, step: Step) -> None:
 
 
 def _check_acceptable(jet: JetStream, config: StreamConfig) -> None:
-    """Raise :class:`Failure` if the server would refuse ``config`` even without the old stream.
+    """Raise `Failure` if the server would refuse `config` even without the old stream.
 
     The second request creates nothing: the server validates the whole config before it reports that
     the name is in use.
@@ -92,7 +92,7 @@ def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None
     """Update a consumer, and repeat the update if it leaves an unwanted `inactive_threshold`.
 
     If the first update changes an ephemeral consumer to a durable one, the server sets the default
-    threshold of ephemeral consumers. The second update removes it. Raises :class:`Failure` if the
+    threshold of ephemeral consumers. The second update removes it. Raises `Failure` if the
     threshold remains.
     """
     stream = step.config.stream_name

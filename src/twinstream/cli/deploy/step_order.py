@@ -23,7 +23,7 @@ from twinstream.models.names.subjects import can_meet
 
 @frozen
 class Claim:
-    """The subjects that the stream or consumer ``name`` has after a step, and no other may have."""
+    """The subjects that the stream or consumer `name` has after a step, and no other may have."""
 
     step: Step
     name: str

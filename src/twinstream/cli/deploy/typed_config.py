@@ -25,12 +25,12 @@ from twinstream.models import (
 
 
 def stream_config(config: FileConfig) -> StreamConfig:
-    """Return a stream config as a model. Raises ``DecodeError`` if the model does not accept it."""
+    """Return a stream config as a model. Raises `DecodeError` if the model does not accept it."""
     return decode(config.members, StreamConfig)
 
 
 def consumer_config(config: FileConfig) -> ConsumerConfig:
-    """Return a consumer config as a model. Raises ``DecodeError`` if the model does not accept it.
+    """Return a consumer config as a model. Raises `DecodeError` if the model does not accept it.
 
     A missing `ack_policy` becomes `none`.
     """

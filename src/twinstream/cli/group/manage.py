@@ -1,4 +1,4 @@
-"""``twinstream group``: partitioned consumer groups, their settings and members."""
+"""`twinstream group`: partitioned consumer groups, their settings and members."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["complete_names"]
 
+# The number of names that are offered at most.
 _MOST: Final = 500
-"""The number of names that are offered at most."""
 
+# The seconds that the server has to answer.
 _PATIENCE: Final = 1.0
-"""The seconds that the server has to answer."""
 
 
 def complete_names(command: click.Command) -> None:
@@ -75,6 +75,7 @@ def _keys(jet: JetStream, ctx: click.Context) -> Iterable[str]:
     return jet.get_key_value(ctx.params["bucket"]).keys()
 
 
+# What the arguments and options of these names are names of.
 _KINDS: Final = {
     "stream": _streams,
     "consumer": _consumers,
@@ -82,4 +83,3 @@ _KINDS: Final = {
     "key": _keys,
     "keys": _keys,
 }
-"""What the arguments and options of these names are names of."""

@@ -26,6 +26,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Other names of commands, each with the commands that it can mean, the first that exists."""
 
+# Commands of the `nats` command that have another name here.
 _IN_NATS: Final[Mapping[str, str]] = {
     "account backup": "backup STREAM FOLDER",
     "account report": "account info",
@@ -50,7 +51,6 @@ _IN_NATS: Final[Mapping[str, str]] = {
     "stream state": "stream info STREAM",
     "stream view": "get STREAM",
 }
-"""Commands of the `nats` command that have another name here."""
 
 
 def aliased(name: str, targets: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""``twinstream kv add``, ``edit``, ``info``, ``compact`` and ``ls``: manage buckets."""
+"""`twinstream kv add`, `edit`, `info`, `compact` and `ls`: manage buckets."""
 
 from __future__ import annotations
 

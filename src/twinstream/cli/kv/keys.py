@@ -1,4 +1,4 @@
-"""``twinstream kv get``, ``put`` and other commands for the keys of a bucket."""
+"""`twinstream kv get`, `put` and other commands for the keys of a bucket."""
 
 from __future__ import annotations
 

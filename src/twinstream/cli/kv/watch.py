@@ -1,4 +1,4 @@
-"""``twinstream kv watch``: print the changes of a bucket as they happen."""
+"""`twinstream kv watch`: print the changes of a bucket as they happen."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from twinstream.cli.target import Target, json_option, server_options
 if TYPE_CHECKING:
     from twinstream.records.entry import Entry
 
+# The maximum seconds of a wait for an entry, so that Ctrl-C takes effect soon.
 _TURN: Final = 0.25
-"""The maximum seconds of a wait for an entry, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Show the changes of a bucket as they happen.")

@@ -1,4 +1,4 @@
-"""``twinstream lock ls`` and ``release``: list held locks, and release a lock by force."""
+"""`twinstream lock ls` and `release`: list held locks, and release a lock by force."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
 
 
 def _held(jet: JetStream, stream: str, kind: str | None = None) -> list[HeldSlot] | None:
-    """Return the held locks, slots and so on; only those of ``kind`` unless it is None.
+    """Return the held locks, slots and so on; only those of `kind` unless it is None.
 
     Return None if the stream of the locks does not exist.
     """

@@ -1,4 +1,4 @@
-"""``twinstream lock NAME -- COMMAND``: run a command while holding a lock."""
+"""`twinstream lock NAME -- COMMAND`: run a command while holding a lock."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from js_sync.coordination import Lease
 
 _LOOK: Final = 0.05
+# The seconds that processes may take to end after the command, while the lock is held.
 _LEFTOVER: Final = 2.0
-"""The seconds that processes may take to end after the command, while the lock is held."""
+# The maximum seconds until killed processes are removed from the process group.
 _REAPED: Final = 1.0
-"""The maximum seconds until killed processes are removed from the process group."""
 
 
 class _NotFound(Failure):

@@ -1,4 +1,4 @@
-"""``twinstream consume``: print the messages of a stream through a consumer."""
+"""`twinstream consume`: print the messages of a stream through a consumer."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from js_sync import Consumer, Message, OrderedMessages, Priority, Stream
     from twinstream.models import ConsumerConfig
 
+# The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon.
 _TURN: Final = 0.5
-"""The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon."""
+# The minimum seconds of a wait for a message.
 _SHORTEST: Final = 0.05
-"""The minimum seconds of a wait for a message."""
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
@@ -237,9 +237,9 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
 def _next(
     source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
 ) -> Message | None:
-    """Return the next message, or None after ``wait`` seconds or when ``stop`` is set.
+    """Return the next message, or None after `wait` seconds or when `stop` is set.
 
-    After ``stop``, messages that were delivered before are still returned.
+    After `stop`, messages that were delivered before are still returned.
     """
     deadline = None if wait is None else time.monotonic() + wait
     # Print messages that were delivered before the stop. If they were returned to the server, each

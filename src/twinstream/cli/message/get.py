@@ -1,4 +1,4 @@
-"""``twinstream get``: print stored messages without a consumer."""
+"""`twinstream get`: print stored messages without a consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources of messages for ``consume``. They continue after reconnects."""
+"""The sources of messages for `consume`. They continue after reconnects."""
 
 from __future__ import annotations
 
@@ -18,20 +18,16 @@ if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig
 
 _BATCH: Final = 200
+# The maximum bytes of a batch.
+# The server disconnects a client that leaves 64 MiB of data unread, so a batch must be far smaller.
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""The maximum bytes of a batch.
-
-The server disconnects a client that leaves 64 MiB of data unread, so a batch must be far smaller.
-"""
+# The maximum seconds of a request for a batch.
+# Received messages are processed only when the request ends. If `max_ack_pending` is reached, for
+# example because of other clients, the server sends no more messages, and only this timeout ends
+# the request.
 _GLANCE: Final = 0.05
-"""The maximum seconds of a request for a batch.
-
-Received messages are processed only when the request ends. If `max_ack_pending` is reached, for
-example because of other clients, the server sends no more messages, and only this timeout ends the
-request.
-"""
+# The minimum seconds for the first wait of an ordered read, which also creates a consumer.
 _BEGINNING: Final = 1.0
-"""The minimum seconds for the first wait of an ordered read, which also creates a consumer."""
 
 
 class MessageSource(Protocol):
@@ -48,9 +44,9 @@ class MessageSource(Protocol):
         ...
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None if no message arrived within ``timeout`` seconds.
+        """Return the next message, or None if no message arrived within `timeout` seconds.
 
-        ``most`` is the number of messages that the command still needs, including this one; None
+        `most` is the number of messages that the command still needs, including this one; None
         means no limit.
         """
         ...
@@ -85,7 +81,7 @@ class Durable:
         return self.patience.trouble
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None if no message arrived within ``timeout`` seconds."""
+        """Return the next message, or None if no message arrived within `timeout` seconds."""
         if not self._ready:
             with self.patience.tried():
                 self._ready.extend(self._fetch(min(self._batch, most or _BATCH), timeout))
@@ -176,7 +172,7 @@ class InOrder:
         return 0
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None if no message arrived within ``timeout`` seconds."""
+        """Return the next message, or None if no message arrived within `timeout` seconds."""
         from twinstream.errors import JetStreamError, RequestTimeout
 
         self.trouble = None

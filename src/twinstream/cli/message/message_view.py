@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def as_json(message: Message) -> dict[str, object]:
     """Return a message as a JSON object.
 
-    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``.
+    `data` is the payload as text if it is UTF-8; any other payload is in `data_base64`.
     """
     about = message.metadata
     shown: dict[str, object] = {
@@ -59,8 +59,8 @@ def payload(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
+# A piece of text, and its style for rich.
 _Part = tuple[str, str]
-"""A piece of text, and its style for rich."""
 
 
 def print_message(console: Console, message: Message) -> None:

@@ -1,6 +1,6 @@
-"""The messages that ``pub`` sends. Their data is an argument, or is read from files or stdin.
+"""The messages that `pub` sends. Their data is an argument, or is read from files or stdin.
 
-The text ``{n}`` in arguments of the command (the subject, the data, header values and the message
+The text `{n}` in arguments of the command (the subject, the data, header values and the message
 id) is replaced by the number of the message, from 1. The bytes of files and of standard input are
 sent unchanged, unless the user asks for the replacement there, too.
 """
@@ -26,7 +26,7 @@ _PLACEHOLDER: Final = re.compile(rb"\{\{n\}\}|\{n\}")
 
 
 def numbered(text: bytes, number: int) -> bytes:
-    """Return a text with `number` in place of ``{n}``, and with ``{n}`` in place of ``{{n}}``."""
+    """Return a text with `number` in place of `{n}`, and with `{n}` in place of `{{n}}`."""
     return _PLACEHOLDER.sub(lambda found: b"{n}" if found[0] == b"{{n}}" else b"%d" % number, text)
 
 
@@ -36,30 +36,30 @@ def _filled(text: str, number: int) -> str:
 
 @frozen(kw_only=True)
 class Draft:
-    """The subject, headers and id of the messages, before ``{n}`` is replaced."""
+    """The subject, headers and id of the messages, before `{n}` is replaced."""
 
     subject: str
     headers: tuple[tuple[str, str], ...]
     message_id: str | None
 
     def subject_of(self, number: int) -> str:
-        """Return the subject of message ``number``."""
+        """Return the subject of message `number`."""
         return _filled(self.subject, number)
 
     def headers_of(self, number: int) -> dict[str, list[str]]:
-        """Return the headers of message ``number``; a name may have several values."""
+        """Return the headers of message `number`; a name may have several values."""
         filled: dict[str, list[str]] = {}
         for name, value in self.headers:
             filled.setdefault(name, []).append(_filled(value, number))
         return filled
 
     def message_id_of(self, number: int) -> str | None:
-        """Return the message id of message ``number`` for duplicate detection; None without one."""
+        """Return the message id of message `number` for duplicate detection; None without one."""
         return None if self.message_id is None else _filled(self.message_id, number)
 
 
 def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the name and the value of each ``Name: value`` line.
+    """Return the name and the value of each `Name: value` line.
 
     Raises a usage error that shows the format.
     """
@@ -79,8 +79,8 @@ Separator = bytes | None
 """The separator between messages: a newline, NUL, or None if all data is one message."""
 
 _READ_SIZE: Final = 1 << 16
+# The seconds between two checks whether `stop` is set.
 _STOP_CHECK: Final = 0.1
-"""The seconds between two checks whether ``stop`` is set."""
 
 
 def payloads(
@@ -94,12 +94,12 @@ def payloads(
 ) -> Iterator[bytes]:
     """Yield the payload of each message.
 
-    ``{n}`` is replaced in ``data``, and with ``template`` also in files and in standard input.
+    `{n}` is replaced in `data`, and with `template` also in files and in standard input.
 
-    Without ``data`` and ``files`` (or with ``-``), standard input is read until it ends or ``stop``
-    is set. With a separator and a ``count`` of 1, each payload of standard input is yielded as
+    Without `data` and `files` (or with `-`), standard input is read until it ends or `stop`
+    is set. With a separator and a `count` of 1, each payload of standard input is yielded as
     soon as it has arrived. Otherwise all data is read first. Then the list of payloads is yielded
-    ``count`` times.
+    `count` times.
     """
     if data is not None and data != "-":
         sources, template = [argument(data)], True
@@ -120,10 +120,10 @@ def argument(data: str) -> bytes:
 
 
 def standard_input(stop: threading.Event) -> Iterator[bytes]:
-    """Yield the data of standard input until it ends or ``stop`` is set.
+    """Yield the data of standard input until it ends or `stop` is set.
 
     Python resumes a blocking read after a signal handler, so Ctrl-C would not end the read. This
-    function waits for input with a time limit instead, and checks ``stop`` after each wait.
+    function waits for input with a time limit instead, and checks `stop` after each wait.
     """
     try:
         number = sys.stdin.fileno()
@@ -164,9 +164,9 @@ def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
 
 
 def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
-    """Yield at most ``rate`` parts per second until ``asked`` is set.
+    """Yield at most `rate` parts per second until `asked` is set.
 
-    If ``rate`` is None, yield all parts without a pause; the caller checks ``asked``.
+    If `rate` is None, yield all parts without a pause; the caller checks `asked`.
     """
     if rate is None:
         yield from parts

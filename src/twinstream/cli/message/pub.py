@@ -1,4 +1,4 @@
-"""``twinstream pub``: publish messages and wait until the stream has stored them."""
+"""`twinstream pub`: publish messages and wait until the stream has stored them."""
 
 from __future__ import annotations
 

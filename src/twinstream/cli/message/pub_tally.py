@@ -1,4 +1,4 @@
-"""Count the outcomes of the messages that ``pub`` sent."""
+"""Count the outcomes of the messages that `pub` sent."""
 
 from __future__ import annotations
 

@@ -14,13 +14,11 @@ from twinstream.core.hooks import HOOKS, reached
 if TYPE_CHECKING:
     from js_sync import Connection, TwinstreamError
 
+# The seconds before a failed request is repeated.
 _PAUSE: Final = 0.2
-"""The seconds before a failed request is repeated."""
+# The seconds for which errors are tolerated while the server has no leader.
+# Servers may start an election as late as 9 s after the loss of a leader.
 _LEADERLESS: Final = 20.0
-"""The seconds for which errors are tolerated while the server has no leader.
-
-Servers may start an election as late as 9 s after the loss of a leader.
-"""
 
 
 class LinkWatch:

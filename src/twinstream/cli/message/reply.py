@@ -1,4 +1,4 @@
-"""``twinstream reply``: answer requests with core NATS, to try out a client."""
+"""`twinstream reply`: answer requests with core NATS, to try out a client."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from twinstream.cli.message.reconnects import LinkWatch
 from twinstream.cli.screen import notes, print_json
 from twinstream.cli.target import Target, json_option, server_options
 
+# The maximum seconds of a wait for a request, so that Ctrl-C takes effect soon.
 _TURN: Final = 0.5
-"""The maximum seconds of a wait for a request, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Answer the requests on a subject.")

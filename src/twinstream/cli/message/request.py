@@ -1,4 +1,4 @@
-"""``twinstream req``: send a request with core NATS, and print the response."""
+"""`twinstream req`: send a request with core NATS, and print the response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream rtt``: measure round trips to the server."""
+"""`twinstream rtt`: measure round trips to the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream sub``: print messages of core NATS as they arrive."""
+"""`twinstream sub`: print messages of core NATS as they arrive."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from js_sync import Subscription
     from js_sync.client.core_message import CoreMessage
 
+# The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon.
 _TURN: Final = 0.5
-"""The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Print the messages of a subject as they arrive.")
@@ -85,7 +85,7 @@ def sub(
 def _next(
     found: Subscription, link: LinkWatch, stop: Event, wait: float | None
 ) -> CoreMessage | None:
-    """Return the next message, or None after ``wait`` seconds or when ``stop`` is set."""
+    """Return the next message, or None after `wait` seconds or when `stop` is set."""
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()

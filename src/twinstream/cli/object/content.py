@@ -1,6 +1,6 @@
-"""``twinstream object put``, ``get``, ``del``, ``info``, ``ls`` and ``watch``.
+"""`twinstream object put`, `get`, `del`, `info`, `ls` and `watch`.
 
-They work on objects; ``del``, ``info`` and ``ls`` also on whole object stores.
+They work on objects; `del`, `info` and `ls` also on whole object stores.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from twinstream.core.object_store.chunks import ObjectProgress
     from twinstream.models import ObjectInfo
 
+# The maximum seconds of a wait for a change, so that Ctrl-C takes effect soon.
 _TURN = 0.25
-"""The maximum seconds of a wait for a change, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Store a file.")

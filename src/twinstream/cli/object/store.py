@@ -1,4 +1,4 @@
-"""``twinstream object add``, ``edit``, ``seal`` and ``sweep``: manage object stores."""
+"""`twinstream object add`, `edit`, `seal` and `sweep`: manage object stores."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``twinstream pipeline``: land streams as tables with Spark, and maintain the tables."""
+"""`twinstream pipeline`: land streams as tables with Spark, and maintain the tables."""

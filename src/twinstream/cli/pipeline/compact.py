@@ -1,4 +1,4 @@
-"""``twinstream pipeline compact``: join the small files of tables."""
+"""`twinstream pipeline compact`: join the small files of tables."""
 
 from __future__ import annotations
 

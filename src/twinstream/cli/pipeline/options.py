@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def config_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add the options `--config` and `--server` to a command.
 
-    The command gets the content of the pipeline's file as ``config``.
+    The command gets the content of the pipeline's file as `config`.
     """
 
     @functools.wraps(command)
@@ -79,7 +79,7 @@ def load(file: Path, server: str | None) -> PipelineConfig:
 
 
 def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
-    """Return the source called ``name``; for None, the only source of the file.
+    """Return the source called `name`; for None, the only source of the file.
 
     Raises a usage error for another name, or for None if the file has several sources.
     """
@@ -100,7 +100,7 @@ def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[Spar
     """Start Spark with the settings of the file, and stop it at the end of the block.
 
     Spark prints a traceback for each failure, although the command reports failures itself. So
-    without ``verbose``, the output of Spark's processes is written to a file. Its name is printed
+    without `verbose`, the output of Spark's processes is written to a file. Its name is printed
     if the command fails. If the process already has a Spark session, that one is used, and it is
     not stopped.
     """

@@ -34,7 +34,7 @@ class _Batch:
 
 
 def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
-    """Return the HTML report of a pipeline. ``logs`` contains the landed batches by source."""
+    """Return the HTML report of a pipeline. `logs` contains the landed batches by source."""
     batches = sorted(
         (_Batch(source, each, _ended(each)) for source, log in logs.items() for each in log),
         key=lambda batch: batch.ended,
@@ -117,9 +117,9 @@ def _charts(batches: Sequence[_Batch], sources: Sequence[str]) -> str:
 
 @frozen
 class _Axis:
-    """The time axis of a chart, divided into `COLUMNS` intervals of ``step`` seconds.
+    """The time axis of a chart, divided into `COLUMNS` intervals of `step` seconds.
 
-    The labels are in ``unit``, which is ``factor`` seconds long.
+    The labels are in `unit`, which is `factor` seconds long.
     """
 
     begin: datetime

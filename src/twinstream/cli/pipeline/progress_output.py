@@ -39,7 +39,7 @@ class Watcher(Protocol):
 class JsonLines:
     """A display that prints each event as a JSON object on one line of standard output.
 
-    The object has the time of the event in ``at`` and its name in ``event``.
+    The object has the time of the event in `at` and its name in `event`.
     """
 
     def hear(self, happening: Happening) -> None:

@@ -1,4 +1,4 @@
-"""``twinstream pipeline replay``: land a range of sequences again."""
+"""`twinstream pipeline replay`: land a range of sequences again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream pipeline report``: write an HTML report about the landed batches."""
+"""`twinstream pipeline report`: write an HTML report about the landed batches."""
 
 from __future__ import annotations
 

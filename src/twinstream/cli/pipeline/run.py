@@ -1,4 +1,4 @@
-"""``twinstream pipeline run``: land streams as tables, once or continuously."""
+"""`twinstream pipeline run`: land streams as tables, once or continuously."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream pipeline spec``: write a Spark Declarative Pipelines project for a pipeline."""
+"""`twinstream pipeline spec`: write a Spark Declarative Pipelines project for a pipeline."""
 
 from __future__ import annotations
 

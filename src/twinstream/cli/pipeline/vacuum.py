@@ -1,4 +1,4 @@
-"""``twinstream pipeline vacuum``: remove files that belong to no table any more."""
+"""`twinstream pipeline vacuum`: remove files that belong to no table any more."""
 
 from __future__ import annotations
 

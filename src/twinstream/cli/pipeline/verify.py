@@ -1,4 +1,4 @@
-"""``twinstream pipeline verify``: compare the tables with the stream and the journal."""
+"""`twinstream pipeline verify`: compare the tables with the stream and the journal."""
 
 from __future__ import annotations
 

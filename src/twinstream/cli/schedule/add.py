@@ -1,4 +1,4 @@
-"""``twinstream schedule add``: store a schedule, so that a stream publishes later or repeatedly."""
+"""`twinstream schedule add`: store a schedule, so that a stream publishes later or repeatedly."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def chosen(
 
 
 def moment(text: str, option: str) -> datetime:
-    """Parse an ISO 8601 time with a time zone. The usage error for other text names ``option``."""
+    """Parse an ISO 8601 time with a time zone. The usage error for other text names `option`."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

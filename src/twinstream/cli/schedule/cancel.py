@@ -1,4 +1,4 @@
-"""``twinstream schedule cancel``: remove a schedule."""
+"""`twinstream schedule cancel`: remove a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream schedule ls`` and ``show``: show the schedules of a stream."""
+"""`twinstream schedule ls` and `show`: show the schedules of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream schedule next``: show the next times of a pattern, without a server."""
+"""`twinstream schedule next`: show the next times of a pattern, without a server."""
 
 from __future__ import annotations
 

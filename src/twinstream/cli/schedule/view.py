@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def in_words(at: Timestamp) -> str:
-    """Return a time as text, such as ``due ... UTC (in 5m)``; a past time ends in ``(now)``."""
+    """Return a time as text, such as `due ... UTC (in 5m)`; a past time ends in `(now)`."""
     left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
     when = shown_time(at)
     return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"

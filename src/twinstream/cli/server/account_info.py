@@ -1,4 +1,4 @@
-"""``twinstream account info``: show the usage and the limits of the account."""
+"""`twinstream account info`: show the usage and the limits of the account."""
 
 from __future__ import annotations
 

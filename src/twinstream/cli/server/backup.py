@@ -1,4 +1,4 @@
-"""``twinstream backup`` and ``restore``: copy a stream to a folder, and restore it from there."""
+"""`twinstream backup` and `restore`: copy a stream to a folder, and restore it from there."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from twinstream.models import StreamState
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+# The maximum seconds that the server may take to verify messages or to build a stream.
+# It verifies the messages before a backup, and builds the stream at the end of a restore.
 _LONGEST = 3600.0
-"""The maximum seconds that the server may take to verify messages or to build a stream.
-
-It verifies the messages before a backup, and builds the stream at the end of a restore.
-"""
 
 
 @click.command(short_help="Copy a stream into a folder.")

@@ -1,4 +1,4 @@
-"""``twinstream dlq``: manage dead letters, which are messages that no worker could process."""
+"""`twinstream dlq`: manage dead letters, which are messages that no worker could process."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", "DeadLetter", int)
 
+# The maximum seconds of a wait for failures, so that Ctrl-C takes effect soon.
 _TURN: Final = 0.5
-"""The maximum seconds of a wait for failures, so that Ctrl-C takes effect soon."""
 
-"""The maximum number of characters of a reason in the list of dead letters."""
 
 _OPTIONS: Final = (
     click.argument("stream"),
@@ -326,7 +325,7 @@ def discard(
 def _chosen(
     dead: DeadLetters, numbers: tuple[int, ...], timeout: float
 ) -> tuple[list[DeadLetter], list[int]]:
-    """Return dead letters, and which of ``numbers`` are messages that are no dead letters."""
+    """Return dead letters, and which of `numbers` are messages that are no dead letters."""
     from twinstream.errors import BadArgument
 
     if not numbers:
@@ -343,9 +342,9 @@ def _chosen(
 
 
 def _each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool) -> int:
-    """Call ``act`` for each letter, or for the number of each; return how many were refused.
+    """Call `act` for each letter, or for the number of each; return how many were refused.
 
-    ``dead`` has reported each letter that it refused. After an error that may concern all letters,
+    `dead` has reported each letter that it refused. After an error that may concern all letters,
     or Ctrl-C, raise a `Failure` with the number of processed letters.
     """
     from twinstream.errors import (
@@ -381,8 +380,8 @@ def _each(items: list[T], act: Callable[[T], object], done: str, *, shown: bool)
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter as a JSON object.
 
-    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``. If
-    the message or a part of it is lost, ``missing`` is the reason, and the payload is omitted.
+    `data` is the payload as text if it is UTF-8; any other payload is in `data_base64`. If
+    the message or a part of it is lost, `missing` is the reason, and the payload is omitted.
     """
     shown: dict[str, Any] = {
         "letter": letter.seq,

@@ -1,4 +1,4 @@
-"""``twinstream events``: show the advisories and metrics that servers publish."""
+"""`twinstream events`: show the advisories and metrics that servers publish."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from twinstream.core.wire.header_text import valid
 if TYPE_CHECKING:
     from js_sync import Event, Events
 
+# The maximum seconds of a wait for an event, so that Ctrl-C takes effect soon.
 _TURN: Final = 0.25
-"""The maximum seconds of a wait for an event, so that Ctrl-C takes effect soon."""
 # The kinds of events that are printed in red.
 _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quorum_lost",
                 "server_out_of_space", "api_limit_reached", "stream_batch_abandoned"}  # fmt: skip
@@ -128,7 +128,7 @@ def _board() -> Generator[Callable[[Event], None]]:
 
 
 def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
-    """Return the next event, or None after ``wait`` seconds or when ``stop`` is set."""
+    """Return the next event, or None after `wait` seconds or when `stop` is set."""
     deadline = None if wait is None else time.monotonic() + wait
     while not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()

@@ -1,4 +1,4 @@
-"""``twinstream health``: show problems of streams and consumers."""
+"""`twinstream health`: show problems of streams and consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream server info``, ``ls`` and ``ping``: the servers of a system."""
+"""`twinstream server info`, `ls` and `ping`: the servers of a system."""
 
 from __future__ import annotations
 

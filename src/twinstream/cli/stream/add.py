@@ -1,4 +1,4 @@
-"""``twinstream stream add``: create a stream from options, or from answers on a terminal."""
+"""`twinstream stream add`: create a stream from options, or from answers on a terminal."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from twinstream.cli.stream.settings import (
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import StreamConfig, encode
 
+# What is asked on a terminal, in the order of the `nats` command.
 _QUESTIONS: Final = (
     Question("subjects", "Subjects", ""),
     Question("storage", "Storage", "file", STORAGE),
@@ -41,7 +42,6 @@ _QUESTIONS: Final = (
     Question("allow_delete", "Allow message deletion", "yes", click.BOOL),
     Question("allow_purge", "Allow purging subjects or the entire stream", "yes", click.BOOL),
 )
-"""What is asked on a terminal, in the order of the `nats` command."""
 
 
 @click.command(short_help="Create a stream.")

@@ -1,4 +1,4 @@
-"""``twinstream stream edit`` and ``copy``: configurations that are made from existing ones."""
+"""`twinstream stream edit` and `copy`: configurations that are made from existing ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from twinstream.cli.stream.settings import fields_of, stream_settings
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import encode, evolve
 
+# The prefix of metadata that servers add.
 _SERVERS_OWN = "_nats."
-"""The prefix of metadata that servers add."""
 
 
 @click.command(short_help="Change the settings of a stream.")

@@ -1,4 +1,4 @@
-"""``twinstream stream find`` and ``report``: streams by what they are and hold."""
+"""`twinstream stream find` and `report`: streams by what they are and hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream stream info``: show the configuration, state and consumers of a stream."""
+"""`twinstream stream info`: show the configuration, state and consumers of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream stream ls``: list the streams of a server."""
+"""`twinstream stream ls`: list the streams of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream stream rm``, ``purge``, ``rmm`` and ``seal``: operations that cannot be undone."""
+"""`twinstream stream rm`, `purge`, `rmm` and `seal`: operations that cannot be undone."""
 
 from __future__ import annotations
 

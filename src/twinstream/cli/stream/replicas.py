@@ -1,4 +1,4 @@
-"""``twinstream stream step-down`` and ``peer-remove``: change the servers of a stream."""
+"""`twinstream stream step-down` and `peer-remove`: change the servers of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``twinstream stream subjects``: show the number of messages of each subject."""
+"""`twinstream stream subjects`: show the number of messages of each subject."""
 
 from __future__ import annotations
 

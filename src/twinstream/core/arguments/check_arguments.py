@@ -13,8 +13,8 @@ from twinstream.models.codec.model import Model
 
 __all__ = ["check_config", "check_kind", "check_whole"]
 
+# The settings that name an object, of which each configuration has at most one.
 _NAMES: Final = ("durable_name", "name", "bucket")
-"""The settings that name an object, of which each configuration has at most one."""
 
 
 def check_config(config: object, kind: type[Model]) -> None:

@@ -13,8 +13,8 @@ __all__ = ["NEEDS_LOOP", "check_callback", "check_takes_one", "is_of_kind", "is_
 NEEDS_LOOP: Final = (Coroutine, AsyncGenerator)
 """The types of results whose function has not run yet, and runs only with an event loop."""
 
+# The modules of Python's own signal handlers.
 _OF_PYTHON: Final = frozenset({"_signal", "asyncio.runners"})
-"""The modules of Python's own signal handlers."""
 
 
 def check_callback(function: object, name: str) -> None:

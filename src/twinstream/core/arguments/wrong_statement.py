@@ -79,11 +79,11 @@ class NoContainer:
     Each such access would be a request, which may wait and fail.
     """
 
+    # The method that returns an item, or raises `_missing`.
     _get: ClassVar[str]
-    """The method that returns an item, or raises `_missing`."""
     _missing: ClassVar[str]
+    # The method that iterates over the names.
     _list: ClassVar[str]
-    """The method that iterates over the names."""
 
     if not TYPE_CHECKING:
 

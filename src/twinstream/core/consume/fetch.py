@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE", "Fetch", "frame_size"]
 
-# Seconds that a client waits for the server's status, after the time at which it is expected.
 GRACE: Final = 1.0
+"""Seconds that a client waits for the server's status, after the time at which it is expected."""
 # The same for a server that sends other frames after that time: it is not slow.
 _SHORT_GRACE: Final = 0.1
 

@@ -21,8 +21,11 @@ from twinstream.records.guarantee_gap import GuaranteeGap
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
 _KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
-# The limit keeps a list of all slots of a name small. A list of 10,000 slots takes some megabytes.
 MOST_SLOTS: Final = 10_000
+"""The limit keeps a list of all slots of a name small.
+
+A list of 10,000 slots takes some megabytes.
+"""
 # Bytes. A record has a note of up to 1,000 characters of up to 12 bytes, and other members.
 _LARGEST_RECORD: Final = 16_384
 

@@ -23,7 +23,6 @@ __all__ = ["EXTRAS", "Log"]
 # Seconds after a record within which equal reports count as repeats of it.
 _REPEAT_INTERVAL: Final = 60.0
 _MAX_KINDS: Final = 200
-#: The attributes of each log record, with the report's attributes that contain their values.
 EXTRAS: Final = {
     "nats_stream_name": ("stream_name", "stream"),
     "nats_consumer_name": ("consumer_name", "consumer"),
@@ -31,6 +30,7 @@ EXTRAS: Final = {
     "nats_subject": ("subject",),
     "nats_delivery": ("attempt",),
 }
+"""The attributes of each log record, with the report's attributes that contain their values."""
 
 
 class Log:

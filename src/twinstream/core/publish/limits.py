@@ -21,10 +21,10 @@ __all__ = [
     "limits_of",
 ]
 
-# Maximum number of messages in flight, as in the Go client.
 WINDOW: Final = 4000
-# Maximum bytes in flight, which limits the memory that the publisher uses.
+"""Maximum number of messages in flight, as in the Go client."""
 WINDOW_BYTES: Final = 32 << 20
+"""Maximum bytes in flight, which limits the memory that the publisher uses."""
 
 BATCH_MESSAGES: Final = 1000
 """The server's default for the maximum number of messages in one atomic batch."""

@@ -24,12 +24,14 @@ from twinstream.models.digits import natural
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 
-#: Minimum number of messages for a page in bulk. The fixed cost of such a page is about the cost of
-#: parsing this many frames.
 LEAST: Final = 500
+"""Minimum number of messages for a page in bulk.
 
-#: Maximum number of buffered bytes. This is four times `PAGE_BYTES`, for pages whose bytes are
-#: mostly headers.
+The fixed cost of such a page is about the cost of parsing this many frames.
+"""
+
+# Maximum number of buffered bytes. This is four times `PAGE_BYTES`, for pages whose bytes are
+# mostly headers.
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
 # Number of bytes at the end of earlier reads that are searched again, because a text may be split

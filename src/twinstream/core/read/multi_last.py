@@ -28,15 +28,15 @@ from twinstream.records.headers import Headers
 
 __all__ = ["LARGEST", "MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 
-#: Maximum number of subjects in one request. The server refuses more with the status 413.
 LARGEST: Final = 1024
+"""Maximum number of subjects in one request. The server refuses more with the status 413."""
 
-#: Maximum bytes of subjects in one request, well below the server's default limit of 1 MiB for a
-#: message.
+# Maximum bytes of subjects in one request, well below the server's default limit of 1 MiB for a
+# message.
 _REQUEST_BYTES: Final = 256 * 1024
 
-#: Maximum bytes of messages in one response. It is well below 64 MiB, the default limit of pending
-#: bytes at which the server disconnects a client that reads slowly.
+# Maximum bytes of messages in one response. It is well below 64 MiB, the default limit of pending
+# bytes at which the server disconnects a client that reads slowly.
 _ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 

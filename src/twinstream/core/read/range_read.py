@@ -34,13 +34,17 @@ from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.read_report import ReadEnd
 from twinstream.errors import InvalidResponse
 
-#: The end of a range without an end: such a read continues until the leader has no more messages.
-#: It is above all sequences, since servers count to 2**64 - 1.
 OPEN_END: Final = 1 << 65
+"""The end of a range without an end: such a read continues until the leader has no more messages.
 
-#: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds; the
-#: upper limit prevents a busy loop during a long stall.
+It is above all sequences, since servers count to 2**64 - 1.
+"""
+
 BACKOFF: Final = Backoff(0.005, 0.25)
+"""First and longest pause in seconds while a replica catches up.
+
+Replicas lag by milliseconds; the upper limit prevents a busy loop during a long stall.
+"""
 
 
 @frozen
@@ -129,8 +133,8 @@ class RangeRead:
         self._kept = 0
         self._first = 0
         self._last = 0
-        #: Why the range is known to be complete; `CLOSED` as long as it is not.
         self.reason = ReadEnd.CLOSED if end > start else ReadEnd.EMPTY
+        """Why the range is known to be complete; `CLOSED` as long as it is not."""
         self._step: Step = self._page_or_finish()
 
     @property

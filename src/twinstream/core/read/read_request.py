@@ -27,8 +27,8 @@ __all__ = [
 Via: TypeAlias = Literal["direct", "consumer", "leader"]
 """How messages are read: direct gets, an ephemeral consumer, or one by one from the leader."""
 
-#: First server version with direct gets of many messages at once.
 DIRECT_SINCE: Final = (2, 11, 0)
+"""First server version with direct gets of many messages at once."""
 
 
 @frozen(kw_only=True)

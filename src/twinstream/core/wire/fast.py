@@ -22,8 +22,8 @@ __all__ = ["AckReader", "AckShape", "BulkAcks"]
 
 _SEQ: Final = b'"seq":'
 _ZERO: Final = ord("0")
+# Sequences of at most this many digits are always in range.
 _MOST_DIGITS: Final = 19
-"""Sequences of at most this many digits are always in range."""
 
 # After a read in which other frames stand between acknowledgements, this many reads go to the
 # parser without a search for acknowledgements.

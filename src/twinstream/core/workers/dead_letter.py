@@ -372,8 +372,8 @@ class DeadLetter:
     failed_at: Timestamp
     missing: str
     """The reason why the letter lacks the message or a part of it, empty if it is complete."""
+    # The subject of the letter in the stream of dead letters.
     _place: str = field(alias="place")
-    """The subject of the letter in the stream of dead letters."""
 
 
 def letter_of_failure(

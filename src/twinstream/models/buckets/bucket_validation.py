@@ -44,6 +44,7 @@ _LONGEST: Final[dict[BucketKind, int]] = {"key_value": 252, "object_store": 200}
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_HISTORY: Final = 64
 
+# A map from stream settings to the bucket settings with the same meaning but another name.
 _RENAMED: Final = {
     "name": "bucket",
     "max_msgs_per_subject": "history",
@@ -51,25 +52,24 @@ _RENAMED: Final = {
     "max_msg_size": "max_value_size",
     "subject_delete_marker_ttl": "limit_marker_ttl",
 }
-"""A map from stream settings to the bucket settings with the same meaning but another name."""
 
+# A map from stream settings to the bucket settings that determine their values.
 _CAUSES: Final = {
     "subjects": "bucket",
     "duplicate_window": "ttl",
     "allow_msg_ttl": "limit_marker_ttl",
 }
-"""A map from stream settings to the bucket settings that determine their values."""
 
+# Stream settings that a bucket determines even if it has no setting of the same name.
 _ALSO_DECIDED: Final = frozenset({"subjects", "mirror", "mirror_direct", "sources"})
-"""Stream settings that a bucket determines even if it has no setting of the same name."""
 
 _IN_TEXT: Final = re.compile(
     r"\b(?:max_msgs_per_subject|max_age|max_msg_size|subject_delete_marker_ttl)\b"
 )
 _FIRST_NAME: Final = re.compile(r"[^.\[]*")
 _TRANSFORM: Final = re.compile(r"(sources\[(\d+)\])\.subject_transforms\b")
+# Rules whose warnings are suppressed for buckets, because most buckets have no limits.
 _OF_STREAMS: Final = frozenset({"L-NO-LIMIT"})
-"""Rules whose warnings are suppressed for buckets, because most buckets have no limits."""
 
 
 def stream_members(kind: BucketKind, members: Mapping[str, Any]) -> JsonObject:

@@ -18,8 +18,8 @@ __all__ = ["write_record"]
 
 Write: TypeAlias = Callable[[Any], object]
 
+# The encoder of each field, by class and field name; None if values are written unchanged.
 _WRITERS: dict[type, dict[str, Write | None]] = {}
-"""The encoder of each field, by class and field name; None if values are written unchanged."""
 
 
 def write_record(model: Model) -> JsonObject:

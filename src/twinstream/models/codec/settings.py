@@ -20,8 +20,8 @@ class Settings:
     of its field, and the error for a changed field names the function that returns a changed copy.
     """
 
+    # The function that returns a changed copy.
     _copier: ClassVar[str] = "attrs.evolve"
-    """The function that returns a changed copy."""
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:

@@ -48,22 +48,22 @@ _LISTS: dict[str, Kind] = {
     "object_stores": "object_store",
 }
 
+# The prefix of the stream's name, by the kind of the bucket.
 _BUCKETS: dict[str, str] = {"key_value": "KV_", "object_store": "OBJ_"}
-"""The prefix of the stream's name, by the kind of the bucket."""
 
+# The members of a server's list response, except the list itself.
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
-"""The members of a server's list response, except the list itself."""
 
+# Members that only a response of the server has, not a request.
 _ANSWERED = {"created", "state"}
-"""Members that only a response of the server has, not a request."""
 
+# Rules whose problems are reported at the position of the key, not of the value.
 _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
-"""Rules whose problems are reported at the position of the key, not of the value."""
 
 _STREAM_KEYS = ("stream_name", "stream")
 _PAYLOADS = "payloads"
+# The hint for a consumer's settings that contain the name of its stream.
 _NAMED = "Write stream_name: with the name, and config: around the settings."
-"""The hint for a consumer's settings that contain the name of its stream."""
 
 _LISTED = "Put the settings around it into an item of the list streams:."
 
@@ -75,8 +75,8 @@ _RECORDS: dict[Kind, str] = {
 }
 
 
+# The kinds that are detected by their settings.
 _BOTH: tuple[Kind, ...] = ("stream", "consumer")
-"""The kinds that are detected by their settings."""
 
 
 @frozen

@@ -67,8 +67,8 @@ class Document:
         return self.places.get(path, (1, 1))
 
 
+# The line ends of editors and code hosts. YAML also ends lines at U+2028 and others.
 _LINE_END = re.compile(r"\r\n?|\n")
-"""The line ends of editors and code hosts. YAML also ends lines at U+2028 and others."""
 
 
 class Lines:

@@ -25,8 +25,8 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 _WORDS = {"true": True, "false": False, "null": None}
+# The maximum number of characters in an integer. `int` is slow for much longer text.
 _DIGITS_MAX = 400
-"""The maximum number of characters in an integer. `int` is slow for much longer text."""
 
 
 def read_json(text: str) -> Document:

@@ -32,11 +32,9 @@ _BOUNDS = {
     "duration": (-(2**63), 2**63 - 1, "a whole number of nanoseconds"),
 }
 
+# Kinds of values for which a later null keeps the earlier value of a duplicate key.
+# For other kinds, null removes the earlier value. Enumerations refuse null.
 _KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
-"""Kinds of values for which a later null keeps the earlier value of a duplicate key.
-
-For other kinds, null removes the earlier value. Enumerations refuse null.
-"""
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
@@ -266,12 +264,12 @@ class Reader:
         (self.problems if self.version >= STRICT_SINCE else self.ignored).append(problem)
 
 
+# Additional values of enumerations, which the server reads as "not set".
 _EXTRA_WORDS = {
     "PersistMode": ("",),
     "ConsumerCreateAction": ("",),
     "DeliverPolicy": ("undefined",),
 }
-"""Additional values of enumerations, which the server reads as "not set"."""
 
 
 _LONG_BITS: Final = 256

@@ -32,8 +32,8 @@ _NULL = "tag:yaml.org,2002:null"
 _BINARY = "tag:yaml.org,2002:binary"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
+# Octal and base-60 numbers in YAML 1.1, which are easily mistaken for decimal numbers.
 _UNMARKED = re.compile(r"[-+]?(0[0-7_]*[1-7]|[0-9_]+:)")
-"""Octal and base-60 numbers in YAML 1.1, which are easily mistaken for decimal numbers."""
 
 
 def read_yaml(text: str) -> list[Document]:

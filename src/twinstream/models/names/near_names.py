@@ -10,6 +10,8 @@ __all__ = ["name_advice", "near_name"]
 _DELIVERIES: Final = ("max_deliver", "attempts", "retries")
 _PAUSES: Final = ("longest", "max_wait")
 
+# Names of other settings, libraries and message systems, with the settings that mean the same.
+# The first setting that exists is suggested.
 _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ack_timeout": ("ack_wait",),
     "bucket_name": ("bucket",),
@@ -52,18 +54,14 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("max_age",),
     "visibility_timeout": ("ack_wait",),
 }
-"""Names of other settings, libraries and message systems, with the settings that mean the same.
 
-The first setting that exists is suggested.
-"""
-
+# Settings of nats-py that no setting replaces, by a setting of the record and their name.
 _NEEDLESS: Final[Mapping[tuple[str, str], str]] = {
     ("bucket", "direct"): "direct= of nats-py is not needed: a bucket has direct reads",
 }
-"""Settings of nats-py that no setting replaces, by a setting of the record and their name."""
 
+# The least similarity of a suggestion. `max_retries` and `max_bytes` have 0.7.
 _LEAST: Final = 0.75
-"""The least similarity of a suggestion. `max_retries` and `max_bytes` have 0.7."""
 
 
 def near_name(name: str, known: Collection[str]) -> str:

@@ -20,10 +20,10 @@ from twinstream.models.names.subjects import is_contained, is_literal
 Relation: TypeAlias = Callable[[str, str], bool]
 _Step: TypeAlias = Callable[[dict[str, int], str, int, int], tuple[int, int]]
 
+# The number of pairs up to which a comparison of all pairs is faster than bit sets.
 _PAIRS: Final = 256
-"""The number of pairs up to which a comparison of all pairs is faster than bit sets."""
+# The maximum number of bits in a set. Longer lists are processed in chunks of this size.
 _CHUNK: Final = 4096
-"""The maximum number of bits in a set. Longer lists are processed in chunks of this size."""
 
 # Keys of sets that are not for a particular token. They contain a dot, which no token contains. The
 # set with such a key contains the subjects that have, at its position:

@@ -18,6 +18,7 @@ from twinstream.models.version import Version
 
 _ALWAYS: Version = (0, 0, 0)
 
+# The members that an update cannot change, with the first server version that refuses a change.
 _MEMBERS: dict[str, Version] = {
     "deliver_policy": _ALWAYS,
     "opt_start_seq": _ALWAYS,
@@ -31,7 +32,6 @@ _MEMBERS: dict[str, Version] = {
     "direct": (2, 14, 6),
     "sourcing": (2, 14, 6),
 }
-"""The members that an update cannot change, with the first server version that refuses a change."""
 
 
 class ConsumerUpdateCase:

@@ -19,10 +19,10 @@ CONFLICT = 409
 HIGHEST_PRIORITY = 9
 
 
+# The characters that the server strips from a request; `str.strip` would strip a few more.
 _BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     chr(code) for code in range(0x2000, 0x200B)
 )
-"""The characters that the server strips from a request; `str.strip` would strip a few more."""
 
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _INT64_MAX = 2**63 - 1

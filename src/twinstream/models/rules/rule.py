@@ -134,11 +134,9 @@ class ForEach(Generic[C, I]):
 
 _Tests = list[tuple[Callable[[Any], Found] | None, Any]]
 
+# A cache: the table and its applicable tests, by the id of the table, version and `pedantic`.
+# The cache keeps a reference to the table, so that no other table can get the same id.
 _APPLICABLE: dict[tuple[int, Version, bool], tuple[object, _Tests]] = {}
-"""A cache: the table and its applicable tests, by the id of the table, version and `pedantic`.
-
-The cache keeps a reference to the table, so that no other table can get the same id.
-"""
 
 
 def judge(table: Sequence[Judge[C]], case: C) -> list[Problem]:

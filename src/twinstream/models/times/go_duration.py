@@ -15,8 +15,8 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+# The first number of nanoseconds (292 years) that does not fit into Go's 64-bit type.
 _TOO_LONG = 2**63
-"""The first number of nanoseconds (292 years) that does not fit into Go's 64-bit type."""
 
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 

@@ -24,11 +24,11 @@ class Keys:
     revisions: Sequence[int]
     """The last revision of each key, ascending."""
     subjects: Sequence[bytes]
-    """The stored subjects of the keys, in the order of ``revisions``."""
+    """The stored subjects of the keys, in the order of `revisions`."""
 
     @classmethod
     def of(cls, by_subject: Mapping[bytes, int], start: int) -> Keys:
-        """Return the keys whose last revision is ``start`` or later."""
+        """Return the keys whose last revision is `start` or later."""
         found = sorted((seq, subject) for subject, seq in by_subject.items() if seq >= start)
         return cls([seq for seq, _ in found], [subject for _, subject in found])
 
@@ -36,17 +36,17 @@ class Keys:
         return len(self.revisions)
 
     def part(self, low: int, high: int) -> Keys:
-        """Return the keys from position ``low`` up to, not including, ``high``."""
+        """Return the keys from position `low` up to, not including, `high`."""
         return Keys(self.revisions[low:high], self.subjects[low:high])
 
     def between(self, low: int, high: int) -> Keys:
-        """Return the keys whose revisions are in ``[low, high)``."""
+        """Return the keys whose revisions are in `[low, high)`."""
         at = self.revisions
         return self.part(bisect_left(at, low), bisect_left(at, high))
 
 
 class KeyRange(SequenceRange):
-    """The keys that one task reads, and the range ``[start, end)`` of their revisions.
+    """The keys that one task reads, and the range `[start, end)` of their revisions.
 
     The subjects of the keys are compressed, because Spark sends the range to the task and a range
     may have many keys.
@@ -91,7 +91,7 @@ def ranges_of_keys(
 def ranges_of_history(
     options: SourceOptions, state: StreamState, keys: Keys, start: int, end: int, way: Way
 ) -> list[KeyRange]:
-    """Return ranges that cover ``[start, end)``, for a read of all revisions.
+    """Return ranges that cover `[start, end)`, for a read of all revisions.
 
     Each range has the keys whose last revision is in the range. Return an empty list if the bounds
     contain no sequence.

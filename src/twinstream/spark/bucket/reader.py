@@ -48,7 +48,7 @@ _EARLIEST = Bound("startingOffsets", word="earliest")
 class BucketReader(DataSourceReader):
     """The reader of the keys that a bucket has when Spark plans the query.
 
-    Without ``history``, the only possible end is ``latest``, because a bucket does not keep the
+    Without `history`, the only possible end is `latest`, because a bucket does not keep the
     values of all keys as of an earlier revision. Raises `OptionError` for any other end.
     """
 

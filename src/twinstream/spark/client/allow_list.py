@@ -41,7 +41,7 @@ _BEGINNINGS: Final = ("NATS_", "TWINSTREAM_")
 
 
 def check_variable(option: str, name: str) -> None:
-    """Raise `OptionError` if an option may not name the environment variable ``name``."""
+    """Raise `OptionError` if an option may not name the environment variable `name`."""
     listed = os.environ.get(VARIABLES_VARIABLE, "").split(",")
     if name.startswith(_BEGINNINGS) or name in map(str.strip, listed):
         return
@@ -53,9 +53,9 @@ def check_variable(option: str, name: str) -> None:
 
 
 def check_file(option: str, path: str, endings: tuple[str, ...]) -> None:
-    """Raise `OptionError` if an option may not name the file ``path``.
+    """Raise `OptionError` if an option may not name the file `path`.
 
-    Files with one of the ``endings`` are allowed, and files that the operator lists.
+    Files with one of the `endings` are allowed, and files that the operator lists.
     """
     if path.lower().endswith(endings):
         return

@@ -18,15 +18,15 @@ __all__ = ["OptionsMap"]
 
 _Word = TypeVar("_Word", bound=str)
 
-#: Options that Spark itself adds for tables created by SQL: the reserved properties of its
-#: catalogs. Spark also adds a copy of every option with the prefix `_COPY`.
+# Options that Spark itself adds for tables created by SQL: the reserved properties of its
+# catalogs. Spark also adds a copy of every option with the prefix `_COPY`.
 _TABLE_PROPERTIES: Final = frozenset(
     {"collation", "comment", "external", "is_managed_location", "location", "owner", "path"}
     | {"provider", "serialization.format"}
 )
 _COPY: Final = "option."
 
-#: Options that Spark reads itself and also passes to the source.
+# Options that Spark reads itself and also passes to the source.
 _SPARK_OWN: Final = frozenset({"checkpointlocation"})
 
 _DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)", re.ASCII)
@@ -36,7 +36,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 class OptionsMap:
     """The options of a read or write, with methods that look up and validate one option.
 
-    :meth:`finish` raises an error for options that were not looked up.
+    `finish` raises an error for options that were not looked up.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -45,9 +45,9 @@ class OptionsMap:
         self._known: dict[str, str] = {}
 
     def text(self, *names: str) -> str | None:
-        """Return the value of an option without surrounding blanks, or ``None`` if it is not given.
+        """Return the value of an option without surrounding blanks, or `None` if it is not given.
 
-        The first of ``names`` is the option's name, the others are aliases. Raises `OptionError` if
+        The first of `names` is the option's name, the others are aliases. Raises `OptionError` if
         the option is given under two names or is empty.
         """
         found: str | None = None
@@ -64,17 +64,17 @@ class OptionsMap:
         return found
 
     def integer(self, name: str, default: int, *, least: int = 0) -> int:
-        """Return the value of an option, a whole number from ``least`` up.
+        """Return the value of an option, a whole number from `least` up.
 
-        Return ``default`` if the option is not given. Raises `OptionError` for any other text.
+        Return `default` if the option is not given. Raises `OptionError` for any other text.
         """
         value = self.maybe_integer(name, least=least)
         return default if value is None else value
 
     def maybe_integer(self, *names: str, least: int = 1) -> int | None:
-        """Return the value of an option, a whole number from ``least`` up.
+        """Return the value of an option, a whole number from `least` up.
 
-        Return ``None`` if the option is not given. Raises `OptionError` for any other text.
+        Return `None` if the option is not given. Raises `OptionError` for any other text.
         """
         text = self.text(*names)
         if text is None:
@@ -89,9 +89,9 @@ class OptionsMap:
         return number
 
     def duration(self, name: str, default: float) -> float:
-        """Return the value of an option, a duration such as ``500ms``, in seconds.
+        """Return the value of an option, a duration such as `500ms`, in seconds.
 
-        Return ``default`` if the option is not given. Raises `OptionError` for any other text.
+        Return `default` if the option is not given. Raises `OptionError` for any other text.
         """
         text = self.text(name)
         if text is None:
@@ -104,9 +104,9 @@ class OptionsMap:
         return int(found[1]) * _UNITS[found[2]]
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Return whether an option is ``true``, or ``default`` if the option is not given.
+        """Return whether an option is `true`, or `default` if the option is not given.
 
-        Raises `OptionError` if the value is neither ``true`` nor ``false``.
+        Raises `OptionError` if the value is neither `true` nor `false`.
         """
         text = self.text(name)
         if text is None:
@@ -116,7 +116,7 @@ class OptionsMap:
         return text.lower() == "true"
 
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return the item of ``choices`` that is the value of an option, ignoring case.
+        """Return the item of `choices` that is the value of an option, ignoring case.
 
         If the option is not given, return the first item. Raises `OptionError` for any other text.
         """

@@ -14,20 +14,20 @@ __all__ = ["Patience", "through"]
 
 _T = TypeVar("_T")
 
-#: Seconds between attempts. After a leader steps down, a new one is elected within some tenths of
-#: a second; after a leader is lost, within four to nine seconds.
+# Seconds between attempts. After a leader steps down, a new one is elected within some tenths of
+# a second; after a leader is lost, within four to nine seconds.
 _BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
-    """The time for retries of one request, which ends ``seconds`` after the construction."""
+    """The time for retries of one request, which ends `seconds` after the construction."""
 
     def __init__(self, seconds: float) -> None:
         self._deadline: Final = Deadline.after(seconds)
         self._pauses = 0
 
     def spend(self, error: TwinstreamError) -> None:
-        """Pause before another attempt. Raise ``error`` if the time ends before that."""
+        """Pause before another attempt. Raise `error` if the time ends before that."""
         self._pauses += 1
         pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:
@@ -36,9 +36,9 @@ class Patience:
 
 
 def through(request: Callable[[], _T], seconds: float) -> _T:
-    """Call ``request`` and return its result. Retry while it raises transient errors.
+    """Call `request` and return its result. Retry while it raises transient errors.
 
-    Raises a transient error if no time is left for another attempt within ``seconds``. Raises any
+    Raises a transient error if no time is left for another attempt within `seconds`. Raises any
     other error at once.
     """
     patience = Patience(seconds)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionSettings"]
 
-#: Seconds for which a task retries to connect, long enough for a restart of the server.
+# Seconds for which a task retries to connect, long enough for a restart of the server.
 _AWAY: Final = 5.0
 # Rounds of attempts to reconnect, after which a task fails and Spark repeats it.
 _ROUNDS: Final = 60
@@ -42,7 +42,7 @@ def _hidden(_: object) -> str:
 
 @frozen(kw_only=True)
 class ConnectionSettings:
-    """The ``nats.*`` options."""
+    """The `nats.*` options."""
 
     servers: str
     user: str | None = None
@@ -51,7 +51,7 @@ class ConnectionSettings:
     password_env: str | None = None
     token_env: str | None = None
     credentials_file: str | None = None
-    """The path of a credentials file of ``nsc``. Every executor must have the file."""
+    """The path of a credentials file of `nsc`. Every executor must have the file."""
     credentials_env: str | None = None
     """The name of an environment variable with the contents of a credentials file."""
     credentials: str | None = field(default=None, repr=_hidden)
@@ -66,7 +66,7 @@ class ConnectionSettings:
 
     @classmethod
     def take(cls, options: OptionsMap) -> ConnectionSettings:
-        """Return the settings of the ``nats.*`` options.
+        """Return the settings of the `nats.*` options.
 
         Raises `OptionError` for an invalid option.
         """
@@ -166,7 +166,7 @@ class ConnectionSettings:
         """Open and return a new connection for a task.
 
         If a server cannot be reached, connecting is retried for up to five seconds, but not longer
-        than ``most`` seconds. Spark repeats a failed task without a pause. So without these
+        than `most` seconds. Spark repeats a failed task without a pause. So without these
         retries, all attempts of the task would fail before a server has restarted.
         """
         return through(self.connect, min(most, _AWAY))
@@ -227,9 +227,9 @@ def _secret(value: str | None, variable: str | None, option: str) -> str | None:
 
 
 def _tls(options: OptionsMap) -> TlsOptions | None:
-    """Return the TLS options, or ``None`` if none is set.
+    """Return the TLS options, or `None` if none is set.
 
-    With ``None``, the connection uses TLS only if the URL or the server requires it.
+    With `None`, the connection uses TLS only if the URL or the server requires it.
     """
     ca, cert, key = (_file(options, f"nats.tls.{each}File", PEM) for each in ("ca", "cert", "key"))
     server = options.text("nats.tls.serverName")

@@ -28,6 +28,8 @@ __all__ = ["ArrowJson", "member_names"]
 _ROW: Final = re.compile(r" in row (\d+)$")
 _VALUE: Final = re.compile(r"couldn't parse:(.+)$", re.DOTALL)
 _KIND: Final = re.compile(r"/([^/]+)\) changed from \w+ to (\w+) in row (\d+)$")
+# Regular expressions for the first character of a value, by the name of the value's kind in Arrow's
+# errors.
 _BEGINS: Final = {
     "null": "n",
     "boolean": "[tf]",
@@ -36,23 +38,21 @@ _BEGINS: Final = {
     "array": r"\[",
     "object": r"\{",
 }
-"""Regular expressions for the first character of a value, by the name of the value's kind in
-Arrow's errors."""
 
+# With its type, because pyarrow takes half a millisecond to infer the type of a value.
 _LINE_BREAK: Final = pa.scalar(b"\n", pa.binary())
-"""With its type, because pyarrow takes half a millisecond to infer the type of a value."""
 
+# `_unusual` considers a number of members usual if more than one in this many messages has that
+# number of members.
 _FEW: Final = 64
-"""`_unusual` considers a number of members usual if more than one in this many messages has that
-number of members."""
 
 
 class ArrowJson:
     """A decoder for blocks of messages with Arrow's JSON reader.
 
-    The members named in ``cuts`` are cut out of the text and converted by Python. A name may be a
+    The members named in `cuts` are cut out of the text and converted by Python. A name may be a
     column of any type, or the name of members without a column, which become extras. With
-    ``strict``, a block is refused if it has any other member without a column. Without ``strict``,
+    `strict`, a block is refused if it has any other member without a column. Without `strict`,
     such members are ignored.
     """
 
@@ -123,7 +123,7 @@ class ArrowJson:
     def _read(self, lines: pa.Buffer, payloads: pa.Array) -> pa.Table:
         """Parse the text with one payload per line, and check that each payload is one row.
 
-        Every payload must begin with ``{`` and end with ``}``, so it gives at least one row. No
+        Every payload must begin with `{` and end with `}`, so it gives at least one row. No
         value can extend into the next payload: the line break between two payloads is not valid
         inside a string, and does not separate members or items. So if there are as many rows as
         payloads, each payload is one row.
@@ -167,7 +167,7 @@ class ArrowJson:
     ) -> pa.Array:
         """Return the column of a member that was cut out.
 
-        Add extras inside its values, and rows that must be decoded one by one, to ``found``.
+        Add extras inside its values, and rows that must be decoded one by one, to `found`.
         """
         take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
         if len(rows) < found.size and not _takes_nothing(take):
@@ -220,7 +220,7 @@ class ArrowJson:
 
 
 class _Found:
-    """The extras of each row, and the rows (``bad``) that must be decoded one by one."""
+    """The extras of each row, and the rows (`bad`) that must be decoded one by one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -265,7 +265,7 @@ class _Found:
 
 
 def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
-    """Return the JSON text of each row's extras, of which ``name`` is the only member.
+    """Return the JSON text of each row's extras, of which `name` is the only member.
 
     Raises `BlockRefused` if a value has no JSON text.
     """
@@ -288,7 +288,7 @@ def _texts(member: CutMember) -> pa.Array:
 def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
     """Return an array with the items of both arrays.
 
-    ``places`` are the positions of the items of ``others``. The items of ``some`` have the other
+    `places` are the positions of the items of `others`. The items of `some` have the other
     positions, in order.
     """
     if not places:
@@ -302,7 +302,7 @@ def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array
 
 
 def _placed(values: pa.Array, rows: Sequence[int], size: int) -> pa.Array:
-    """Return an array of length ``size`` with the values at ``rows``, and null elsewhere."""
+    """Return an array of length `size` with the values at `rows`, and null elsewhere."""
     if len(rows) == size:
         return values
     places: list[int | None] = [None] * size

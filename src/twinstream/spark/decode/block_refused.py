@@ -10,9 +10,9 @@ __all__ = ["BlockRefused"]
 class BlockRefused(Exception):
     """Raised if a block contains a message that must be decoded separately.
 
-    ``rows`` has the positions of the messages to set aside before the next attempt; it is empty if
+    `rows` has the positions of the messages to set aside before the next attempt; it is empty if
     they are unknown. The positions may be wrong. A message that is set aside needlessly costs time,
-    but does not change the result. If ``first`` is true, ``rows`` has one position, and the reader
+    but does not change the result. If `first` is true, `rows` has one position, and the reader
     can parse all messages before it.
     """
 

@@ -21,7 +21,7 @@ class ColumnMismatch(Exception):
 
 
 def unicode_text(text: str, where: str) -> str:
-    """Return ``text``, or raise `ColumnMismatch` if it cannot be encoded as UTF-8."""
+    """Return `text`, or raise `ColumnMismatch` if it cannot be encoded as UTF-8."""
     if not text.isascii():
         try:
             text.encode()
@@ -31,7 +31,7 @@ def unicode_text(text: str, where: str) -> str:
 
 
 def wrong_kind(where: str, wanted: str, value: object) -> ColumnMismatch:
-    """Return the exception for a value of another type than ``wanted``."""
+    """Return the exception for a value of another type than `wanted`."""
     return ColumnMismatch(f"{where}: expected {wanted}, got {shown(value)}")
 
 

@@ -60,16 +60,16 @@ _WIDTH: Final[Mapping[type[DataType], int]] = {
 def converter(kind: DataType, *, lenient: bool = False) -> Converter:
     """Return the function that converts values for a column of this type.
 
-    With ``lenient``, text columns accept any value as JSON text, as in Spark's ``from_json``.
-    Raises :class:`~twinstream.spark.errors.SchemaError` for a type that JSON has no values for.
+    With `lenient`, text columns accept any value as JSON text, as in Spark's `from_json`.
+    Raises `SchemaError` for a type that JSON has no values for.
     """
     return _Compiler(lenient).compile(kind, _MESSAGE)
 
 
 def member_converter(spec: StructField, *, lenient: bool = False) -> Take:
-    """Return the function that converts a message's member for its column ``spec``.
+    """Return the function that converts a message's member for its column `spec`.
 
-    ``lenient`` and the raised `SchemaError` are as for `converter`.
+    `lenient` and the raised `SchemaError` are as for `converter`.
     """
     return _Compiler(lenient).member(spec, _MESSAGE)
 

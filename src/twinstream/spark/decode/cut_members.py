@@ -26,9 +26,9 @@ __all__ = ["CutMember", "Cutter", "NotSimple", "can_cut"]
 
 _NAME: Final = re.compile(r"\w[\w .$@/-]*")
 _BLANK: Final = r"[ \t\r\n]*"
-#: A simple value: a string without escapes, an object without brackets inside, or another scalar.
-#: If many such texts are joined to one JSON array, only the commas between them can separate its
-#: items. So if the array has as many items as there are texts, each text is one value.
+# A simple value: a string without escapes, an object without brackets inside, or another scalar.
+# If many such texts are joined to one JSON array, only the commas between them can separate its
+# items. So if the array has as many items as there are texts, each text is one value.
 _SIMPLE: Final = (
     r'"[^"\\\n]*"|\{[^][{}\\]*\}'
     r"|(?:-?[0-9]+(?:\.[0-9]+)?|true|false|null)(?=[ \t\r\n,}])"
@@ -40,8 +40,8 @@ _SPACE: Final = " \t\r\n"
 def can_cut(name: str) -> bool:
     """Return whether a search in JSON text can find members of this name.
 
-    The search takes ``{"name`` and ``,"name`` for the start of a member. If the quote were the end
-    of a string, JSON would allow only a blank or one of ``,:]}`` after it. So the name must begin
+    The search takes `{"name` and `,"name` for the start of a member. If the quote were the end
+    of a string, JSON would allow only a blank or one of `,:]}` after it. So the name must begin
     with another character.
     """
     return bool(_NAME.fullmatch(name))
@@ -54,9 +54,9 @@ class NotSimple(Exception):
 class CutMember:
     """The values that were cut from members of one name, in the order of the text.
 
-    In the text, numbers from ``first`` up replace the values. All names were cut together:
-    ``ranks`` are the positions of these values among the cut values of all names, and ``starts``
-    returns the offsets at which the members of all names begin in the text. ``texts`` has the
+    In the text, numbers from `first` up replace the values. All names were cut together:
+    `ranks` are the positions of these values among the cut values of all names, and `starts`
+    returns the offsets at which the members of all names begin in the text. `texts` has the
     unparsed values; it is empty if the values were cut one by one.
     """
 
@@ -98,7 +98,7 @@ class CutMember:
     def rows(self, numbers: pa.Array, text: str) -> Sequence[int]:
         """Return the row of each value.
 
-        ``numbers`` is the column that the reader parsed. Raises `BlockRefused` if it does not have
+        `numbers` is the column that the reader parsed. Raises `BlockRefused` if it does not have
         exactly the expected numbers.
         """
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
@@ -144,14 +144,14 @@ class Cutter:
     def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
         """Return the text with numbers, and the members that were cut, by name.
 
-        With ``in_bulk``, if all values match the pattern of simple values, they are parsed when
+        With `in_bulk`, if all values match the pattern of simple values, they are parsed when
         `CutMember.values` is read. If this raises `NotSimple`, the caller must call `cut` again
-        without ``in_bulk``. Raises `BlockRefused` for a value that Python cannot parse.
+        without `in_bulk`. Raises `BlockRefused` for a value that Python cannot parse.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 
     def _in_bulk(self, text: str) -> tuple[bytes, dict[str, CutMember]] | None:
-        """Cut all values without parsing them. Return ``None`` if a value is not simple."""
+        """Cut all values without parsing them. Return `None` if a value is not simple."""
         pieces = self._simple.split(text)
         texts = pieces[2::3]
         if None in texts or not all(before[-1:] in _OPEN for before in pieces[:-1:3]):
@@ -214,5 +214,5 @@ def _starts(pieces: Sequence[str]) -> list[int]:
 
 
 def _is_key(text: str, start: int) -> bool:
-    """Return whether the quote at the offset ``start`` opens the name of a member."""
+    """Return whether the quote at the offset `start` opens the name of a member."""
     return text[max(0, start - 100) : start].rstrip(_SPACE)[-1:] in _OPEN

@@ -32,39 +32,39 @@ from twinstream.spark.decode.shapes import arrow_type, is_plain
 
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
+# The number of messages in a window. If too many messages of a large block are unusual, the block
+# is split into windows, which are decoded separately.
 _WINDOW: Final = 2048
-"""The number of messages in a window. If too many messages of a large block are unusual, the block
-is split into windows, which are decoded separately."""
 
+# The number of parts into which a window is split if its unusual messages cannot be found.
 _PIECES: Final = 8
-"""The number of parts into which a window is split if its unusual messages cannot be found."""
 
+# If the reader refuses a part of at most this many messages, all are decoded one by one.
 _SMALL: Final = 8
-"""If the reader refuses a part of at most this many messages, all are decoded one by one."""
 
+# The decoder learns names if more than one in this many messages is unusual.
 _DENSE: Final = 32
-"""The decoder learns names if more than one in this many messages is unusual."""
 
+# The maximum number of messages that are set aside together if hardly any message parses.
 _LONGEST_SKIP: Final = 256
-"""The maximum number of messages that are set aside together if hardly any message parses."""
 
+# A block of more than `_WINDOW` messages is split into windows after this many refusals.
 _ROUNDS: Final = 4
-"""A block of more than `_WINDOW` messages is split into windows after this many refusals."""
 
+# The number of messages in which the decoder searches for names to learn.
 _SAMPLES: Final = 4
-"""The number of messages in which the decoder searches for names to learn."""
 
+# The maximum number of names to learn. The limit is needed because a producer may use arbitrary
+# values, such as IDs, as names.
 _MOST_LEARNED: Final = 32
-"""The maximum number of names to learn. The limit is needed because a producer may use arbitrary
-values, such as IDs, as names."""
 
 
 @frozen
 class Decoded:
     """A decoded block of messages.
 
-    ``rows`` is a struct array, with null for each message that does not match the schema. For each
-    message, ``extras`` has the JSON text of the members without a column, or null. ``misfits`` maps
+    `rows` is a struct array, with null for each message that does not match the schema. For each
+    message, `extras` has the JSON text of the members without a column, or null. `misfits` maps
     the position of each message that does not match the schema to the reason.
     """
 
@@ -76,7 +76,7 @@ class Decoded:
 class JsonDecoder:
     """A decoder of JSON payloads to the given columns.
 
-    With ``lenient``, text columns accept any value as JSON text. Without ``keep_extras``, members
+    With `lenient`, text columns accept any value as JSON text. Without `keep_extras`, members
     without a column are ignored. Arrow can then parse messages with such members.
     """
 
@@ -191,7 +191,7 @@ class JsonDecoder:
         )
 
     def _closed(self, names: Sequence[str]) -> list[str]:
-        """Return the names of members to cut: ``names``, and the columns that contain such a name.
+        """Return the names of members to cut: `names`, and the columns that contain such a name.
 
         The cutter finds a name at all depths. If a column of type struct has a member with one of
         the names, the whole column must be cut.
@@ -252,8 +252,8 @@ def _takes(fast: ArrowJson, payload: bytes) -> bool:
 class _Sieve:
     """The search for the messages of a part that Arrow's reader cannot parse.
 
-    ``left`` has the positions of messages for Arrow's reader, and ``odd`` those of messages that
-    were set aside to be decoded one by one. ``rounds`` counts the refusals.
+    `left` has the positions of messages for Arrow's reader, and `odd` those of messages that
+    were set aside to be decoded one by one. `rounds` counts the refusals.
     """
 
     def __init__(self, size: int) -> None:

@@ -23,8 +23,8 @@ __all__ = ["key_markers_in", "markers_in"]
 _VERSION: Final = b"NATS/1.0"
 _PUT: Final = KeyValueOperation.PUT
 
-#: The value of the header `KV-Operation` for each operation. The server's own markers do not have
-#: the header; the value for purges is used for them.
+# The value of the header `KV-Operation` for each operation. The server's own markers do not have
+# the header; the value for purges is used for them.
 _WORDS: Final[Mapping[KeyValueOperation, str]] = {
     KeyValueOperation.DELETE: "DEL",
     KeyValueOperation.PURGE: "PURGE",

@@ -24,18 +24,18 @@ from twinstream.spark.decode import fields
 __all__ = ["LongNumbers", "exact_names", "keeps_digits"]
 
 _BLANK: Final = r"[ \t\r\n]*"
-#: A double represents every number of up to 15 digits, unless the number is close to zero. So this
-#: matches at least 16 consecutive characters that are digits or the point, or a number with an
-#: exponent of -100 or less.
+# A double represents every number of up to 15 digits, unless the number is close to zero. So this
+# matches at least 16 consecutive characters that are digits or the point, or a number with an
+# exponent of -100 or less.
 _LONG: Final = r"(?:[0-9.]{16}|[0-9.]{0,15}[eE]-[0-9]{3})"
-#: The value of a member: a long number, or an array with a long number. This pattern may match too
-#: much. Arrow searches for it first, because Arrow searches much faster than Python.
+# The value of a member: a long number, or an array with a long number. This pattern may match too
+# much. Arrow searches for it first, because Arrow searches much faster than Python.
 _ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
-#: The part of an array before a long number: short numbers, and the characters between numbers.
+# The part of an array before a long number: short numbers, and the characters between numbers.
 _SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
 _VALUE: Final = rf"{_BLANK}+:{_BLANK}+((?:-?+|\[{_SHORT}){_LONG}[-+0-9.eE,nul\[\] \t\r\n]*+)"
 
-#: The end of a name that contains an escape. Any of the searched names can be written in this way.
+# The end of a name that contains an escape. Any of the searched names can be written in this way.
 _ESCAPED: Final = r'\\.(?:[^"\\]|\\.)*"'
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
@@ -43,8 +43,8 @@ _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 def keeps_digits(written: int | Decimal, number: float) -> bool:
     """Return whether a double keeps the digits of a number.
 
-    ``written`` is the number in JSON, and ``number`` is the double. They count as equal if
-    ``number``, rounded to as many digits as ``written`` has, equals ``written``.
+    `written` is the number in JSON, and `number` is the double. They count as equal if
+    `number`, rounded to as many digits as `written` has, equals `written`.
     """
     exact = Decimal(number)
     digits = "".join(map(str, Decimal(written).as_tuple().digits)).strip("0")
@@ -77,7 +77,7 @@ class LongNumbers:
     def rows(self, payloads: pa.Array, lines: pa.Buffer) -> list[int]:
         """Return the positions of messages with a number that a double changes.
 
-        ``lines`` is the text of all payloads, one per line.
+        `lines` is the text of all payloads, one per line.
         """
         places = [
             place

@@ -12,9 +12,9 @@ __all__ = ["Event"]
 class Event:
     """A kind of advisory or metric that the server publishes.
 
-    ``kind`` is the last part of ``type``. It is the name of the event's column, and the end of the
-    name of the event's table. ``subject`` is a filter that matches the event's messages, and may
-    also match other events. ``columns`` are the members of the event.
+    `kind` is the last part of `type`. It is the name of the event's column, and the end of the
+    name of the event's table. `subject` is a filter that matches the event's messages, and may
+    also match other events. `columns` are the members of the event.
     """
 
     kind: str

@@ -37,10 +37,10 @@ EVENT_COLUMNS: Final = StructType(
 class EventRows:
     """A decoded block of events.
 
-    ``kinds`` has the kind of each event, or ``None`` for a payload without a type. ``columns`` has
+    `kinds` has the kind of each event, or `None` for a payload without a type. `columns` has
     a struct array for each known kind that occurred. Each array has an item for every event, which
-    is null for events of other kinds. ``extras`` has the JSON text of the members without a column,
-    or null. ``misfits`` maps the position of each payload that does not match to the reason.
+    is null for events of other kinds. `extras` has the JSON text of the members without a column,
+    or null. `misfits` maps the position of each payload that does not match to the reason.
     """
 
     kinds: list[str | None]
@@ -101,7 +101,7 @@ class EventDecoder:
 
 
 def _spread(decoded: Decoded, where: list[int], size: int) -> pa.Array:
-    """Return an array of length ``size`` with the rows at the positions ``where``.
+    """Return an array of length `size` with the rows at the positions `where`.
 
     Other items, and the items of misfits, are null.
     """

@@ -90,23 +90,23 @@ def map_of(value: DataType) -> MapType:
 def required(
     name: str, kind: DataType, comment: str = "", *, nullable: bool = False, exact: bool = False
 ) -> StructField:
-    """Return the column of a member that must be present; with ``nullable``, it may be null.
+    """Return the column of a member that must be present; with `nullable`, it may be null.
 
-    With ``exact``, a message does not match if converting its number to a double changes it.
+    With `exact`, a message does not match if converting its number to a double changes it.
     """
     extra = {_REQUIRED: True, _NULLABLE: True} if nullable else {_REQUIRED: True}
     return _field(name, kind, comment, {**extra, _EXACT: True} if exact else extra)
 
 
 def optional(name: str, kind: DataType, comment: str = "", *, exact: bool = False) -> StructField:
-    """Return the column of a member that may be absent or null; see `required` for ``exact``."""
+    """Return the column of a member that may be absent or null; see `required` for `exact`."""
     return _field(name, kind, comment, {_EXACT: True} if exact else {})
 
 
 def json_text(name: str, comment: str = "", *, must_exist: bool = False) -> StructField:
     """Return a text column that stores the values of a member, of any type, as JSON text.
 
-    With ``must_exist``, the member must be present; it may be null.
+    With `must_exist`, the member must be present; it may be null.
     """
     extra = {_JSON: True, _REQUIRED: True, _NULLABLE: True} if must_exist else {_JSON: True}
     return _field(name, STRING, comment, extra)

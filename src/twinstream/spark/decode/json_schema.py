@@ -2,8 +2,8 @@
 
 Objects with named members become structs, objects of one value type become maps, and values without
 a fixed shape are kept as JSON text. The bounds and the format of a number determine its type.
-Unsigned 64-bit numbers are ``bigint``, so a message with a value above 2**63 - 1 does not match.
-With the option ``uint64=decimal`` they are ``decimal(20,0)``. Every member is a nullable column;
+Unsigned 64-bit numbers are `bigint`, so a message with a value above 2**63 - 1 does not match.
+With the option `uint64=decimal` they are `decimal(20,0)`. Every member is a nullable column;
 the decoder checks whether required members are present. A value with alternatives gets a type that
 accepts the values of all alternatives.
 """
@@ -45,22 +45,22 @@ __all__ = [
 Uint64: TypeAlias = Literal["long", "decimal"]
 
 _INT32: Final = (-(2**31), 2**31 - 1)
+# The types of strings by the keyword `format`.
 _TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": fields.DATE}
-"""The types of strings by the keyword ``format``."""
 _INT64_MAX: Final = 2**63 - 1
 
 _MOST_DIGITS: Final = 38
-#: If ``multipleOf`` has at most this many decimal places, the column is a decimal. With more, a
-#: decimal would have few digits left before the decimal point.
+# If `multipleOf` has at most this many decimal places, the column is a decimal. With more, a
+# decimal would have few digits left before the decimal point.
 _FINEST: Final = 18
-#: The maximum number of combinations of alternatives in a schema.
+# The maximum number of combinations of alternatives in a schema.
 _MOST_ALTERNATIVES: Final = 10_000
 
 
 def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
-    """Return the parsed JSON Schema; ``where`` is its name in errors.
+    """Return the parsed JSON Schema; `where` is its name in errors.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` if the text is no JSON object.
+    Raises `SchemaError` if the text is no JSON object.
     """
     try:
         schema = read_json(text)
@@ -75,7 +75,7 @@ def schema_text(text_or_path: str) -> str:
     """Return the text of a JSON Schema from the text itself or from the path of a file.
 
     The driver calls this, so executors need no copy of the file. Raises
-    :class:`~twinstream.spark.errors.SchemaError` for a file that cannot be read or has no schema.
+    `SchemaError` for a file that cannot be read or has no schema.
     """
     if is_schema_text(text_or_path):
         return text_or_path
@@ -89,7 +89,7 @@ def schema_text(text_or_path: str) -> str:
 
 
 def is_schema_text(text_or_path: str) -> bool:
-    """Return whether ``text_or_path`` is the text of a schema, not the path of a file."""
+    """Return whether `text_or_path` is the text of a schema, not the path of a file."""
     return text_or_path.lstrip().startswith("{")
 
 
@@ -98,11 +98,11 @@ def struct_of(
 ) -> StructType:
     """Return the columns for messages that a JSON Schema describes.
 
-    ``uint64`` is the type of unsigned 64-bit numbers. ``resolver`` returns the schema for a
-    ``$ref``; by default, only references within the document are resolved.
+    `uint64` is the type of unsigned 64-bit numbers. `resolver` returns the schema for a
+    `$ref`; by default, only references within the document are resolved.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` if the schema's root has no named members,
-    if a ``$ref`` cannot be resolved, if two member names differ only in case (Spark's names are
+    Raises `SchemaError` if the schema's root has no named members,
+    if a `$ref` cannot be resolved, if two member names differ only in case (Spark's names are
     case-insensitive), or if the schema is invalid.
     """
     kind = _Reader(uint64, resolver or _local(schema)).typed(schema, "the schema").kind
@@ -157,7 +157,7 @@ def _refers_to_itself(schema: Schema) -> bool:
 
 
 def _inner(value: object, part: str) -> object:
-    """Return the member or item of ``value`` that one step of a JSON pointer names, or ``None``."""
+    """Return the member or item of `value` that one step of a JSON pointer names, or `None`."""
     if isinstance(value, Mapping):
         return cast(Schema, value).get(part)
     if isinstance(value, list) and part.isdecimal():
@@ -182,7 +182,7 @@ class _Reader:
     def _described(self, schema: object, where: str) -> tuple[Typed, str]:
         """Return the type of the values that a schema describes, and their column's comment.
 
-        The type is `NOTHING` for the schema ``false``. Raises `SchemaError` for another schema that
+        The type is `NOTHING` for the schema `false`. Raises `SchemaError` for another schema that
         no value satisfies, because that is a mistake.
         """
         found = self._parts(schema, where)
@@ -201,8 +201,8 @@ class _Reader:
     ) -> Typed:
         """Return the type of values that match all arguments.
 
-        ``parts`` is a merged schema, ``words`` are further keywords, and ``choices`` are further
-        lists of alternatives. During this call, `_open` contains the references of ``parts``, so
+        `parts` is a merged schema, `words` are further keywords, and `choices` are further
+        lists of alternatives. During this call, `_open` contains the references of `parts`, so
         that `_parts` detects a schema that contains itself.
         """
         if parts.is_false:
@@ -309,8 +309,8 @@ class _Reader:
     def _struct(self, members: Schema, words: Schema, where: str) -> Typed | None:
         """Return the type of an object with named members.
 
-        A member whose schema is ``false`` has no column, because no message may have it. The result
-        is ``None`` if no column is left, and `NOTHING` if such a member is required.
+        A member whose schema is `false` has no column, because no message may have it. The result
+        is `None` if no column is left, and `NOTHING` if such a member is required.
         """
         needed = names_in(words.get("required", []), where)
         # If a required member is not among the named members, the schema of additional members
@@ -350,7 +350,7 @@ def _refuse_twins(kind: DataType | None, where: str) -> None:
 
 
 def _types_of(words: Schema, where: str) -> frozenset[str] | None:
-    """Return the names of the types that a value may have, or ``None`` for any type."""
+    """Return the names of the types that a value may have, or `None` for any type."""
     if "type" in words:
         return types_in(words["type"], where)
     if "properties" in words:
@@ -381,7 +381,7 @@ def _type_of(value: object) -> str:
 
 
 def _values(words: Schema) -> list[object] | None:
-    """Return the values that the schema lists as allowed, or ``None`` if it lists none."""
+    """Return the values that the schema lists as allowed, or `None` if it lists none."""
     values = [words["const"]] if "const" in words else words.get("enum")
     return cast(list[object], values) if isinstance(values, list) else None
 
@@ -392,7 +392,7 @@ def _may_be_null(words: Schema) -> bool:
 
 
 def _decimal(value: object, where: str) -> DecimalType:
-    """Return the type that ``x-decimal`` defines. Raises `SchemaError` for an invalid value."""
+    """Return the type that `x-decimal` defines. Raises `SchemaError` for an invalid value."""
     match value:
         case {"precision": int(precision), "scale": int(scale)} if (
             0 <= scale <= precision and 0 < precision <= _MOST_DIGITS
@@ -406,9 +406,9 @@ def _decimal(value: object, where: str) -> DecimalType:
 
 
 def _scale(step: object, where: str) -> int | None:
-    """Return the number of decimal places that multiples of ``step`` (``multipleOf``) need.
+    """Return the number of decimal places that multiples of `step` (`multipleOf`) need.
 
-    Return ``None`` if ``step`` is ``None``. Raises `SchemaError` for an invalid ``step``.
+    Return `None` if `step` is `None`. Raises `SchemaError` for an invalid `step`.
     """
     if step is None:
         return None

@@ -23,18 +23,18 @@ _SCALAR: Final = (
     rf"(?:{_TEXT}|true|false|null"
     r"|0|-?[1-9][0-9]*(?:\.[0-9]+)?|-?0\.(?:[0-9]{1,6}|0{0,5}[1-9][0-9]*))"
 )
-#: A text that `to_json` would return unchanged: a scalar, or an object whose values are scalars. It
-#: has no escapes and no spaces between values. It has no exponents, no number so small that
-#: `to_json` may write an exponent, and no -0, because `to_json` may drop the sign.
+# A text that `to_json` would return unchanged: a scalar, or an object whose values are scalars. It
+# has no escapes and no spaces between values. It has no exponents, no number so small that
+# `to_json` may write an exponent, and no -0, because `to_json` may drop the sign.
 _AS_WRITTEN: Final = rf"^(?:{_SCALAR}|\{{(?:{_TEXT}:{_SCALAR}(?:,{_TEXT}:{_SCALAR})*)?\}})$"
 
-#: Python converts a whole number of up to this many digits with any setting, because it is the
-#: lowest limit that ``sys.set_int_max_str_digits`` accepts.
+# Python converts a whole number of up to this many digits with any setting, because it is the
+# lowest limit that `sys.set_int_max_str_digits` accepts.
 _FEW_DIGITS: Final = 640
 
 
 def parse(payload: bytes) -> object:
-    """Return the JSON value of a payload, or raise :class:`ColumnMismatch`.
+    """Return the JSON value of a payload, or raise `ColumnMismatch`.
 
     This is stricter than the standard library's default. Duplicate members are refused because
     their meaning is ambiguous, and NaN and infinite numbers because they are not JSON.
@@ -70,7 +70,7 @@ def value_at(text: str, place: int) -> tuple[object, int]:
     """Return the JSON value that begins at an offset in a text, and the offset of its end.
 
     Raises `ColumnMismatch`, `ValueError` or `RecursionError` for values that `parse` refuses,
-    and ``ValueError`` for a whole number with more digits than Python converts by default.
+    and `ValueError` for a whole number with more digits than Python converts by default.
     """
     found: tuple[object, int] = _LOOSE.raw_decode(text, place)
     value, end = found
@@ -89,7 +89,7 @@ def _size(value: object) -> int:
 def values_of(texts: Sequence[str]) -> list[object]:
     """Return the value of each text. The texts must have no nested objects.
 
-    Raises ``ValueError`` if a text is not one value, and otherwise errors as `value_at` does.
+    Raises `ValueError` if a text is not one value, and otherwise errors as `value_at` does.
     """
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
@@ -123,7 +123,7 @@ def to_json(value: object) -> str:
 def to_json_each(values: Sequence[object]) -> list[str]:
     """Return the text of `to_json` for each value. For many values this is much faster.
 
-    Raises :class:`ColumnMismatch` as `to_json` does.
+    Raises `ColumnMismatch` as `to_json` does.
     """
     mark = secrets.token_hex(16)  # a random separator that no value contains
     marked: list[object] = [mark] * (2 * len(values) + 1)
@@ -138,10 +138,10 @@ def to_json_each(values: Sequence[object]) -> list[str]:
 
 
 def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:
-    """Return the same texts as `to_json_each` for values that were parsed from ``texts``.
+    """Return the same texts as `to_json_each` for values that were parsed from `texts`.
 
     Most texts already have the form that `to_json` writes, and are returned unchanged. Raises
-    :class:`ColumnMismatch` as `to_json` does.
+    `ColumnMismatch` as `to_json` does.
     """
     written = pa.array(texts, pa.string())
     usual = pc.match_substring_regex(written, _AS_WRITTEN)

@@ -19,8 +19,8 @@ __all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
 class Payload:
     """The decoded payloads of one page.
 
-    ``types`` has the type of each column, and ``columns`` the arrays of the columns that have
-    values. ``extras`` has the JSON text of the members without a column, or null. ``misfits`` maps
+    `types` has the type of each column, and `columns` the arrays of the columns that have
+    values. `extras` has the JSON text of the members without a column, or null. `misfits` maps
     the position of each payload that does not match the schema to the reason.
     """
 

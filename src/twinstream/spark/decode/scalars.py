@@ -1,7 +1,7 @@
 """Converters of single values to text, number and time columns.
 
 A converter raises `ColumnMismatch` with a reason for a value that does not fit the column. It
-returns ``None`` for null.
+returns `None` for null.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ __all__ = [
     "text_or_json",
 ]
 
+# The maximum precision of a decimal in Spark. No column accepts a number with more digits.
 _MOST_DIGITS: Final = 38
-"""The maximum precision of a decimal in Spark. No column accepts a number with more digits."""
 
+# A context that raises an error if a number would be rounded or has more than `_MOST_DIGITS`
+# digits.
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
-"""A context that raises an error if a number would be rounded or has more than `_MOST_DIGITS`
-digits."""
 
 # With "<", packing a number that is too large for a float raises an error. The native format would
 # pack infinity.
 _SINGLE: Final = struct.Struct("<f")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The timestamps with a zone that Arrow accepts, and the same timestamps with lower-case letters.
-#: Arrow or this converter parses a message, depending on the other messages of its page. Both must
-#: accept the same timestamps, so that this choice does not change the result. Like Arrow, the
-#: converter accepts a timestamp in the year 0 if it is in the year 1 in UTC. The seconds, the
-#: minutes of the time and the minutes of the zone are optional.
+# The timestamps with a zone that Arrow accepts, and the same timestamps with lower-case letters.
+# Arrow or this converter parses a message, depending on the other messages of its page. Both must
+# accept the same timestamps, so that this choice does not change the result. Like Arrow, the
+# converter accepts a timestamp in the year 0 if it is in the year 1 in UTC. The seconds, the
+# minutes of the time and the minutes of the zone are optional.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
@@ -84,10 +84,10 @@ MOMENT_PATTERN: Final = f"^(?:{_MOMENT.pattern})$"
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 _CALENDAR: Final = 400
+# The Gregorian calendar repeats after `_CALENDAR` years, which have `_CALENDAR_DAYS`. Python's
+# calendar has no year 0. So a timestamp in the year 0 is computed in the year 400, and then
+# `_CALENDAR_DAYS` are subtracted.
 _CALENDAR_DAYS: Final = timedelta(days=146_097)
-"""The Gregorian calendar repeats after `_CALENDAR` years, which have `_CALENDAR_DAYS`. Python's
-calendar has no year 0. So a timestamp in the year 0 is computed in the year 400, and then
-`_CALENDAR_DAYS` are subtracted."""
 
 
 def json_column(value: object, extras: Extras) -> object:
@@ -120,7 +120,7 @@ def text_or_json(where: str) -> Converter:
 
 
 def integer(where: str, bits: int) -> Converter:
-    """Return a converter for columns of signed integers with ``bits`` bits.
+    """Return a converter for columns of signed integers with `bits` bits.
 
     A number such as 1.0 or 1e3 also counts as a whole number.
     """
@@ -177,9 +177,9 @@ def decimal(where: str, kind: DecimalType) -> Converter:
 
 
 def number(where: str, *, single: bool = False, exact: bool = False) -> Converter:
-    """Return a converter for columns of doubles, or of floats with ``single``.
+    """Return a converter for columns of doubles, or of floats with `single`.
 
-    With ``exact``, a number does not fit if the conversion to a double changes it.
+    With `exact`, a number does not fit if the conversion to a double changes it.
     """
     name = "a float" if single else "a double"
 
@@ -255,7 +255,7 @@ def _zone(text: str) -> timedelta:
 
 
 def day(where: str) -> Converter:
-    """Return a converter from text such as ``2006-01-02`` to dates."""
+    """Return a converter from text such as `2006-01-02` to dates."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:

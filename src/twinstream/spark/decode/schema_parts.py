@@ -40,8 +40,8 @@ _DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
 class Parts:
     """The merged parts of the schema of one value.
 
-    ``words`` has the keywords, ``choices`` has the lists of alternatives, and ``refs`` has the
-    references that were resolved. ``is_false`` means that one of the parts is the schema ``false``,
+    `words` has the keywords, `choices` has the lists of alternatives, and `refs` has the
+    references that were resolved. `is_false` means that one of the parts is the schema `false`,
     which no value satisfies.
     """
 
@@ -56,9 +56,9 @@ def parts_of(
 ) -> Parts | None:
     """Merge a schema with the schemas of its `$ref` and `allOf`.
 
-    If two values of a keyword cannot be combined, the value of ``schema`` takes precedence over
-    the value of a merged schema. ``within`` has the references of the schemas that contain this
-    schema. Returns ``None`` if the schema refers to one of them, because its type is recursive.
+    If two values of a keyword cannot be combined, the value of `schema` takes precedence over
+    the value of a merged schema. `within` has the references of the schemas that contain this
+    schema. Returns `None` if the schema refers to one of them, because its type is recursive.
     """
     words: Schema = {}
     choices: list[Sequence[object]] = []
@@ -153,9 +153,9 @@ def _narrowed(first: frozenset[str], second: frozenset[str]) -> list[str]:
 
 
 def members_in(value: object, where: str) -> Schema:
-    """Return ``value`` as a mapping of member names to schemas.
+    """Return `value` as a mapping of member names to schemas.
 
-    Raises `SchemaError` if ``value`` is not an object.
+    Raises `SchemaError` if `value` is not an object.
     """
     if not isinstance(value, Mapping):
         raise SchemaError(f"{where}: properties takes an object, a schema for each name")
@@ -163,7 +163,7 @@ def members_in(value: object, where: str) -> Schema:
 
 
 def names_in(value: object, where: str) -> list[str]:
-    """Return ``value`` as a list of names. Raises `SchemaError` for any other value."""
+    """Return `value` as a list of names. Raises `SchemaError` for any other value."""
     names = cast(list[object], value) if isinstance(value, list) else [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in names):
         raise SchemaError(f"{where}: required takes a list of names, not {value!r}")
@@ -171,7 +171,7 @@ def names_in(value: object, where: str) -> list[str]:
 
 
 def types_in(value: object, where: str) -> frozenset[str]:
-    """Return the names of types in ``value``, which is one name or a list of names.
+    """Return the names of types in `value`, which is one name or a list of names.
 
     Raises `SchemaError` for an unknown name.
     """

@@ -37,11 +37,9 @@ __all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
 Shape: TypeAlias = Callable[[pa.Array], pa.Array]
 """A function that converts a parsed array to the type Spark needs, or raises `BlockRefused`."""
 
+# A `Shape` for a member of a struct.
+# The second argument is a mask of the structs that are null, or `None` if no struct is null.
 _Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
-"""A `Shape` for a member of a struct.
-
-The second argument is a mask of the structs that are null, or ``None`` if no struct is null.
-"""
 
 _NANOSECONDS: Final = r"(\.\d{6})\d+"
 
@@ -180,7 +178,7 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array:
-    """Return ``found``, timestamps or dates, if all of them are from ``first`` to ``last``.
+    """Return `found`, timestamps or dates, if all of them are from `first` to `last`.
 
     Otherwise raise `BlockRefused` with the rows whose value is out of range.
     """

@@ -13,13 +13,13 @@ __all__ = ["TEXT_MAP", "text_maps"]
 TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
 
 _TEXT: Final = r'"[^"\\\x00-\x1f]*"'
-#: A non-empty object whose values are strings. The object has no escapes, and no spaces outside
-#: strings. So the text between two strings is either `:` or a comma.
+# A non-empty object whose values are strings. The object has no escapes, and no spaces outside
+# strings. So the text between two strings is either `:` or a comma.
 _SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
 
 
-#: Objects with this text may have the name `:` after another member. `_split` would take the quotes
-#: around that colon for the end of a name and the beginning of its value.
+# Objects with this text may have the name `:` after another member. `_split` would take the quotes
+# around that colon for the end of a name and the beginning of its value.
 _COLON: Final = ',":":'
 
 
@@ -53,7 +53,7 @@ def _split(objects: pa.Array) -> pa.ListArray:
 
 
 def _steps(size: int) -> pa.Array:
-    """Return the first ``size`` even numbers: 0, 2, 4 and so on."""
+    """Return the first `size` even numbers: 0, 2, 4 and so on."""
     twos = pa.repeat(pa.scalar(2, pa.int64()), size)
     return pc.subtract(pc.cumulative_sum(twos), 2)
 
@@ -61,7 +61,7 @@ def _steps(size: int) -> pa.Array:
 def _is_twice(names: pa.Array, owners: pa.Array) -> bool:
     """Return whether an object has the same name twice.
 
-    ``owners`` has the position of the object to which each name belongs.
+    `owners` has the position of the object to which each name belongs.
     """
     known = names.dictionary_encode()
     marks = pc.add(pc.multiply(owners, len(known.dictionary)), known.indices)

@@ -33,9 +33,9 @@ _MOST_DIGITS: Final = 38
 
 @frozen
 class Typed:
-    """The type of a value. If ``kind`` is ``None``, the value is kept as JSON text.
+    """The type of a value. If `kind` is `None`, the value is kept as JSON text.
 
-    ``nullable`` means that the value may be null. ``exact`` means that numbers in the value must
+    `nullable` means that the value may be null. `exact` means that numbers in the value must
     not change when they are converted to doubles.
     """
 
@@ -50,7 +50,7 @@ ONLY_NULL: Final = Typed(NullType(), nullable=True)
 
 
 def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) -> StructField:
-    """Return the column for a member of a type. With ``needed``, the member must be present."""
+    """Return the column for a member of a type. With `needed`, the member must be present."""
     kind = typed.kind
     if kind is None or isinstance(kind, NullType):
         return fields.json_text(name, comment, must_exist=needed)
@@ -61,7 +61,7 @@ def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) 
 
 
 def common(kinds: Iterable[Typed]) -> Typed:
-    """Return a type that accepts the values of all ``kinds``, or `NOTHING` if there are none."""
+    """Return a type that accepts the values of all `kinds`, or `NOTHING` if there are none."""
     return reduce(_common, kinds, NOTHING)
 
 
@@ -91,7 +91,7 @@ def _leaf(kind: DataType | None) -> DataType | None:
 
 
 def _wider(first: DataType | None, second: DataType | None) -> DataType | None:
-    """Return a type for the values of both types, or ``None`` if the values must be JSON text."""
+    """Return a type for the values of both types, or `None` if the values must be JSON text."""
     if first is None or second is None:
         return None
     match first, second:
@@ -133,7 +133,7 @@ def _wider_number(first: DataType, second: DataType) -> DataType | None:
 def _digits(kind: DataType) -> tuple[int, int] | None:
     """Return the maximum numbers of digits before and after the decimal point.
 
-    Return ``None`` if the type is neither an integer nor a decimal.
+    Return `None` if the type is neither an integer nor a decimal.
     """
     match kind:
         case IntegerType():

@@ -32,7 +32,7 @@ def synced_below(folder: Path) -> Generator[None]:
 
 
 def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
-    """Return the JSON object in a file, converted with ``make``.
+    """Return the JSON object in a file, converted with `make`.
 
     Raises `JournalError` if the file cannot be read or has other contents.
     """

@@ -33,7 +33,7 @@ class Footer:
         return int(self.metadata.num_rows)
 
     def bounds(self, column: str) -> Bounds | None:
-        """Return the bounds of a column, or ``None`` if the file has no such column or no value.
+        """Return the bounds of a column, or `None` if the file has no such column or no value.
 
         If a row group has no statistics, because another program wrote the file, the values of the
         column are read.

@@ -34,8 +34,8 @@ _ENTRY: Final = re.compile(r"batch_id=(\d+)\.json", re.ASCII)
 class Plan:
     """The bounds of one batch, and the identity of its stream.
 
-    ``start`` is inclusive, ``end`` is exclusive. ``created`` is the creation time of the stream,
-    which distinguishes it from a later stream of the same name. ``mark`` is the last message of the
+    `start` is inclusive, `end` is exclusive. `created` is the creation time of the stream,
+    which distinguishes it from a later stream of the same name. `mark` is the last message of the
     stream, which shows whether the stream was restored to an earlier state.
     """
 
@@ -45,7 +45,7 @@ class Plan:
     end: int
     mark: Mark | None = None
     filter: str | None = None
-    """Subject filters, separated by commas; ``None`` in plans of older releases."""
+    """Subject filters, separated by commas; `None` in plans of older releases."""
 
     @property
     def position(self) -> Position:
@@ -71,7 +71,7 @@ class Journal:
         return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
-        """Return the plan of the unfinished batch, or ``None`` if there is none."""
+        """Return the plan of the unfinished batch, or `None` if there is none."""
         file = self._folder / _PLAN
         return read_json(file, Plan.from_json) if file.exists() else None
 
@@ -87,7 +87,7 @@ class Journal:
         (self._folder / _PLAN).unlink(missing_ok=True)
 
     def last(self) -> Plan | None:
-        """Return the plan of the last landed batch, or ``None`` if no batch was landed."""
+        """Return the plan of the last landed batch, or `None` if no batch was landed."""
         ids = self.batch_ids()
         if not ids:
             return None

@@ -40,10 +40,10 @@ _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 
 @frozen
 class LandJob:
-    """A job that writes the messages of ranges of one stream to files in ``folder``.
+    """A job that writes the messages of ranges of one stream to files in `folder`.
 
-    A file has rows of one table. ``folder`` must exist, and the driver and all tasks must have
-    access to it. If ``batch`` is given, each row gets a column with this number.
+    A file has rows of one table. `folder` must exist, and the driver and all tasks must have
+    access to it. If `batch` is given, each row gets a column with this number.
     """
 
     options: SourceOptions
@@ -111,12 +111,12 @@ def ranges_of(
 ) -> list[SequenceRange]:
     """Split the planned range of a read's only stream into ranges for tasks.
 
-    The planned range begins at ``start`` and ends at ``end``. ``before`` is the stream's last
+    The planned range begins at `start` and ends at `end`. `before` is the stream's last
     message when the previous batch was planned. The list is empty if the stream no longer has any
     sequence of the planned range.
 
     Raises `DataLossError` if the stream has lost messages of the range, or if it was re-created or
-    restored to an earlier state. With ``failOnDataLoss=false``, no error is raised: lost messages
+    restored to an earlier state. With `failOnDataLoss=false`, no error is raised: lost messages
     are left out, and the list is empty if the stream was re-created or restored.
     """
     (state,) = leader.states()

@@ -30,7 +30,7 @@ __all__ = ["Ascending", "Seqs", "between", "pieces", "seqs_in"]
 _MOST_SIGNED: Final = 2**63 - 1
 _DECIMAL: Final = pa.decimal128(20, 0)
 
-#: The approximate number of sequences that the driver has in memory at once, about 100 MB.
+# The approximate number of sequences that the driver has in memory at once, about 100 MB.
 _PIECE: Final = 1_000_000
 
 
@@ -38,8 +38,8 @@ _PIECE: Final = 1_000_000
 class Seqs:
     """The rows in the files of a batch.
 
-    ``count`` is the number of rows, ``distinct`` the number of different sequences, and ``first``
-    and ``last`` are the lowest and the highest sequence, or 0 without rows.
+    `count` is the number of rows, `distinct` the number of different sequences, and `first`
+    and `last` are the lowest and the highest sequence, or 0 without rows.
     """
 
     count: int = 0
@@ -49,7 +49,7 @@ class Seqs:
 
 
 class Ascending:
-    """A check of the pages of a range: their sequences must ascend within ``[start, end)``."""
+    """A check of the pages of a range: their sequences must ascend within `[start, end)`."""
 
     def __init__(self, start: int, end: int) -> None:
         self._next = start
@@ -77,7 +77,7 @@ class Ascending:
 def seqs_in(written: Sequence[Written], column: str, found: int) -> Seqs:
     """Count the rows and sequences in the files of a batch.
 
-    ``column`` is the name of the column with sequences. ``found`` is the number of rows that the
+    `column` is the name of the column with sequences. `found` is the number of rows that the
     tasks of the batch reported.
     """
     footers = [Footer.of(file) for each in written for file in each.files]
@@ -106,16 +106,16 @@ def _distinct(files: Iterable[Path], column: str, low: int, high: int, count: in
 
 
 def pieces(low: int, high: int, count: int) -> Iterator[tuple[int, int]]:
-    """Split ``[low, high)``, which has ``count`` rows, into ranges with about `_PIECE` rows."""
+    """Split `[low, high)`, which has `count` rows, into ranges with about `_PIECE` rows."""
     parts = max(1, -(-count // _PIECE))
     edges = [low + (high - low) * at // parts for at in range(parts + 1)]
     return pairwise(edges)
 
 
 def between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
-    """Return an expression for rows whose sequence is in ``[low, high)``.
+    """Return an expression for rows whose sequence is in `[low, high)`.
 
-    If the column has decimals or ``high`` is above the range of int64, the bounds are decimals,
+    If the column has decimals or `high` is above the range of int64, the bounds are decimals,
     because Arrow converts plain numbers to int64.
     """
     if pa.types.is_decimal(kind) or high > _MOST_SIGNED:

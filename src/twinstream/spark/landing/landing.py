@@ -34,9 +34,9 @@ __all__ = ["Landing"]
 
 @frozen
 class Landing:
-    """The landing of one stream in tables below the folder ``root``, one batch per run.
+    """The landing of one stream in tables below the folder `root`, one batch per run.
 
-    ``table`` is the name of the table for all messages that are neither dead letters nor events.
+    `table` is the name of the table for all messages that are neither dead letters nor events.
     """
 
     options: SourceOptions
@@ -110,9 +110,9 @@ class Landing:
         )
 
     def _refuse_filter(self, before: Plan | None) -> None:
-        """Raise `OptionError` if the filter differs from that of the previous plan, ``before``.
+        """Raise `OptionError` if the filter differs from that of the previous plan, `before`.
 
-        Messages that the old filter skipped would never be landed. With ``failOnDataLoss=false``,
+        Messages that the old filter skipped would never be landed. With `failOnDataLoss=false`,
         the change is accepted.
         """
         if before is None or before.filter is None or same_filter(before.filter, self._filter):
@@ -152,7 +152,7 @@ class Landing:
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
         """Count the rows in the files of the batch, and return the report.
 
-        ``found`` is the number of messages that the tasks read. Raises `JournalError` if the files
+        `found` is the number of messages that the tasks read. Raises `JournalError` if the files
         have fewer rows, or two rows of the same sequence.
         """
         column = "seq" if self.options.value_format == "raw" else "_seq"

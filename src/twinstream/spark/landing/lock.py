@@ -14,8 +14,8 @@ from twinstream.spark.errors import PipelineBusy
 
 __all__ = ["locked", "refuse_busy"]
 
-#: Attempts to get the lock, and the seconds between them. `refuse_busy` of another process has the
-#: lock for a moment.
+# Attempts to get the lock, and the seconds between them. `refuse_busy` of another process has the
+# lock for a moment.
 _ATTEMPTS: Final = 5
 _PAUSE: Final = 0.02
 
@@ -25,7 +25,7 @@ def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
     """Hold the lock of a folder for the block.
 
     Raises `PipelineBusy` if another process has the lock; the error names that process and its
-    purpose. ``lock`` is the file that is locked, and ``purpose`` is shown to other processes. The
+    purpose. `lock` is the file that is locked, and `purpose` is shown to other processes. The
     operating system releases the lock when the process ends, even if it is killed.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ class TableReport:
 
     Attributes:
         name: the table's name, which is also its path below the landing folder.
-        path: the table's folder, with Parquet files below ``batch_id=N`` folders.
+        path: the table's folder, with Parquet files below `batch_id=N` folders.
         rows: number of rows of this batch.
         files: number of Parquet files of this batch.
     """
@@ -27,10 +27,10 @@ class LandReport:
     """The report on one landed batch of one stream.
 
     Each landed message is either a row of a table or a dead letter:
-    ``messages = rows + dead_letters``. ``distinct_seqs`` is the number of different sequences among
-    all of them. ``first_seq`` and ``last_seq`` are the lowest and highest landed sequence (0 if the
-    batch is empty). ``start`` (inclusive) and ``end`` (exclusive) are the bounds of the batch. If
-    there were no new messages, no batch was written, and ``batch_id`` is -1.
+    `messages = rows + dead_letters`. `distinct_seqs` is the number of different sequences among
+    all of them. `first_seq` and `last_seq` are the lowest and highest landed sequence (0 if the
+    batch is empty). `start` (inclusive) and `end` (exclusive) are the bounds of the batch. If
+    there were no new messages, no batch was written, and `batch_id` is -1.
     """
 
     stream: str

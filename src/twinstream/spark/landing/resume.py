@@ -13,9 +13,9 @@ __all__ = ["start_behind"]
 
 
 def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: bool) -> int:
-    """Return the first sequence to land after ``end``, the position of the last landed batch.
+    """Return the first sequence to land after `end`, the position of the last landed batch.
 
-    ``time_at`` looks up when a message was stored. If ``strict`` is true, raises `DataLossError` if
+    `time_at` looks up when a message was stored. If `strict` is true, raises `DataLossError` if
     the stream was re-created, was restored to an earlier state, or lost messages before they were
     landed. Otherwise, landing continues with the messages that the stream has.
     """

@@ -35,7 +35,7 @@ DEAD_LETTERS: Final = "dead_letters"
 """The table of messages that do not match the schema, with the reason and the payload."""
 
 OTHER_EVENTS: Final = "other_events"
-"""The table of events whose type is unknown to this release; the document is in ``_extra``."""
+"""The table of events whose type is unknown to this release; the document is in `_extra`."""
 
 BATCH_COLUMN: Final = "_batch_id"
 """The column with the number of the batch that landed the row."""
@@ -48,7 +48,7 @@ _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
 
 
 def refuse_members(options: SourceOptions, *taken: str) -> None:
-    """Raise `SchemaError` if a member of the payload has one of the names ``taken``.
+    """Raise `SchemaError` if a member of the payload has one of the names `taken`.
 
     These are the names of columns that landing adds to tables. With two columns of the same name,
     readers of the tables would fail or show the values of the added column.
@@ -65,8 +65,8 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
 class TableNames:
     """The names of the tables of one stream.
 
-    ``table`` is for messages that match the schema, and ``dead_letters`` is for all others. Events
-    have one table per kind instead of ``table``. The name of such a table is ``prefix`` followed by
+    `table` is for messages that match the schema, and `dead_letters` is for all others. Events
+    have one table per kind instead of `table`. The name of such a table is `prefix` followed by
     the kind.
     """
 
@@ -87,7 +87,7 @@ class TableNames:
 class TableSplit:
     """A converter of pages of one stream to rows of tables.
 
-    If ``batch`` is given, each row gets a column with this number.
+    If `batch` is given, each row gets a column with this number.
     """
 
     def __init__(self, options: SourceOptions, names: TableNames, batch: int | None = None) -> None:

@@ -29,7 +29,7 @@ _TRIES: Final = 100
 class Written:
     """The files of a batch in one table.
 
-    ``is_earlier`` is true if an earlier attempt to land the batch added the files.
+    `is_earlier` is true if an earlier attempt to land the batch added the files.
     """
 
     table: str
@@ -50,7 +50,7 @@ class Written:
 class Staging:
     """The folder of one attempt to land a batch, for files that are not in their tables yet.
 
-    ``writer`` must make only one attempt at a time, because the constructor removes the folders of
+    `writer` must make only one attempt at a time, because the constructor removes the folders of
     the writer's earlier attempts, which were killed. If a task of a killed attempt still runs, it
     fails, because its folder no longer exists.
     """
@@ -63,7 +63,7 @@ class Staging:
         _make(self.folder)
 
     def put(self, files: Sequence[Path], target: Path) -> tuple[Path, ...]:
-        """Move the files to the new folder ``target``, and return their new paths.
+        """Move the files to the new folder `target`, and return their new paths.
 
         The folder appears atomically and is synced to disk. The contents of the files must be
         synced before this call. Otherwise, a power failure could lose messages that the stream has

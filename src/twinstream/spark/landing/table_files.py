@@ -14,9 +14,9 @@ from twinstream.disk.safe_files import sync
 
 __all__ = ["TableFile", "TableFiles"]
 
-#: The number of bytes of rows, of all tables together, that are buffered before they are written as
-#: row groups. Large row groups make files small and reads fast. While a worker writes the rows, it
-#: has them in memory twice.
+# The number of bytes of rows, of all tables together, that are buffered before they are written as
+# row groups. Large row groups make files small and reads fast. While a worker writes the rows, it
+# has them in memory twice.
 _HELD: Final = 32 * 1024 * 1024
 
 
@@ -64,7 +64,7 @@ def _texts(schema: pa.Schema) -> list[str]:
 
 
 class TableFiles:
-    """The open files of a task, one file per table. ``folder`` must exist."""
+    """The open files of a task, one file per table. `folder` must exist."""
 
     def __init__(self, folder: Path) -> None:
         self._folder: Final = folder

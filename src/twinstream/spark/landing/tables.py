@@ -28,14 +28,14 @@ __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_tak
 def local_url(path: Path) -> str:
     """Return the URL of an absolute path on the local file system.
 
-    For a path without a scheme, Spark would use its default file system. ``Path.as_uri`` does not
-    work: it replaces ``=`` by ``%3D``, and Spark does not decode percent escapes.
+    For a path without a scheme, Spark would use its default file system. `Path.as_uri` does not
+    work: it replaces `=` by `%3D`, and Spark does not decode percent escapes.
     """
     return f"file://{path}"
 
 
 class BatchWriter(Protocol):
-    """The writer of one batch to tables. Files are written to ``folder`` and then added to tables.
+    """The writer of one batch to tables. Files are written to `folder` and then added to tables.
 
     If an earlier attempt has added the batch to a table, the table is not changed.
     """
@@ -67,9 +67,9 @@ class BatchWriter(Protocol):
 
 
 class ParquetBatch:
-    """The writer of one batch to Parquet tables below ``root``, with one rename per table.
+    """The writer of one batch to Parquet tables below `root`, with one rename per table.
 
-    ``writer`` is the name of the source or stream that lands the batch. ``fits`` maps a table to
+    `writer` is the name of the source or stream that lands the batch. `fits` maps a table to
     the columns of the last files that were compared with the table. Files with the same columns are
     not compared again, because a comparison reads folders of the table. The caller may pass one
     dictionary for all batches, if no other process writes to the tables.
@@ -136,7 +136,7 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
     """Add the files that the tasks of a job wrote to its tables.
 
     If an earlier attempt added files to a table for which this attempt has no files, these files
-    are also in ``tables.written``.
+    are also in `tables.written`.
     """
     files = by_table(landed)
     # This attempt has no files for such a table if the stream has removed the messages since.
@@ -151,11 +151,11 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
 def refuse_taken(
     reaches: Callable[[str, int], bool], tables: Iterable[str], number: int, owner: str
 ) -> None:
-    """Raise `JournalError` if a table already has rows of batch ``number`` or a later batch.
+    """Raise `JournalError` if a table already has rows of batch `number` or a later batch.
 
     Call this before the batch begins. Without this check, `BatchWriter.put` would take such rows
-    for rows of this batch and not add its files. ``reaches`` returns whether a table has a batch
-    with a number or a higher number. ``owner`` names the stream or source that lands the batch, for
+    for rows of this batch and not add its files. `reaches` returns whether a table has a batch
+    with a number or a higher number. `owner` names the stream or source that lands the batch, for
     the error.
     """
     for table in tables:

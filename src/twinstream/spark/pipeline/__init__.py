@@ -1,12 +1,12 @@
 """Land JetStream streams: write their messages as rows of typed tables, once or continuously.
 
-- :func:`land` lands the new messages of one stream as one batch of Parquet files, from your own
-  program; :func:`summary` counts the rows of a landed table;
-- :func:`read_config` reads the configuration file of ``twinstream pipeline``. The function
-  :func:`~twinstream.spark.pipeline.runner.run` runs the configured pipeline. It lands several
+- `land` lands the new messages of one stream as one batch of Parquet files, from your own
+  program; `summary` counts the rows of a landed table;
+- `read_config` reads the configuration file of `twinstream pipeline`. The function
+  `run` runs the configured pipeline. It lands several
   streams at the same time in Parquet or Delta tables, with dead letters and a journal of the
   batches. Each message is landed exactly once, even after crashes;
-- the modules ``verify``, ``replay``, ``compact`` and ``vacuum`` maintain the tables.
+- the modules `verify`, `replay`, `compact` and `vacuum` maintain the tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Land one stream as Parquet tables, one batch per call.
 
-One call of :func:`land` writes a stream's new messages to tables below one folder::
+One call of `land` writes a stream's new messages to tables below one folder::
 
     path/
       <table>/batch_id=0/part-….parquet             one folder per table, one folder per batch
@@ -50,29 +50,29 @@ def land(
     json_schema: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> LandReport:
-    """Land the new messages of ``stream`` below ``path`` as one batch, and return its report.
+    """Land the new messages of `stream` below `path` as one batch, and return its report.
 
     Args:
         spark: the session that runs the tasks.
         stream: the stream's name.
-        path: a folder of the local file system, or ``file:///…``; other schemes such as ``s3a://``
+        path: a folder of the local file system, or `file:///…`; other schemes such as `s3a://`
             are refused.
         servers: the addresses of the server.
-        value_format: ``raw`` (payload as bytes), ``json`` (typed columns of ``json_schema``) or
-            ``advisory`` (one typed table for each kind of event).
+        value_format: `raw` (payload as bytes), `json` (typed columns of `json_schema`) or
+            `advisory` (one typed table for each kind of event).
         json_schema: JSON text, or the path of a file.
-        table: the table's name, by default the stream's name in lower case; with ``advisory`` each
-            kind has its own table (``max_deliver``, ``stream_action``, …).
+        table: the table's name, by default the stream's name in lower case; with `advisory` each
+            kind has its own table (`max_deliver`, `stream_action`, …).
         subject: subject filters with wildcards, separated by commas; by default all subjects.
-        options: further options of the ``jetstream`` source, for example ``nats.user`` or
-            ``minPartitions``; ``startingOffsets`` applies to the first batch only, and cannot be
-            ``latest``.
+        options: further options of the `jetstream` source, for example `nats.user` or
+            `minPartitions`; `startingOffsets` applies to the first batch only, and cannot be
+            `latest`.
 
     Raises:
         OptionError: for an invalid option.
-        SchemaError: for an invalid schema, and for a schema with a member ``batch_id``. Readers of
+        SchemaError: for an invalid schema, and for a schema with a member `batch_id`. Readers of
             the table derive a column of this name from the folders.
-        PipelineBusy: while another process lands the stream below ``path``.
+        PipelineBusy: while another process lands the stream below `path`.
         JournalError: if a table has rows that are not in the journal of the stream, for example
             rows of another stream.
         DataLossError: if messages were removed before they were landed, or if the stream was
@@ -102,7 +102,7 @@ def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
 
     Args:
         spark: the session that reads the table.
-        path: the folder of one table, for example ``<path>/orders``.
+        path: the folder of one table, for example `<path>/orders`.
 
     Raises:
         OptionError: if the path is not local.

@@ -34,7 +34,7 @@ class CommittedBatches:
         self._released: int | None = None
 
     def prepare(self, position: int) -> None:
-        """Prepare releases up to ``position``, the first sequence that is not landed."""
+        """Prepare releases up to `position`, the first sequence that is not landed."""
         self._release.prepare(self._leader.jet(), position)
 
     def begin(self, identity: Identity) -> None:
@@ -44,7 +44,7 @@ class CommittedBatches:
     def release(self) -> Released | None:
         """Release the messages up to the last batch that Spark has committed.
 
-        Return the event, or ``None`` if there was nothing to release.
+        Return the event, or `None` if there was nothing to release.
         """
         committed = self._state.checkpoint.last_committed()
         if self._source.commit == "none" or committed < 0 or self._identity is None:

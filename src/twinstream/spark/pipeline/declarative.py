@@ -1,7 +1,7 @@
 """Write the streams of a pipeline as a Spark Declarative Pipelines project: a spec and Python code.
 
-``spark-pipelines run`` then manages the tables, in Spark's catalog and with Spark's checkpoints.
-The project lacks the features that only ``twinstream pipeline`` has: bookmarks, purges, the journal
+`spark-pipelines run` then manages the tables, in Spark's catalog and with Spark's checkpoints.
+The project lacks the features that only `twinstream pipeline` has: bookmarks, purges, the journal
 and the maintenance of tables. The project contains no secrets, but only the names of the
 environment variables that contain the secrets.
 """
@@ -22,7 +22,7 @@ SPEC_FILE: Final = "spark-pipeline.yml"
 """The file name that `spark-pipelines` looks for."""
 
 LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
-"""The file from which Spark reads its settings with ``SPARK_CONF_DIR=conf``."""
+"""The file from which Spark reads its settings with `SPARK_CONF_DIR=conf`."""
 
 # The spec starts one flow at a time. The Python process of a streaming read must start within ten
 # seconds, and no setting of Spark changes this limit. If many flows start at the same time on a

@@ -43,7 +43,7 @@ class BatchLander:
     """A callable that lands a micro-batch of one source. Spark calls it for each micro-batch.
 
     After an interruption, Spark calls it again for the same batch, and the bounds in the checkpoint
-    are the same. Tables that already have the batch are not changed. The callback ``landed``
+    are the same. Tables that already have the batch are not changed. The callback `landed`
     receives the journal entry of every batch.
     """
 
@@ -66,15 +66,15 @@ class BatchLander:
         self._landed: Final = landed
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
-        """The error of the last failed batch, or ``None``. Spark itself reports only its text."""
+        """The error of the last failed batch, or `None`. Spark itself reports only its text."""
         self._is_stopping = False
         self._has_looked = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
         """Land a batch.
 
-        An error is stored in `failure` and raised again. Only the session of ``rows`` is used,
-        because reading ``rows`` would pass each message through Java. The tasks of the landing read
+        An error is stored in `failure` and raised again. Only the session of `rows` is used,
+        because reading `rows` would pass each message through Java. The tasks of the landing read
         the messages from the stream.
         """
         try:
@@ -188,7 +188,7 @@ class BatchLander:
     def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
         """Count the rows in the files of the batch, and return the entry with the numbers.
 
-        ``found`` is the number of messages that the tasks read. Raises `JournalError` if the files
+        `found` is the number of messages that the tasks read. Raises `JournalError` if the files
         have fewer rows, two rows of the same sequence, or sequences outside the batch.
         """
         seqs = seqs_in(tables.written, self._source.seq_column, found)

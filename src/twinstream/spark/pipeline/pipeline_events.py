@@ -14,7 +14,7 @@ __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 @frozen
 class Started(Report):
-    """Reported when a query was started. It continues at sequence ``position`` of the stream."""
+    """Reported when a query was started. It continues at sequence `position` of the stream."""
 
     source: str
     position: int
@@ -53,9 +53,9 @@ class Landed(Report):
 
 @frozen
 class Released(Report):
-    """Reported when the messages below sequence ``end`` were released.
+    """Reported when the messages below sequence `end` were released.
 
-    ``mode`` is the source's setting ``commit``. ``removed`` is the number of messages that a purge
+    `mode` is the source's setting `commit`. `removed` is the number of messages that a purge
     removed from the stream; it is 0 for a bookmark.
     """
 
@@ -78,7 +78,7 @@ class Released(Report):
 class Failed(Report):
     """Reported when a query failed.
 
-    The query restarts in ``retry_in`` seconds, or never if ``retry_in`` is ``None``.
+    The query restarts in `retry_in` seconds, or never if `retry_in` is `None`.
     """
 
     source: str
@@ -87,7 +87,7 @@ class Failed(Report):
     kind: str
     """The name of the error's class."""
     err_code: int | None = None
-    """The server's error code if the server refused a request, otherwise ``None``."""
+    """The server's error code if the server refused a request, otherwise `None`."""
 
     log_area = "pipeline"
 

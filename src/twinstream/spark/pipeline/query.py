@@ -28,9 +28,9 @@ __all__ = ["SourceQuery"]
 class SourceQuery:
     """The query of one source, which restarts after failures.
 
-    The runner calls :meth:`step` repeatedly, until it returns false. With the option ``once``, the
+    The runner calls `step` repeatedly, until it returns false. With the option `once`, the
     query ends when it has landed the messages that the stream had when the query started. The
-    callback ``tell`` is called with each event, sometimes from a thread of Spark.
+    callback `tell` is called with each event, sometimes from a thread of Spark.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SourceQuery:
     ) -> None:
         self.source: Final = source
         self.error: str | None = None
-        """The error that ended the source, or ``None``. Errors after which the source restarts are
+        """The error that ended the source, or `None`. Errors after which the source restarts are
         not recorded."""
         self._spark: Final = spark
         self._config: Final = config

@@ -10,8 +10,8 @@ from twinstream.spark import errors as spark
 
 __all__ = ["is_lasting", "kind_of", "sentence", "spark_is_gone"]
 
-#: The classes of permanent errors. A restart does not help, because the user must first change
-#: something.
+# The classes of permanent errors. A restart does not help, because the user must first change
+# something.
 _LASTING: Final[tuple[type[Exception], ...]] = (
     spark.CheckpointError,
     spark.ConfigError,
@@ -30,16 +30,16 @@ _LASTING: Final[tuple[type[Exception], ...]] = (
 )
 _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 
-#: The last line of a traceback in Spark's text, if a Python process raised an error of this
-#: package.
+# The last line of a traceback in Spark's text, if a Python process raised an error of this
+# package.
 _RAISED: Final = re.compile(r"^twinstream(?:\.\w+)*\.errors\.(\w+): (.+)$", re.MULTILINE)
 
-#: A traceback in Spark's text with any error. The error is the line after the indented lines.
+# A traceback in Spark's text with any error. The error is the line after the indented lines.
 _TRACEBACK: Final = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
 )
 
-#: Spark's message if one of its Python processes did not connect within ten seconds.
+# Spark's message if one of its Python processes did not connect within ten seconds.
 _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
 

@@ -41,13 +41,13 @@ def recovered(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return ``identity``, or a new identity if the checkpoint does not match the journal.
+    """Return `identity`, or a new identity if the checkpoint does not match the journal.
 
     With a new identity, the source continues after the last batch of the journal.
 
     Raises:
         DataLossError: if the stream was re-created or removed messages that were not landed, unless
-            ``failOnDataLoss`` is false.
+            `failOnDataLoss` is false.
         JournalError: if the journal is older than the tables.
     """
     last = BatchLog(folder.journal).last()
@@ -72,7 +72,7 @@ def accepted(
 ) -> Identity:
     """Return the identity with which to continue on a stream that the user accepts as a copy.
 
-    The result is ``identity`` if no batch is landed, or if the stream is the landed stream or has
+    The result is `identity` if no batch is landed, or if the stream is the landed stream or has
     the message that the mark of the last batch describes. Otherwise the result is a new identity,
     and the last batch is appended to the journal again, with the creation time of the copy. Raises
     `DataLossError` if the stream cannot be a copy.
@@ -100,12 +100,12 @@ def refiltered(
     time_at: TimeAt,
     seq_from: Callable[[str, int], int | None],
 ) -> Identity:
-    """Return ``identity``, or a new identity if the subjects of the source were changed.
+    """Return `identity`, or a new identity if the subjects of the source were changed.
 
-    Messages that the old subjects skipped are not landed. ``seq_from`` returns the sequence of the
-    first message, at or after a given sequence, that the new subjects match, or ``None`` if there
+    Messages that the old subjects skipped are not landed. `seq_from` returns the sequence of the
+    first message, at or after a given sequence, that the new subjects match, or `None` if there
     is none. Raises `CheckpointError` if a purge would remove messages that the old subjects
-    skipped. Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was
+    skipped. Raises `DataLossError`, unless `failOnDataLoss` is false, if the stream was
     re-created, restored or has lost messages.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
@@ -132,7 +132,7 @@ def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolde
     """Raise `CheckpointError` if a source landed other subjects before.
 
     Messages that the earlier subjects skipped would never be landed. With
-    ``failOnDataLoss = false``, this is accepted.
+    `failOnDataLoss = false`, this is accepted.
     """
     checkpoint = Checkpoint(folder.checkpoint, source.stream)
     before = _filter_of(identity, checkpoint, BatchLog(folder.journal).last())
@@ -149,7 +149,7 @@ def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolde
 
 
 def _filter_of(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None) -> str | None:
-    """Return the subjects that a source has landed so far, or ``None`` if they are unknown.
+    """Return the subjects that a source has landed so far, or `None` if they are unknown.
 
     The text has the subjects separated by commas; it is empty for all subjects.
     """
@@ -174,8 +174,8 @@ def _renewed(
 ) -> Identity:
     """Store and return an identity for a new checkpoint.
 
-    ``base`` is the number of the next batch, and ``origin`` is its first sequence. Rows that batch
-    ``base`` already has in the tables are removed, and the folder of the old checkpoint is renamed.
+    `base` is the number of the next batch, and `origin` is its first sequence. Rows that batch
+    `base` already has in the tables are removed, and the folder of the old checkpoint is renamed.
     """
     _remove_unfinished(source, sink, base)
     if folder.checkpoint.exists():
@@ -184,7 +184,7 @@ def _renewed(
 
 
 def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:
-    """Remove the rows of the unfinished batch ``number`` from the tables.
+    """Remove the rows of the unfinished batch `number` from the tables.
 
     A batch begins only when the journal has the previous batch, so at most one batch is unfinished.
     Raises `JournalError` if a table has rows of a later batch.

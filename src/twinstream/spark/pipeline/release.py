@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Release", "release_of"]
 
+# The metadata key by which a bookmark is recognized. Its value is the name of the source.
 _MARK: Final = "twinstream.pipeline"
-"""The metadata key by which a bookmark is recognized. Its value is the name of the source."""
 
 
 class Release(Protocol):
@@ -37,7 +37,7 @@ class Release(Protocol):
     def prepare(self, jet: JetStream, position: int) -> None:
         """Prepare releases, or raise an error if they are impossible.
 
-        ``position`` is the first sequence that is not landed.
+        `position` is the first sequence that is not landed.
         """
         ...
 
@@ -50,7 +50,7 @@ class Release(Protocol):
 
 
 class KeepAll:
-    """The release for ``commit = "none"``, which leaves the stream unchanged."""
+    """The release for `commit = "none"`, which leaves the stream unchanged."""
 
     def prepare(self, jet: JetStream, position: int) -> None:
         """Do nothing."""
@@ -61,7 +61,7 @@ class KeepAll:
 
 
 class Bookmark:
-    """The release for ``commit = "bookmark"``: a consumer marks the end of the landed batches.
+    """The release for `commit = "bookmark"`: a consumer marks the end of the landed batches.
 
     No client pulls from the consumer. The lag that tools show for the consumer is the pipeline's
     lag. On a stream with interest retention, messages are kept until the consumer has moved past
@@ -72,7 +72,7 @@ class Bookmark:
         self._source: Final = source
 
     def prepare(self, jet: JetStream, position: int) -> None:
-        """Find or create the consumer, and move it to ``position``.
+        """Find or create the consumer, and move it to `position`.
 
         If the source's subjects were changed, also change the filters of the consumer. Raises
         `OptionError` if a consumer of this name is no bookmark of this source.
@@ -119,7 +119,7 @@ def _filters(config: ConsumerConfig) -> list[str]:
 
 
 class Purge:
-    """The release for ``commit = "purge"``: messages that are in the tables are purged.
+    """The release for `commit = "purge"`: messages that are in the tables are purged.
 
     Before a purge, every message that the stream still has below the end of the batch is looked up
     in the files of the tables, by its sequence and its time. Only messages of the source's subjects
@@ -147,7 +147,7 @@ class Purge:
 
         Raises `CheckpointError`, without a purge, if the tables lack messages that the stream has
         below the end. If the stream is not the one from which the batch was landed, nothing is
-        purged: raises `CheckpointError`, or with ``failOnDataLoss = false`` returns 0.
+        purged: raises `CheckpointError`, or with `failOnDataLoss = false` returns 0.
         """
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
@@ -187,7 +187,7 @@ class Purge:
 
 
 def release_of(source: SourceConfig, sink: Sink, log: BatchLog) -> Release:
-    """Return the release for the source's setting ``commit``."""
+    """Return the release for the source's setting `commit`."""
     match source.commit:
         case "none":
             return KeepAll()

@@ -11,8 +11,8 @@ from twinstream.spark.pipeline.settings.config import PipelineConfig
 
 __all__ = ["Restarts"]
 
+# The number of restarts in a row with `once`, if the configuration does not limit them.
 _MOST_ONCE: Final = 5
-"""The number of restarts in a row with ``once``, if the configuration does not limit them."""
 
 
 class Restarts:
@@ -34,7 +34,7 @@ class Restarts:
         self._failures.clear()
 
     def failed(self, error: Exception) -> float | None:
-        """Return the seconds until the restart, or ``None`` if the source has to end."""
+        """Return the seconds until the restart, or `None` if the source has to end."""
         pause = self._failures.add()
         if is_lasting(error) or (self._most is not None and self._failures.count > self._most):
             return None

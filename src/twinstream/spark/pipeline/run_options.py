@@ -13,7 +13,7 @@ __all__ = ["RunOptions"]
 class RunOptions:
     """The options of a run, which `run` explains.
 
-    ``is_to_end`` returns true after a stop was requested. From then on, failed requests are not
+    `is_to_end` returns true after a stop was requested. From then on, failed requests are not
     retried, and waits for a lock end.
     """
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "run"]
 
+# Seconds between two checks of the queries.
 _PAUSE: Final = 0.1
-"""Seconds between two checks of the queries."""
 
+# The maximum number of seconds to wait for running batches after a stop was requested.
 _PATIENCE: Final = 60.0
-"""The maximum number of seconds to wait for running batches after a stop was requested."""
 
 
 class Asked(Protocol):
@@ -58,13 +58,13 @@ def run(
     """Land all sources. Return the errors of the sources that failed, by the source's name.
 
     A source that fails is restarted after a pause that doubles each time, unless its error is
-    permanent. Events are also logged, by the logger ``twinstream.pipeline``.
+    permanent. Events are also logged, by the logger `twinstream.pipeline`.
 
     Args:
         spark: the session that runs the queries, not a Spark Connect session.
         config: the pipeline.
         once: end when all messages that the streams have at the start are landed. By default, the
-            pipeline runs until ``asked`` is set.
+            pipeline runs until `asked` is set.
         recover: if a checkpoint is missing, continue where the journal ends.
         accept_stream: continue after the landed batches with a stream of another creation time,
             unless it cannot be a copy of the landed stream. The journal records the decision.

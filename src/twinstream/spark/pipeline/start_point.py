@@ -55,7 +55,7 @@ class StartPoint:
 
         If the stream was re-created or restored to an earlier state, its messages below this
         sequence are perhaps not landed and must not be released. In this case, raises
-        `DataLossError`, or with ``failOnDataLoss = false`` returns the stream's first sequence.
+        `DataLossError`, or with `failOnDataLoss = false` returns the stream's first sequence.
         """
         checkpoint = self._state.checkpoint
         committed = checkpoint.last_committed()

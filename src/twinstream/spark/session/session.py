@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "pipeline_java"]
 
-#: The default master: all cores of this machine, and up to four attempts per task. Without the
-#: second number, Spark's local mode does not retry tasks. Then a restart of the server during a
-#: read would end the query.
 LOCAL_MASTER: Final = "local[*,4]"
+"""The default master: all cores of this machine, and up to four attempts per task.
 
-#: Settings of a local session that differ from Spark's defaults.
+Without the second number, Spark's local mode does not retry tasks. Then a restart of the server
+during a read would end the query.
+"""
+
 SETTINGS: Final[Mapping[str, str]] = {
     # By default, Spark listens on the first external interface.
     "spark.driver.host": "127.0.0.1",
@@ -44,6 +45,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     # a repeated micro-batch may assign the rows to other tasks.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
+"""Settings of a local session that differ from Spark's defaults."""
 
 
 def local_session(
@@ -52,22 +54,22 @@ def local_session(
     master: str = LOCAL_MASTER,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the active Spark session, or start a local session that can read ``jetstream``.
+    """Return the active Spark session, or start a local session that can read `jetstream`.
 
-    The source is registered in the session; see :func:`twinstream.spark.register`.
-    Starting a session takes about five seconds. It sets the environment variable ``JAVA_HOME`` (see
-    :mod:`twinstream.spark.session.java`). Three other variables are set if they
-    have no value: ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON``, so that workers run on this
-    interpreter, and ``SPARK_LOCAL_IP``.
+    The source is registered in the session; see `register`.
+    Starting a session takes about five seconds. It sets the environment variable `JAVA_HOME` (see
+    `java`). Three other variables are set if they
+    have no value: `PYSPARK_PYTHON` and `PYSPARK_DRIVER_PYTHON`, so that workers run on this
+    interpreter, and `SPARK_LOCAL_IP`.
 
     Args:
         app_name: the name of a new session.
         master: the master of a new session, by default all cores of this machine.
-        settings: settings of a new session, which override :data:`SETTINGS`.
+        settings: settings of a new session, which override `SETTINGS`.
 
     Raises:
         JavaNotFound: if there is no Java that Spark can run on.
-        SparkSourceError: if ``SPARK_REMOTE`` is set, which selects Spark Connect.
+        SparkSourceError: if `SPARK_REMOTE` is set, which selects Spark Connect.
     """
     from pyspark.sql import SparkSession
 

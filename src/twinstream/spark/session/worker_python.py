@@ -39,7 +39,7 @@ exec {python} "$@"
 
 
 def worker_python() -> str:
-    """Return the path of a program for ``PYSPARK_PYTHON`` that removes the zip from the path.
+    """Return the path of a program for `PYSPARK_PYTHON` that removes the zip from the path.
 
     Return the path of this interpreter on systems other than POSIX, and if Spark does not run from
     the installed package. In the second case, the zip may contain another version of PySpark.
@@ -58,7 +58,7 @@ def worker_python() -> str:
 def _archive() -> str | None:
     """Return the path of the zip as Spark puts it on the path of its Python processes.
 
-    Return ``None`` if there is no zip, or if it does not belong to the installed package.
+    Return `None` if there is no zip, or if it does not belong to the installed package.
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:

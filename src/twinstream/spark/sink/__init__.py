@@ -1,1 +1,1 @@
-"""The ``jetstream`` sink: publish rows exactly once or at least once."""
+"""The `jetstream` sink: publish rows exactly once or at least once."""

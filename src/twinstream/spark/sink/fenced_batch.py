@@ -25,7 +25,7 @@ __all__ = ["FencedBatch"]
 class FencedBatch:
     """A ledger entry and its rows, which the server stores together or not at all.
 
-    ``before`` is the sequence of the ledger's previous entry, or 0 without one. The server refuses
+    `before` is the sequence of the ledger's previous entry, or 0 without one. The server refuses
     the batch if the ledger has a newer entry.
     """
 
@@ -41,9 +41,9 @@ class FencedBatch:
     def send(self, nc: Connection, timeout: float) -> Entry:
         """Send the batch once, and return the entry with its sequence.
 
-        Wait for the responses to the first and to the last message, for up to ``timeout`` seconds
+        Wait for the responses to the first and to the last message, for up to `timeout` seconds
         each. Raises `WrongLastSequence` if the sequence of the ledger's newest entry is not
-        ``before``.
+        `before`.
         """
         batch, rows = uuid.uuid4().hex, self._rows
         fence = PublishRequest(

@@ -12,7 +12,7 @@ from twinstream.spark.sink.options import SinkOptions
 
 __all__ = ["check_promise"]
 
-#: The fewest ledger entries of one task that a stream must keep. An entry records up to 999 rows.
+# The fewest ledger entries of one task that a stream must keep. An entry records up to 999 rows.
 _ENTRIES: Final = 1000
 
 

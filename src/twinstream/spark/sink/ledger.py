@@ -5,11 +5,11 @@ Theory of operation
 
 Each partition of a write has its own subject in the stream, its ledger. Rows are published in
 atomic batches: the server stores all messages of a batch or none. The first message of every batch
-is a ledger entry ``{batch, rows, first, keys}``. ``batch`` is the number of the micro-batch, and
-``rows`` is the number of the micro-batch's rows that are stored up to this entry. ``first`` is the
-sequence of the micro-batch's first entry. ``keys`` are the keys of the rows that are stored with
+is a ledger entry `{batch, rows, first, keys}`. `batch` is the number of the micro-batch, and
+`rows` is the number of the micro-batch's rows that are stored up to this entry. `first` is the
+sequence of the micro-batch's first entry. `keys` are the keys of the rows that are stored with
 the entry. The entry is published with the sequence of the previous entry as
-``Nats-Expected-Last-Subject-Sequence``. So only an attempt that knows the newest entry can store
+`Nats-Expected-Last-Subject-Sequence`. So only an attempt that knows the newest entry can store
 the next entry.
 
 An attempt first reads the newest entry from the leader. If that entry belongs to the same
@@ -61,21 +61,24 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "LedgerWriter"]
 
-#: The most rows in one atomic batch. The server accepts 1,000 messages, including the ledger entry.
 CHUNK: Final = 999
+"""The most rows in one atomic batch.
 
-#: The size in bytes of one key in base64, and the size reserved for the headers and all other
-#: members of a ledger entry.
+The server accepts 1,000 messages, including the ledger entry.
+"""
+
+# The size in bytes of one key in base64, and the size reserved for the headers and all other
+# members of a ledger entry.
 _KEY_TEXT: Final = KEY_SIZE * 4 // 3
 _REST: Final = 600
 
-#: The timeout of one try to send an atomic batch is ``ackTimeoutMs`` divided by this number. If a
-#: response is lost with the leader, time is left to send the batch again within ``ackTimeoutMs``.
+# The timeout of one try to send an atomic batch is `ackTimeoutMs` divided by this number. If a
+# response is lost with the leader, time is left to send the batch again within `ackTimeoutMs`.
 _SHARE: Final = 3
 
-#: The failed try after which the writer checks the subjects of the rows. After so many tries, a row
-#: for another stream is a likelier cause than a lost leader. The writer does not check earlier,
-#: because an account may map subjects to subjects of the stream, and the check refuses such rows.
+# The failed try after which the writer checks the subjects of the rows. After so many tries, a row
+# for another stream is a likelier cause than a lost leader. The writer does not check earlier,
+# because an account may map subjects to subjects of the stream, and the check refuses such rows.
 _SUSPICIOUS: Final = 3
 
 
@@ -99,7 +102,7 @@ class LedgerWriter:
     def write(self, rows: Iterator[OutMessage]) -> JetStreamCommit:
         """Store the rows that no other attempt has stored, and return the numbers of rows.
 
-        Raises `LedgerError` if another attempt stored rows that are not among ``rows``, if the
+        Raises `LedgerError` if another attempt stored rows that are not among `rows`, if the
         checkpoint is older than the ledger, or if entries of the micro-batch were removed.
         """
         self._follow(self._read_newest())
@@ -134,9 +137,9 @@ class LedgerWriter:
         return True
 
     def _follow(self, found: Entry) -> None:
-        """Read the entries up to ``found``, and record the keys of the rows stored with them.
+        """Read the entries up to `found`, and record the keys of the rows stored with them.
 
-        Raises `LedgerError` if ``found`` belongs to a later micro-batch, or if entries are missing.
+        Raises `LedgerError` if `found` belongs to a later micro-batch, or if entries are missing.
         """
         if found.batch > self._identity.batch:
             raise LedgerError(
@@ -157,7 +160,7 @@ class LedgerWriter:
         self._newest = found
 
     def _entries(self, newest: Entry) -> list[Entry]:
-        """Read and return the entries of this micro-batch up to ``newest``.
+        """Read and return the entries of this micro-batch up to `newest`.
 
         Entries that this writer already knows are omitted.
         """
@@ -223,7 +226,7 @@ class LedgerWriter:
     def _send(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
         """Store an entry and its rows atomically, and return the newest entry of the ledger.
 
-        ``before`` is the sequence of the previous entry. If another attempt has stored an entry
+        `before` is the sequence of the previous entry. If another attempt has stored an entry
         after the previous one, store nothing and return the other attempt's entry.
         """
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
@@ -269,8 +272,8 @@ class LedgerWriter:
 def _chunk_of(config: StreamConfig, max_payload: int) -> int:
     """Return the maximum number of rows of a batch, so that the entry is not too large.
 
-    The size of the entry is limited by the server's ``max_payload`` and the stream's
-    ``max_msg_size``.
+    The size of the entry is limited by the server's `max_payload` and the stream's
+    `max_msg_size`.
     """
     limits = [max_payload, config.max_msg_size or -1]
     most = min(each for each in limits if each > 0)

@@ -17,7 +17,7 @@ __all__ = ["Entry"]
 
 @frozen
 class Entry:
-    """An entry of a ledger. ``seq`` is its sequence, or 0 if the entry is not stored."""
+    """An entry of a ledger. `seq` is its sequence, or 0 if the entry is not stored."""
 
     batch: int = -1
     """The number of the micro-batch."""

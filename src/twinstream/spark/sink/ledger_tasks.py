@@ -19,10 +19,10 @@ __all__ = ["refuse_other_tasks"]
 def refuse_other_tasks(stream: Stream, commits: Sequence[JetStreamCommit], patience: float) -> None:
     """Raise `LedgerError` if an earlier attempt stored rows in a task that has no commit.
 
-    ``commits`` are the reports of the tasks of the last attempt. Each task compares its rows only
+    `commits` are the reports of the tasks of the last attempt. Each task compares its rows only
     with its own ledger. If the last attempt has fewer tasks than an earlier attempt, no task reads
     the ledgers of the missing tasks, and their rows may have been stored again by other tasks.
-    ``patience`` is the number of seconds for which requests are retried.
+    `patience` is the number of seconds for which requests are retried.
     """
     if not commits:
         return

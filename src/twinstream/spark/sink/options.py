@@ -25,13 +25,13 @@ _IDEMPOTENCE: Final[tuple[Idempotence, ...]] = ("msgId", "none", "insert", "ledg
 class SinkOptions:
     """The parsed options of one write.
 
-    ``idempotence`` selects how a repeated attempt treats rows that are already stored:
+    `idempotence` selects how a repeated attempt treats rows that are already stored:
 
-    - ``none``: the rows are stored again (at least once);
-    - ``msgId``: no row is stored twice within the stream's duplicate window;
-    - ``insert``: a row is stored only if its subject has no message, so each row needs its own
+    - `none`: the rows are stored again (at least once);
+    - `msgId`: no row is stored twice within the stream's duplicate window;
+    - `insert`: a row is stored only if its subject has no message, so each row needs its own
       subject;
-    - ``ledger``: a row is stored only if no other attempt has stored it, without a time limit. Rows
+    - `ledger`: a row is stored only if no other attempt has stored it, without a time limit. Rows
       are sent in atomic batches. The first message of a batch is a ledger entry. The server refuses
       the batch if the last entry of the ledger is not the one that the writer expects.
     """
@@ -39,18 +39,18 @@ class SinkOptions:
     connection: ConnectionSettings
     stream: str | None = None
     subject: str | None = None
-    """The subject of rows without a value in the column ``subject``."""
+    """The subject of rows without a value in the column `subject`."""
     idempotence: Idempotence = "msgId"
     id_column: str | None = None
     """The column that identifies a row; no row may have null there. Without this option, the column
-    ``msg_id`` identifies a row. A row without ``msg_id`` is identified by its content and task."""
+    `msg_id` identifies a row. A row without `msg_id` is identified by its content and task."""
     write_id: str | None = None
     """The ID of a batch write. A later write with the same ID counts as a repeated attempt. By
     default, each write has a random ID."""
     ledger_subject: str | None = None
     """The prefix of the subjects of ledger entries."""
     min_duplicate_window: float = 120.0
-    """The shortest duplicate window in seconds that the stream may have with ``msgId``."""
+    """The shortest duplicate window in seconds that the stream may have with `msgId`."""
     max_in_flight: int = 4096
     """The maximum number of rows that wait for an acknowledgement."""
     ack_timeout: float = 30.0

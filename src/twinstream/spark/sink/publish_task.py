@@ -1,4 +1,4 @@
-"""Publish the rows of a write task one by one, for all values of ``idempotence`` but ``ledger``."""
+"""Publish the rows of a write task one by one, for all values of `idempotence` but `ledger`."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 __all__ = ["publish_rows"]
 
-#: The maximum number of retries of a row, and the seconds before each retry. After a leader is
-#: lost, a new leader is elected within nine seconds. A response counts as lost after a tenth of
-#: ``ackTimeoutMs``.
+# The maximum number of retries of a row, and the seconds before each retry. After a leader is
+# lost, a new leader is elected within nine seconds. A response counts as lost after a tenth of
+# `ackTimeoutMs`.
 _RETRIES: Final = 9
 _RETRY_WAIT: Final = 1.0
 
-#: If the stream reports the message IDs of rows as in process, the rows are published again for as
-#: long as the stream's duplicate window, but not for longer than `_LONGEST_HOLD` seconds. If the
-#: duplicate window is unknown, `_USUAL_WINDOW` seconds are used.
+# If the stream reports the message IDs of rows as in process, the rows are published again for as
+# long as the stream's duplicate window, but not for longer than `_LONGEST_HOLD` seconds. If the
+# duplicate window is unknown, `_USUAL_WINDOW` seconds are used.
 _LONGEST_HOLD: Final = 600.0
 _USUAL_WINDOW: Final = 120.0
 
@@ -52,16 +52,16 @@ def publish_rows(
 ) -> JetStreamCommit:
     """Publish rows with many pending acknowledgements, and return the numbers of rows.
 
-    ``window`` is the stream's duplicate window in seconds, or ``None`` if it is unknown. After a
-    leader change, a stream may report a message ID as in process for up to ``window`` seconds,
+    `window` is the stream's duplicate window in seconds, or `None` if it is unknown. After a
+    leader change, a stream may report a message ID as in process for up to `window` seconds,
     although the message is lost. All of Spark's attempts of the task would fail in this time. So
-    such rows, up to ``maxInFlight`` of them, are published again until the window has passed.
+    such rows, up to `maxInFlight` of them, are published again until the window has passed.
 
     An insert is refused if another write of the subject is in flight. That write may fail, for
     example because its leader was cut off. So such rows are also published again.
 
     Raises the publish error of the first row that fails for another reason. With
-    ``idempotence=insert``, a row whose subject already has a message is counted as ``present``, and
+    `idempotence=insert`, a row whose subject already has a message is counted as `present`, and
     two rows with the same subject raise `SchemaError`.
     """
     commit = JetStreamCommit(0, 0)
@@ -98,7 +98,7 @@ def _insert_again(
 ) -> None:
     """Insert rows again while other writes of their subjects are in flight.
 
-    Raises the server's error if such a write is in flight for longer than ``ackTimeoutMs``.
+    Raises the server's error if such a write is in flight for longer than `ackTimeoutMs`.
     """
     patience = Patience(options.ack_timeout)
     while failures:

@@ -8,9 +8,9 @@ __all__ = ["JetStreamCommit"]
 
 
 class JetStreamCommit(WriterCommitMessage):
-    """The number of rows that a task stored, and of rows that were already stored (``present``).
+    """The number of rows that a task stored, and of rows that were already stored (`present`).
 
-    With ``idempotence=ledger``, ``ledger`` is the subject of the task's ledger, and ``batch`` is
+    With `idempotence=ledger`, `ledger` is the subject of the task's ledger, and `batch` is
     the number of the micro-batch.
     """
 

@@ -16,9 +16,12 @@ from twinstream.spark.sink.task_identity import TaskIdentity
 
 __all__ = ["KEY_SIZE", "RowIds", "row_key"]
 
-#: The size of a key in bytes. Among 10 million rows with different contents, the probability that
-#: two have the same key is below 1 in 10**15.
 KEY_SIZE: Final = 12
+"""The size of a key in bytes.
+
+Among 10 million rows with different contents, the probability that two have the same key is below 1
+in 10**15.
+"""
 
 
 def row_key(row: OutMessage) -> bytes:

@@ -15,14 +15,14 @@ __all__ = ["Keyed", "RowQueue"]
 Keyed: TypeAlias = tuple[bytes, OutMessage]
 """A key and its row."""
 
-#: The number of rows that are written to disk together.
+# The number of rows that are written to disk together.
 _BLOCK: Final = 20_000
 
 
 class RowQueue:
     """A FIFO queue of rows, which may have to contain all rows of a task.
 
-    Blocks of ``block`` rows are written to a temporary file.
+    Blocks of `block` rows are written to a temporary file.
     """
 
     def __init__(self, block: int = _BLOCK) -> None:
@@ -44,18 +44,18 @@ class RowQueue:
             self._spill()
 
     def peek(self, most: int) -> list[Keyed]:
-        """Return the first rows, at most ``most``, without removing them."""
+        """Return the first rows, at most `most`, without removing them."""
         while len(self._front) < most and (self._blocks or self._back):
             self._front += self._next_block()
         return self._front[:most]
 
     def drop(self, count: int) -> None:
-        """Remove the first ``count`` rows, which `peek` has returned."""
+        """Remove the first `count` rows, which `peek` has returned."""
         del self._front[:count]
         self._size -= count
 
     def sift(self, keep: Callable[[Keyed], bool]) -> None:
-        """Remove the rows for which ``keep`` returns false, and keep the order of the others."""
+        """Remove the rows for which `keep` returns false, and keep the order of the others."""
         kept = RowQueue(self._block)
         while rows := self.peek(self._block):
             self.drop(len(rows))

@@ -29,8 +29,8 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
-#: The types that a column which identifies rows may have. Their values have the same text in every
-#: session. The text of a timestamp would depend on the session's time zone.
+# The types that a column which identifies rows may have. Their values have the same text in every
+# session. The text of a timestamp would depend on the session's time zone.
 _IDENTITIES: Final = ("string", "bigint", "int")
 
 # Columns of a raw read that the sink ignores, so that the rows of a read can be written unchanged.
@@ -41,8 +41,8 @@ _IGNORED: Final = frozenset({"stream", "seq", "timestamp"})
 class OutMessage:
     """The message to publish for a row.
 
-    ``ttl`` is in seconds. ``identity`` is the value of the column that identifies rows, as text, or
-    ``None`` without a value.
+    `ttl` is in seconds. `identity` is the value of the column that identifies rows, as text, or
+    `None` without a value.
     """
 
     subject: str
@@ -55,14 +55,14 @@ class OutMessage:
 class RowReader:
     """A converter of the rows of a write to messages.
 
-    The rows have a column ``data`` (binary or string), and optionally ``subject``, ``headers``,
-    ``msg_id`` (ID of the row), ``ttl`` (seconds) and the column that the option ``idColumn`` names.
+    The rows have a column `data` (binary or string), and optionally `subject`, `headers`,
+    `msg_id` (ID of the row), `ttl` (seconds) and the column that the option `idColumn` names.
     Headers that only a server may set, and headers of an earlier publication, are dropped
-    (:mod:`twinstream.records.copied_headers`).
+    (`copied_headers`).
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
-    another type, and :class:`~twinstream.spark.errors.OptionError` if the columns do not match the
-    options ``subject`` and ``idColumn``.
+    Raises `SchemaError` for columns that are missing, unknown or of
+    another type, and `OptionError` if the columns do not match the
+    options `subject` and `idColumn`.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -96,7 +96,7 @@ class RowReader:
     ) -> Iterator[OutMessage]:
         """Yield the messages of all rows in order.
 
-        ``check`` is called with each batch before the messages of the batch are yielded. Raises
+        `check` is called with each batch before the messages of the batch are yielded. Raises
         `SchemaError` for a row without a subject or a required ID, and for headers, an ID or a TTL
         that no server accepts.
         """

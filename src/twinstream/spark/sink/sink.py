@@ -69,7 +69,7 @@ class _Writing:
         """Check the ledgers of a write after all its tasks have ended.
 
         Raises `LedgerError` if an earlier attempt stored rows in a task that this attempt does not
-        have. Without ``idempotence=ledger`` nothing is checked.
+        have. Without `idempotence=ledger` nothing is checked.
         """
         options = self._options
         if options.idempotence == "ledger":
@@ -121,10 +121,10 @@ def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
 
 
 def _checked_stream(jet: JetStream, options: SinkOptions) -> Stream | None:
-    """Request and return the stream that the options name, or return ``None`` if they name none.
+    """Request and return the stream that the options name, or return `None` if they name none.
 
     Raises `OptionError` if there is no such stream, or if a setting of the stream breaks the
-    guarantee of the option ``idempotence``.
+    guarantee of the option `idempotence`.
     """
     if options.stream is None:
         return None

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownSubjects"]
 
-#: The timeout of each request in seconds. After a timeout, the rows are sent unchecked.
+# The timeout of each request in seconds. After a timeout, the rows are sent unchecked.
 _PATIENCE: Final = 5.0
 
 
 class KnownSubjects:
     """The subjects of the streams to which a task writes.
 
-    A batch of rows is checked with one expression over its column ``subject``. Requests are sent
-    only for subjects that match no known stream. ``config`` is the configuration of the stream that
-    the options name, or ``None``. ``default`` is the subject of rows without a subject, or
-    ``None``.
+    A batch of rows is checked with one expression over its column `subject`. Requests are sent
+    only for subjects that match no known stream. `config` is the configuration of the stream that
+    the options name, or `None`. `default` is the subject of rows without a subject, or
+    `None`.
     """
 
     def __init__(self, jet: JetStream, config: StreamConfig | None, default: str | None) -> None:
@@ -62,7 +62,7 @@ class KnownSubjects:
     def _unknown(self, subjects: pa.Array) -> str | None:
         """Return the first subject that is not known.
 
-        Return ``None`` if all are known, or if checks are turned off.
+        Return `None` if all are known, or if checks are turned off.
         """
         if self._known is None:
             return None

@@ -43,14 +43,14 @@ class TaskIdentity:
     batch: int
     partition: int
     refusal: str | None = None
-    """The text of an error if another write may have the same identity, otherwise ``None``; see
-    :meth:`check`."""
+    """The text of an error if another write may have the same identity, otherwise `None`; see
+    `check`."""
 
     @classmethod
     def here(cls, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
         """Return the identity of the running task.
 
-        ``write_id`` is the ID of a batch write; ``given`` is true if the user chose it. ``streams``
+        `write_id` is the ID of a batch write; `given` is true if the user chose it. `streams`
         is true for the sink of a streaming query, and false for a batch write.
         """
         context = TaskContext.get()
@@ -72,7 +72,7 @@ class TaskIdentity:
 
     @classmethod
     def within(cls, query: str, batch: int, partition: int, write_id: str | None) -> TaskIdentity:
-        """Return the identity of a batch write that runs in ``foreachBatch`` of a query."""
+        """Return the identity of a batch write that runs in `foreachBatch` of a query."""
         if write_id is None:
             return cls(query, batch, partition, _NEEDS_NAME)
         return cls(f"{query}-{write_id}", batch, partition)

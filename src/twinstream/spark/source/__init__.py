@@ -1,1 +1,1 @@
-"""The ``jetstream`` source: batch and streaming reads of streams."""
+"""The `jetstream` source: batch and streaming reads of streams."""

@@ -18,7 +18,7 @@ __all__ = ["admit", "is_too_little", "read_limit"]
 
 
 def read_limit(options: SourceOptions) -> ReadLimit:
-    """Return one of the limits that the options set, or ``ReadAllAvailable`` without limits.
+    """Return one of the limits that the options set, or `ReadAllAvailable` without limits.
 
     Spark accepts only one limit, and passes it to the source when it requests the next offset. The
     source then applies all limits of the options, unless Spark requests all available data.
@@ -35,7 +35,7 @@ def read_limit(options: SourceOptions) -> ReadLimit:
 def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: float) -> bool:
     """Return whether the next batch should wait for more messages.
 
-    ``backlog`` has the number of unread sequences of each stream. ``waited`` is the number of
+    `backlog` has the number of unread sequences of each stream. `waited` is the number of
     seconds since the last batch was planned.
     """
     least = options.min_messages_per_trigger
@@ -49,7 +49,7 @@ def admit(
 ) -> dict[str, int]:
     """Return how many sequences of each stream's backlog the next batch reads.
 
-    ``backlog`` has the number of unread sequences of each stream, and ``sizes`` the mean size of a
+    `backlog` has the number of unread sequences of each stream, and `sizes` the mean size of a
     stream's messages in bytes. Limits count all sequences, also those without a message. Streams
     share a limit in proportion to their backlogs. If all shares are below one sequence, the stream
     with the largest backlog gets one, so that a small limit never stops the query.

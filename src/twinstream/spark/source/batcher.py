@@ -29,9 +29,9 @@ _PUT: Final = KeyValueOperation.PUT.name
 
 @frozen
 class _Block:
-    """A page of messages of ``stream``, from which the columns are built.
+    """A page of messages of `stream`, from which the columns are built.
 
-    ``payload`` has the decoded payloads, or is ``None`` for raw reads. ``markers`` has the
+    `payload` has the decoded payloads, or is `None` for raw reads. `markers` has the
     operations of delete markers, by the position of the message in the page.
     """
 
@@ -44,7 +44,7 @@ class _Block:
 class Batcher:
     """A builder of record batches with exactly the schema that Spark requested.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` for columns that the read does not offer.
+    Raises `SchemaError` for columns that the read does not offer.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType) -> None:
@@ -63,7 +63,7 @@ class Batcher:
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
 
-        Raises :class:`~twinstream.spark.errors.DecodeFailure` if the mode is FAILFAST and a message
+        Raises `DecodeFailure` if the mode is FAILFAST and a message
         does not match the schema.
         """
         markers = {} if self._bucket is None else key_markers_in(page)
@@ -88,7 +88,7 @@ class Batcher:
         """Return the positions of messages that give no row.
 
         These are messages that do not match the schema with mode DROPMALFORMED, and the markers of
-        a bucket with ``deletes=false``.
+        a bucket with `deletes=false`.
         """
         dropped: set[int] = set()
         if block.payload is not None and self._mode == "DROPMALFORMED":

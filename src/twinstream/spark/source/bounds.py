@@ -1,6 +1,6 @@
 """The start and end of a read: a keyword, or a sequence or a time for each stream.
 
-The syntax is that of Spark's Kafka source. A bound is ``earliest``, ``latest``, or a JSON object
+The syntax is that of Spark's Kafka source. A bound is `earliest`, `latest`, or a JSON object
 with a sequence for every stream, where -2 means the earliest and -1 the latest. A bound may also be
 a time for all streams, or a JSON object with a time for every stream. Times are milliseconds since
 1970 or RFC 3339.
@@ -30,13 +30,13 @@ stream."""
 SeqAt: TypeAlias = Callable[[str, datetime], int | None]
 """A function that returns the sequence of the first message that was stored at or after a time.
 
-Its arguments are the name of the stream and the time. It returns ``None`` if there is no such
+Its arguments are the name of the stream and the time. It returns `None` if there is no such
 message.
 """
 
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
-#: The largest bound. The end of a read is exclusive, so it may be one more than the last sequence.
+# The largest bound. The end of a read is exclusive, so it may be one more than the last sequence.
 _MOST: Final = 2**64
 
 
@@ -44,9 +44,9 @@ _MOST: Final = 2**64
 class Bound:
     """The start or end of a read.
 
-    Exactly one attribute is set: ``word``, a keyword for all streams; ``by_stream``, a keyword or
-    sequence for each stream; or ``by_time``, a time for each stream. ``option`` is the option's
-    name for error messages. ``otherwise`` is what a time means after the last message.
+    Exactly one attribute is set: `word`, a keyword for all streams; `by_stream`, a keyword or
+    sequence for each stream; or `by_time`, a time for each stream. `option` is the option's
+    name for error messages. `otherwise` is what a time means after the last message.
     """
 
     option: str
@@ -93,7 +93,7 @@ class Bound:
         return cls(option, by_time=times, otherwise=otherwise)
 
     def renamed(self, name: str, stream: str) -> Bound:
-        """Return a copy in which the name ``stream`` replaces the name ``name``."""
+        """Return a copy in which the name `stream` replaces the name `name`."""
         return evolve(
             self,
             by_stream={stream if each == name else each: at for each, at in self.by_stream.items()},
@@ -103,8 +103,8 @@ class Bound:
     def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
         """Return the bound's sequence, which is inclusive for a start and exclusive for an end.
 
-        A time after the last message resolves to the end of the stream if ``otherwise`` is
-        ``latest``. If it is ``error``, `OptionError` is raised.
+        A time after the last message resolves to the end of the stream if `otherwise` is
+        `latest`. If it is `error`, `OptionError` is raised.
         """
         time = self.by_time.get(state.name)
         if time is not None:
@@ -149,7 +149,7 @@ class Bound:
         )
 
     def asks_for(self, word: _Word) -> bool:
-        """Return whether ``word`` is the bound of at least one stream."""
+        """Return whether `word` is the bound of at least one stream."""
         return word == self.word or word in self.by_stream.values()
 
     @property
@@ -163,7 +163,7 @@ def _for_each(
 ) -> dict[str, object]:
     """Return the parsed JSON object of an option, which must have a member for each stream.
 
-    Raises `OptionError` for any other text. ``what`` and ``wanted`` are parts of the error message.
+    Raises `OptionError` for any other text. `what` and `wanted` are parts of the error message.
     """
     try:
         value = read_json(text)

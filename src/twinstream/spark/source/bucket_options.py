@@ -74,7 +74,7 @@ class BucketOptions:
         return stream_of(self.name)
 
     def subjects(self, prefix: str) -> tuple[str, ...]:
-        """Return the subject filters: ``prefix`` with each key filter, or ``>`` for all keys."""
+        """Return the subject filters: `prefix` with each key filter, or `>` for all keys."""
         return tuple(prefix + each for each in self.keys or (">",))
 
     def missing(self, error: Exception) -> OptionError:

@@ -32,8 +32,8 @@ _DECIMAL: Final = arrow_type(fields.DECIMAL20)
 def part(name: str, uint64: Uint64) -> Part:
     """Return the builder of the column for a part of the messages.
 
-    ``name`` is subject, data, headers, stream, seq or timestamp. For a read of a bucket, it is
-    headers, revision or time; `Batcher` builds the other columns of a bucket. ``uint64`` sets the
+    `name` is subject, data, headers, stream, seq or timestamp. For a read of a bucket, it is
+    headers, revision or time; `Batcher` builds the other columns of a bucket. `uint64` sets the
     type of the column for sequences and revisions, which are unsigned 64-bit numbers.
     """
     if name in _SEQS and uint64 == "decimal":
@@ -49,7 +49,7 @@ def part_type(name: str, uint64: Uint64) -> DataType:
 
 
 def key_array(subjects: pa.Array, prefix: str) -> pa.Array:
-    """Return the keys of stored subjects: the subjects without ``prefix``."""
+    """Return the keys of stored subjects: the subjects without `prefix`."""
     texts = text_array(subjects)
     if pc.all(pc.starts_with(subjects, prefix.encode())).as_py():
         return pc.utf8_slice_codeunits(texts, start=len(prefix))

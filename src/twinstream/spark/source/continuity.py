@@ -4,7 +4,7 @@ Five cases are distinguished: messages that were lost before they were read (see
 stream that was deleted and re-created, a stream that was restored to an earlier state and kept its
 creation time, a changed filter, and streams that were added to or removed from the read.
 
-A read is strict unless ``failOnDataLoss`` is false. A strict read fails in the first four cases and
+A read is strict unless `failOnDataLoss` is false. A strict read fails in the first four cases and
 if a stream was removed from the read. Other reads continue with the messages that still exist.
 """
 
@@ -30,7 +30,7 @@ _GO_ON = "; set failOnDataLoss=false to continue with the messages that are left
 
 
 class Continuity:
-    """The checks for one read. ``time_at`` looks up when a message was stored."""
+    """The checks for one read. `time_at` looks up when a message was stored."""
 
     def __init__(self, options: SourceOptions, time_at: TimeAt) -> None:
         self._time_at = time_at
@@ -48,7 +48,7 @@ class Continuity:
         return self.within(bound, start, state)
 
     def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
-        """Raise `DataLossError` in a strict read if messages from sequence ``start`` on were lost.
+        """Raise `DataLossError` in a strict read if messages from sequence `start` on were lost.
 
         Only a start that the user gave as a sequence is checked.
         """
@@ -61,7 +61,7 @@ class Continuity:
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
-        """Return ``start``, or the end of the stream if ``start`` is beyond it.
+        """Return `start`, or the end of the stream if `start` is beyond it.
 
         Raises `OptionError` in a strict read for a start beyond the end. Such a start may be a
         sequence of an earlier stream of this name, and the read would miss messages of this stream.
@@ -78,9 +78,9 @@ class Continuity:
         return min(start, state.next)
 
     def stands_at(self, position: Position, state: StreamState) -> int:
-        """Return the sequence at which a pipeline with the position ``position`` continues.
+        """Return the sequence at which a pipeline with the position `position` continues.
 
-        If the stream is not the stream of ``position``, raises `DataLossError` in a strict read;
+        If the stream is not the stream of `position`, raises `DataLossError` in a strict read;
         otherwise the pipeline continues at the first message of the stream.
         """
         reason = why_other(position, state, self._time_at)
@@ -93,12 +93,12 @@ class Continuity:
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return the start of the next batch in each stream of the read.
 
-        ``start`` is the previous offset. For a stream that was added or replaced, or whose unread
-        messages were removed, ``since`` in the returned position is the first sequence of the
+        `start` is the previous offset. For a stream that was added or replaced, or whose unread
+        messages were removed, `since` in the returned position is the first sequence of the
         batch.
 
         Raises `CheckpointError` or `DataLossError` in a strict read that cannot continue at
-        ``start``.
+        `start`.
         """
         left = start.streams.keys() - states.keys()
         if left and self._strict:
@@ -141,16 +141,16 @@ class Continuity:
         name: str,
         before: Mark | None = None,
     ) -> StreamState | None:
-        """Check the stream ``name`` of a planned batch, and return its state.
+        """Check the stream `name` of a planned batch, and return its state.
 
-        The batch begins at sequence ``low`` and ends at ``position``. ``state`` is the state of the
-        stream, or ``None`` if the read no longer has the stream. ``before`` is the stream's last
+        The batch begins at sequence `low` and ends at `position`. `state` is the state of the
+        stream, or `None` if the read no longer has the stream. `before` is the stream's last
         message when the previous batch was planned.
 
-        Returns ``None`` if the stream was replaced and the read is not strict. Then this batch must
+        Returns `None` if the stream was replaced and the read is not strict. Then this batch must
         read no messages of the stream, because the next batch begins at the first message.
 
-        Raises `CheckpointError` if ``state`` is ``None``, and `DataLossError` in a strict read if
+        Raises `CheckpointError` if `state` is `None`, and `DataLossError` in a strict read if
         the stream was replaced or messages were lost.
         """
         if state is None:
@@ -165,7 +165,7 @@ class Continuity:
         return state
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
-        """Return whether a stream is not the stream of ``position``.
+        """Return whether a stream is not the stream of `position`.
 
         In a strict read, raises `DataLossError` instead of returning true.
         """

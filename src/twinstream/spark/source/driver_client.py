@@ -35,8 +35,8 @@ class Leader:
     The first request opens the connection, which stays open until `close`. A request is retried
     after a transient error, such as a lost connection or a leader election, because an error on the
     driver ends a whole streaming query. `last_seqs` and `last_messages` retry for up to
-    ``fetchTimeoutMs``. The other requests are retried up to ``fetchOffset.numRetries`` times, and
-    not after ``is_to_end`` has returned true. A copy made by pickle opens its own connection.
+    `fetchTimeoutMs`. The other requests are retried up to `fetchOffset.numRetries` times, and
+    not after `is_to_end` has returned true. A copy made by pickle opens its own connection.
     """
 
     def __init__(self, options: SourceOptions, is_to_end: Callable[[], bool] = _never) -> None:
@@ -45,7 +45,7 @@ class Leader:
         self._connection: Connection | None = None
 
     def states(self) -> list[StreamState]:
-        """Return the state of each stream, in the order of the option ``stream``."""
+        """Return the state of each stream, in the order of the option `stream`."""
         options = self._options
         return [
             self._retried(partial(stream_state, name=name, bucket=options.bucket))
@@ -55,14 +55,14 @@ class Leader:
     def seq_at(self, stream: str, time: datetime) -> int | None:
         """Return the sequence of the first message that was stored at or after a time.
 
-        The filters do not apply. Return ``None`` if there is no such message.
+        The filters do not apply. Return `None` if there is no such message.
         """
         return self._next(stream, start_time=time)
 
     def seq_from(self, stream: str, seq: int) -> int | None:
-        """Return the sequence of the first message at or after ``seq`` that the filters match.
+        """Return the sequence of the first message at or after `seq` that the filters match.
 
-        Return ``None`` if there is no such message.
+        Return `None` if there is no such message.
         """
         found = [
             self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
@@ -117,7 +117,7 @@ class Leader:
         return self._retried(request)
 
     def time_at(self, stream: str, seq: int) -> str | None:
-        """Return when the message ``seq`` was stored (RFC 3339), or ``None`` if there is none."""
+        """Return when the message `seq` was stored (RFC 3339), or `None` if there is none."""
         return self._retried(partial(stored_at, stream=stream, seq=seq))
 
     def _retried(self, request: Callable[[JetStream], _T]) -> _T:

@@ -30,13 +30,13 @@ _MOST_PARTS: Final = 10_000_000
 class Position:
     """The position of a read in one stream.
 
-    ``next`` is the first sequence that is not read yet. ``created`` is the creation time of the
-    stream; it distinguishes the stream from a later stream of the same name. ``filter`` has the
-    subject filters of the read, separated by commas. ``parts`` is the number of ranges of the batch
-    that ends at this position. ``since`` is the first sequence of that batch, or ``None`` if the
-    batch starts at ``next`` of the previous offset; it is set, for example, for a stream that was
-    added to the read. ``mark`` is the last message of the stream when the batch was planned. It
-    shows whether the stream was restored to an earlier state. It is ``None`` in offsets of older
+    `next` is the first sequence that is not read yet. `created` is the creation time of the
+    stream; it distinguishes the stream from a later stream of the same name. `filter` has the
+    subject filters of the read, separated by commas. `parts` is the number of ranges of the batch
+    that ends at this position. `since` is the first sequence of that batch, or `None` if the
+    batch starts at `next` of the previous offset; it is set, for example, for a stream that was
+    added to the read. `mark` is the last message of the stream when the batch was planned. It
+    shows whether the stream was restored to an earlier state. It is `None` in offsets of older
     releases.
     """
 

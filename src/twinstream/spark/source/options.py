@@ -50,17 +50,17 @@ class SourceOptions:
     """The subject filters, which the server applies. A filter is omitted if another filter covers
     it. Without filters, all messages are read."""
     bucket: BucketOptions | None = None
-    """The key-value bucket to read, or ``None``. With a bucket, the bucket's stream is the only
-    name in ``streams``."""
+    """The key-value bucket to read, or `None`. With a bucket, the bucket's stream is the only
+    name in `streams`."""
     start: Bound | None = None
-    """The start of the read. With ``None``, a batch query starts at the first message and a
+    """The start of the read. With `None`, a batch query starts at the first message and a
     streaming query at the end of the stream, as in the Kafka source."""
     end: Bound | None = None
-    """The end of a batch query. With ``None``, the query reads up to the last message that is
+    """The end of a batch query. With `None`, the query reads up to the last message that is
     stored when Spark plans it."""
     fail_on_data_loss: bool = True
     slots: int | None = None
-    """The number of tasks that run at once, or ``None`` if it is not known. No option sets it: it
+    """The number of tasks that run at once, or `None` if it is not known. No option sets it: it
     is a property of the session."""
     min_partitions: int | None = None
     max_messages_per_partition: int | None = None
@@ -68,7 +68,7 @@ class SourceOptions:
     include_headers: bool = False
     value_format: ValueFormat = "raw"
     json_schema: str | None = None
-    """The text of the JSON Schema, or ``None``. If the option names a file, `parse` reads the file
+    """The text of the JSON Schema, or `None`. If the option names a file, `parse` reads the file
     on the driver, so that executors need no copy."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"

@@ -15,32 +15,38 @@ from twinstream.spark.source.stream_state import StreamState
 __all__ = ["SequenceRange", "Way", "partition_count", "read_way", "split"]
 
 Way: TypeAlias = Literal["direct", "consumer", "either"]
-"""How a range is read: by direct get, or by an ephemeral consumer. With ``either``, the size of the
+"""How a range is read: by direct get, or by an ephemeral consumer. With `either`, the size of the
 range determines the way."""
 
-#: The fewest sequences for which another task saves time. Starting a task takes some tens of
-#: milliseconds, and a running task reads about 20,000 messages in this time. One task per started
-#: 20,000 means that no task of several has 10,000 sequences or fewer.
 SMALL: Final = 20_000
+"""The fewest sequences for which another task saves time.
 
-#: The most sequences of one task unless `minPartitions` is set. A task reads them in about five
-#: seconds. The limit does not depend on the number of slots, because the process that plans a read
-#: does not always know it.
+Starting a task takes some tens of milliseconds, and a running task reads about 20,000 messages in
+this time. One task per started 20,000 means that no task of several has 10,000 sequences or fewer.
+"""
+
 MOST: Final = 1_000_000
+"""The most sequences of one task unless `minPartitions` is set.
 
-#: The fewest sequences of a range for which ``either`` means a consumer. A consumer costs the
-#: server about half the CPU time of direct gets and two thirds of the bytes. But it must be created
-#: and deleted, and for small ranges these requests cost more than they save.
+A task reads them in about five seconds. The limit does not depend on the number of slots, because
+the process that plans a read does not always know it.
+"""
+
 LARGE: Final = 100_000
+"""The fewest sequences of a range for which `either` means a consumer.
+
+A consumer costs the server about half the CPU time of direct gets and two thirds of the bytes. But
+it must be created and deleted, and for small ranges these requests cost more than they save.
+"""
 
 
 class SequenceRange(InputPartition):
-    """The sequences from ``start`` up to, not including, ``end`` of one stream, for one task.
+    """The sequences from `start` up to, not including, `end` of one stream, for one task.
 
-    ``way`` is how the task reads the range. ``created`` is the stream's creation time when the
+    `way` is how the task reads the range. `created` is the stream's creation time when the
     range was planned. The task compares it with the current creation time, because the stream may
-    have been re-created since; if ``created`` is empty, the task does not compare. No message of
-    the range was stored before ``since``; ``None`` means that no such time is known.
+    have been re-created since; if `created` is empty, the task does not compare. No message of
+    the range was stored before `since`; `None` means that no such time is known.
     """
 
     def __init__(
@@ -70,9 +76,9 @@ class SequenceRange(InputPartition):
 
 
 def partition_count(options: SourceOptions, size: int) -> int:
-    """Return the number of ranges for ``size`` sequences of one stream.
+    """Return the number of ranges for `size` sequences of one stream.
 
-    Unless an option sets it, this is the number of ``slots``, or of the cores of this machine if
+    Unless an option sets it, this is the number of `slots`, or of the cores of this machine if
     the slots are not known; but at most one range per started `SMALL` sequences, and at least one
     per started `MOST` sequences.
     """
@@ -94,7 +100,7 @@ def split(
     created: str = "",
     since: str | None = None,
 ) -> list[SequenceRange]:
-    """Return ``parts`` ranges that cover ``[start, end)``; their sizes differ by at most one.
+    """Return `parts` ranges that cover `[start, end)`; their sizes differ by at most one.
 
     Empty ranges are omitted.
     """

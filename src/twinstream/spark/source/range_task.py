@@ -46,7 +46,7 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     the middle of a response.
 
     Raises `DataLossError` if messages of the range were lost or the stream was re-created, unless
-    ``failOnDataLoss`` is false.
+    `failOnDataLoss` is false.
     """
     if part.end <= part.start:
         return
@@ -78,7 +78,7 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
 def _begin(
     jet: JetStream, options: SourceOptions, part: SequenceRange
 ) -> tuple[RangeReader, StoredPage | None]:
-    """Return a reader of the range, and the first page or ``None`` if the range has no messages."""
+    """Return a reader of the range, and the first page or `None` if the range has no messages."""
     if part.by_consumer:
         reader = _reader(jet, options, part, direct=False)
         try:
@@ -145,9 +145,9 @@ def _request_context(leader: Leader, jet: JetStream) -> JetStream:
 
 
 def _time_below(page: ArrowPage, seq: int) -> str | None:
-    """Return when the last message below sequence ``seq`` in a page was stored (RFC 3339).
+    """Return when the last message below sequence `seq` in a page was stored (RFC 3339).
 
-    Return ``None`` if the page has no such message.
+    Return `None` if the page has no such message.
     """
     count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
     return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
@@ -156,11 +156,11 @@ def _time_below(page: ArrowPage, seq: int) -> str | None:
 def _check_gap(
     jet: JetStream, options: SourceOptions, part: SequenceRange, gap: int, since: str | None
 ) -> None:
-    """Raise `DataLossError` if messages were lost from a gap that begins at the sequence ``gap``.
+    """Raise `DataLossError` if messages were lost from a gap that begins at the sequence `gap`.
 
     Limits remove messages from the start of a stream. So if the stream still starts at or below
-    ``gap``, no limit has removed messages from the gap, and nothing is raised. ``since`` is a time
-    before which no message from the gap on was stored, or ``None``.
+    `gap`, no limit has removed messages from the gap, and nothing is raised. `since` is a time
+    before which no message from the gap on was stored, or `None`.
     """
     state = _state(jet, options, part)
     refuse_other(state, part)

@@ -1,7 +1,7 @@
 """The columns that a read offers.
 
 Raw reads offer the parts of a message: subject, data, stream, sequence and time. Raw reads of a
-bucket offer key, value, revision, operation and time. With ``includeHeaders``, both also offer the
+bucket offer key, value, revision, operation and time. With `includeHeaders`, both also offer the
 headers.
 
 Typed reads (JSON and events) offer the columns of the payload and further columns, most of which
@@ -45,13 +45,13 @@ _TYPED_KEYS: Final = ("key", "revision", "operation", "time")
 class ReadColumns:
     """The columns of one read.
 
-    ``payload`` has the payload's columns, and ``beside`` has all other columns. ``payload`` is
+    `payload` has the payload's columns, and `beside` has all other columns. `payload` is
     empty for raw reads. It is also empty if the columns of the payload come from a Spark schema
     that contains only other columns.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has no schema, or if a
+    Raises `SchemaError` if a JSON read has no schema, or if a
     member of the payload has the name of another column, and
-    :class:`~twinstream.spark.errors.OptionError` if `columnNameOfCorruptRecord` is the name of
+    `OptionError` if `columnNameOfCorruptRecord` is the name of
     another column.
     """
 

@@ -18,7 +18,7 @@ __all__ = ["RefusedReader"]
 
 
 class RefusedReader(DataSourceStreamReader):
-    """A reader whose methods that plan and read batches raise ``error``.
+    """A reader whose methods that plan and read batches raise `error`.
 
     Each of them raises it, because a new query and a resumed query call different methods first.
     """

@@ -1,8 +1,8 @@
 """Decide whether messages that were removed before they were read were lost or replaced.
 
-The limits of a stream (``max_age``, ``max_msgs``, ``max_bytes``) remove the oldest messages, and a
+The limits of a stream (`max_age`, `max_msgs`, `max_bytes`) remove the oldest messages, and a
 purge removes the messages that it selects. If such messages were not read before, they are lost.
-Other messages are removed because later messages replaced them (``max_msgs_per_subject``, rollups),
+Other messages are removed because later messages replaced them (`max_msgs_per_subject`, rollups),
 or because their lifetime ended (TTL). Such a removal is no loss. It changes the first sequence of
 the stream only if it removes the first message.
 
@@ -32,9 +32,9 @@ _SECOND: Final = 1_000_000_000
 
 
 def why_lost(state: StreamState, low: int, since: str | None) -> str | None:
-    """Return why removed messages from sequence ``low`` on count as lost, or `None` if they do not.
+    """Return why removed messages from sequence `low` on count as lost, or `None` if they do not.
 
-    No message from ``low`` on was stored before ``since`` (RFC 3339); ``None`` means that no such
+    No message from `low` on was stored before `since` (RFC 3339); `None` means that no such
     time is known.
     """
     keeping = state.keeping
@@ -55,10 +55,10 @@ def why_lost(state: StreamState, low: int, since: str | None) -> str | None:
 
 
 def not_before(low: int, state: StreamState, mark: Mark | None) -> str | None:
-    """Return a time before which no message from sequence ``low`` on was stored.
+    """Return a time before which no message from sequence `low` on was stored.
 
-    ``mark`` was the stream's last message at an earlier moment; ``None`` means that no mark was
-    recorded. Return ``None`` if no such time is known.
+    `mark` was the stream's last message at an earlier moment; `None` means that no mark was
+    recorded. Return `None` if no such time is known.
     """
     if mark is not None and mark.seq < low:
         return mark.time

@@ -16,7 +16,7 @@ __all__ = ["SequenceGaps"]
 
 
 class SequenceGaps:
-    """The gaps of a range ``[start, end)`` whose pages are passed to `in_page` in order."""
+    """The gaps of a range `[start, end)` whose pages are passed to `in_page` in order."""
 
     def __init__(self, start: int, end: int) -> None:
         self._next = start
@@ -35,7 +35,7 @@ class SequenceGaps:
 
 
 def _run(seqs: pa.Array, low: int) -> int:
-    """Return how many of ``seqs`` are contiguous from ``low`` on."""
+    """Return how many of `seqs` are contiguous from `low` on."""
     found, beyond = 0, len(seqs)
     while found < beyond:
         middle = (found + beyond) // 2

@@ -9,12 +9,12 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 __all__ = ["checked_members"]
 
+# The end of the sequences of a stream. No stored number is as large.
 _END: Final = 2**64
-"""The end of the sequences of a stream. No stored number is as large."""
 
 
 def checked_members(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members with which to create a record of the class ``kind``.
+    """Return the members with which to create a record of the class `kind`.
 
     Raises `ValueError` for a member of another type than the attribute of its name, and for a
     number below 0 or beyond the sequences of a stream. The constructor refuses unknown members.

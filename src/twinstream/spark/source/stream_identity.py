@@ -14,12 +14,12 @@ __all__ = ["advice", "why_other"]
 
 
 def why_other(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return why a stream is not the stream of ``position``, or ``None`` if it is the same stream.
+    """Return why a stream is not the stream of `position`, or `None` if it is the same stream.
 
     A stream is not the same if it was deleted and re-created, or if it was restored to an earlier
     state and kept its creation time. A copy, such as a restored backup or a promoted mirror, has
     the same messages and another creation time. A copy counts as the same stream if it has the
-    message that ``position.mark`` describes. ``time_at`` looks up when a message was stored.
+    message that `position.mark` describes. `time_at` looks up when a message was stored.
     """
     if position.created != state.created:
         evidence = _no_copy(position.mark, state, time_at)
@@ -38,7 +38,7 @@ def why_other(position: Position, state: StreamState, time_at: TimeAt) -> str | 
 
 
 def advice(position: Position, state: StreamState) -> str:
-    """Return what the user of a pipeline can do if its stream is not the stream of ``position``.
+    """Return what the user of a pipeline can do if its stream is not the stream of `position`.
 
     The text is the end of an error message.
     """
@@ -51,9 +51,9 @@ def advice(position: Position, state: StreamState) -> str:
 
 
 def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return why a stream is not accepted as a copy, or ``None`` if it has the marked message.
+    """Return why a stream is not accepted as a copy, or `None` if it has the marked message.
 
-    The text continues the sentence of an error. If ``mark`` is ``None``, the text is empty, because
+    The text continues the sentence of an error. If `mark` is `None`, the text is empty, because
     there is no message to compare.
     """
     if mark is None:
@@ -69,7 +69,7 @@ def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | No
 
 
 def _restored(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return the evidence that a stream was restored to an earlier state, or ``None``.
+    """Return the evidence that a stream was restored to an earlier state, or `None`.
 
     There is evidence if the stream ends below a sequence that it had before, or if the message at
     the mark's sequence has another time than the mark. A missing message is no evidence, because

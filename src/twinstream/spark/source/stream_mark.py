@@ -20,7 +20,7 @@ __all__ = ["Mark", "TimeAt"]
 TimeAt: TypeAlias = Callable[[str, int], str | None]
 """A function that returns when a message was stored (RFC 3339).
 
-Its arguments are the name of the stream and the sequence of the message. It returns ``None`` if
+Its arguments are the name of the stream and the sequence of the message. It returns `None` if
 the stream has no such message.
 """
 
@@ -37,9 +37,9 @@ class Mark:
 
     @classmethod
     def read_in(cls, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of a stored JSON object in which the member ``mark`` is a `Mark`.
+        """Return a copy of a stored JSON object in which the member `mark` is a `Mark`.
 
-        The member is ``None`` if the object has no mark, as in objects of older releases.
+        The member is `None` if the object has no mark, as in objects of older releases.
         """
         stored = value.get("mark")
         return {**value, "mark": None if stored is None else cls(**checked_members(cls, stored))}

@@ -60,7 +60,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return Offset(found).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the offset at the end of the next batch, or ``start`` if no batch is due."""
+        """Return the offset at the end of the next batch, or `start` if no batch is due."""
         states = {state.name: state for state in self._leader.states()}
         begin = self._continuity.begin(Offset.from_json(start), states)
         ends = {name: self._end_of(state) for name, state in states.items()}

@@ -13,7 +13,7 @@ __all__ = ["StreamRetention"]
 class StreamRetention:
     """The ways in which messages of a stream can be removed.
 
-    If ``max_age``, ``max_msgs`` or ``max_bytes`` is 0, that limit removes no messages.
+    If `max_age`, `max_msgs` or `max_bytes` is 0, that limit removes no messages.
     """
 
     replaces: bool = False
@@ -33,8 +33,8 @@ class StreamRetention:
 
         With discard policy `new`, the limits `max_msgs` and `max_bytes` remove no messages. A
         bucket does not guarantee to keep a revision until it is read: its history, its TTL and
-        purges may remove the revision. So the TTL of a bucket counts as ``expires`` and not as
-        ``max_age``.
+        purges may remove the revision. So the TTL of a bucket counts as `expires` and not as
+        `max_age`.
         """
         makes_room = config.discard in (None, DiscardPolicy.OLD)
         expires = is_bucket or bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)

@@ -28,8 +28,8 @@ __all__ = ["StreamState", "stored_at", "stream_state"]
 class StreamState:
     """The state of a stream as its leader reports it.
 
-    ``first`` is the sequence of the first message, and ``next`` is the sequence that the next
-    message will have. They are equal if the stream is empty. ``created`` is the creation time
+    `first` is the sequence of the first message, and `next` is the sequence that the next
+    message will have. They are equal if the stream is empty. `created` is the creation time
     (RFC 3339). It distinguishes the stream from a later stream of the same name.
     """
 
@@ -45,12 +45,12 @@ class StreamState:
     is_queue: bool = False
     """Whether the stream is a work queue, whose consumers must acknowledge messages."""
     mark: Mark | None = None
-    """The last message of the stream, or ``None`` if the stream never had a message."""
+    """The last message of the stream, or `None` if the stream never had a message."""
     keeping: StreamRetention = field(factory=StreamRetention)
     first_time: str | None = None
-    """When the first message was stored (RFC 3339), or ``None`` for an empty stream."""
+    """When the first message was stored (RFC 3339), or `None` for an empty stream."""
     now: str | None = None
-    """The leader's clock when it responded (RFC 3339), or ``None`` if the response has no time."""
+    """The leader's clock when it responded (RFC 3339), or `None` if the response has no time."""
     key_prefix: str = ""
     """The part of a bucket's stored subjects that precedes the key. It is empty for reads of
     streams."""
@@ -68,9 +68,9 @@ class StreamState:
         bucket: BucketOptions | None = None,
         origins: Sequence[StreamConfig] = (),
     ) -> StreamState:
-        """Return the state that the server's response ``info`` contains.
+        """Return the state that the server's response `info` contains.
 
-        ``origins`` are the streams that a mirror copies. Raises `OptionError` if `bucket` is given
+        `origins` are the streams that a mirror copies. Raises `OptionError` if `bucket` is given
         and the stream does not belong to a bucket.
         """
         key_prefix = ""
@@ -107,7 +107,7 @@ class StreamState:
 def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None) -> StreamState:
     """Request a stream's state from its leader, and return it.
 
-    Raises `OptionError` if there is no such stream, or if ``bucket`` is given and the stream does
+    Raises `OptionError` if there is no such stream, or if `bucket` is given and the stream does
     not belong to a bucket.
     """
     try:
@@ -126,7 +126,7 @@ def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None)
 def stored_at(jet: JetStream, stream: str, seq: int) -> str | None:
     """Request from the leader when a message was stored, and return the time (RFC 3339).
 
-    Return ``None`` if the stream has no message with this sequence.
+    Return `None` if the stream has no message with this sequence.
     """
     try:
         return jet.bind_stream(stream).get_message(seq).time.rfc3339()

@@ -40,7 +40,7 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
     Readers see either the old files or the new files of a table. If a reader has listed the files
     of a Parquet table but has not opened all of them, its query fails and must be repeated.
     Replaced files stay on disk until
-    :func:`~twinstream.spark.pipeline.maintenance.vacuum.vacuum` removes them. A running pipeline
+    `vacuum` removes them. A running pipeline
     lands no batch until the iteration over the results has ended.
 
     Args:
@@ -98,9 +98,9 @@ def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:
 
 
 def _groups(files: dict[int, tuple[Path, ...]], target: int) -> Iterator[list[int]]:
-    """Yield groups of consecutive batches, each with at most ``target`` bytes of files.
+    """Yield groups of consecutive batches, each with at most `target` bytes of files.
 
-    A batch with more than ``target`` bytes is a group of its own.
+    A batch with more than `target` bytes is a group of its own.
     """
     group: list[int] = []
     size = 0

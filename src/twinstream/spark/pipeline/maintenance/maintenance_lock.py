@@ -20,7 +20,7 @@ def maintenance_lock(config: PipelineConfig, purpose: str) -> Generator[None]:
     """Lock the tables of a pipeline for the block, after checking that no batch is unfinished.
 
     If the pipeline runs, this function waits until the current batches are landed, and the pipeline
-    begins no batch until the block ends. ``purpose`` is shown in the errors of other commands.
+    begins no batch until the block ends. `purpose` is shown in the errors of other commands.
     Raises `PipelineBusy` while another command has the lock, and `CheckpointError` if a batch was
     interrupted.
     """

@@ -42,9 +42,9 @@ __all__ = ["batches_of", "replay"]
 def batches_of(
     config: PipelineConfig, source: SourceConfig, low: int, high: int | None
 ) -> list[BatchEntry]:
-    """Return the landed batches that have sequences in ``[low, high)``, ascending.
+    """Return the landed batches that have sequences in `[low, high)`, ascending.
 
-    If ``high`` is ``None``, there is no upper bound. Batches of an earlier stream of the same name
+    If `high` is `None`, there is no upper bound. Batches of an earlier stream of the same name
     are omitted. Raises `SparkSourceError` if no batch has sequences of the range.
     """
     entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
@@ -75,14 +75,14 @@ def replay(
     *,
     tell: Callable[[BatchEntry], None] = lambda _: None,
 ) -> list[BatchEntry]:
-    """Land again all batches that have sequences in ``[low, high)``; return their new entries.
+    """Land again all batches that have sequences in `[low, high)`; return their new entries.
 
     Args:
         spark: the session that runs the tasks.
         config: the pipeline.
         source: the source of the batches.
         low: the first sequence.
-        high: the sequence after the last sequence; ``None`` means no upper bound.
+        high: the sequence after the last sequence; `None` means no upper bound.
         tell: called with the new entry of each batch.
 
     Raises:
@@ -141,7 +141,7 @@ def _again(
 def _write_batch(
     spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
 ) -> list[TableFile]:
-    """Write the rows of the batch to files in the staging folder ``folder``."""
+    """Write the rows of the batch to files in the staging folder `folder`."""
     # Tasks must not fail if messages are missing. `_refuse_lost` compares the files with the
     # tables, and reports the sequences of lost messages.
     options = evolve(source.source_options, slots=slots_of(spark), fail_on_data_loss=False)
@@ -154,7 +154,7 @@ def _write_batch(
 def _refuse_lost(
     source: SourceConfig, sink: Sink, entry: BatchEntry, tables: list[str], files: list[Path]
 ) -> None:
-    """Raise `DataLossError` if the tables have messages of the batch that ``files`` lack."""
+    """Raise `DataLossError` if the tables have messages of the batch that `files` lack."""
     lost: list[int] = []
     for low, high in pieces(entry.start, entry.end, entry.messages):
         new = messages_of(files, source, low, high)

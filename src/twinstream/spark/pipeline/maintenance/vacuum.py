@@ -74,9 +74,9 @@ def _unused(folders: Folders, before: float) -> list[Path]:
 
 
 def _is_older(name: str, before: float) -> bool:
-    """Return whether the time in a name is not later than ``before``.
+    """Return whether the time in a name is not later than `before`.
 
-    The name has the time in nanoseconds since 1970, and ``before`` is in seconds. The result is
+    The name has the time in nanoseconds since 1970, and `before` is in seconds. The result is
     false for a name that is no number, because such a name is not from this package.
     """
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before

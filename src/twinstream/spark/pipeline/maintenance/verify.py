@@ -26,19 +26,19 @@ from twinstream.spark.source.stream_identity import why_other
 
 __all__ = ["Verdict", "verify"]
 
+# The maximum number of sequences or batches that a problem lists.
 _SHOWN: Final = 5
-"""The maximum number of sequences or batches that a problem lists."""
 
 
 @define(kw_only=True)
 class Verdict:
-    """The result for one source, from sequence ``start`` up to, not including, ``end``.
+    """The result for one source, from sequence `start` up to, not including, `end`.
 
-    The source's tables have ``rows`` rows, including dead letters, with ``distinct`` different
-    sequences. The stream still has ``held`` messages of the range; ``missing`` of these messages
-    are in no table. ``gaps`` is the number of sequences that neither the tables nor the stream
+    The source's tables have `rows` rows, including dead letters, with `distinct` different
+    sequences. The stream still has `held` messages of the range; `missing` of these messages
+    are in no table. `gaps` is the number of sequences that neither the tables nor the stream
     have. The messages of these sequences were deleted, filtered out, or removed by limits before
-    they were landed. ``problems`` is empty if every message is in the tables once, and if the
+    they were landed. `problems` is empty if every message is in the tables once, and if the
     batches in the tables match the journal.
     """
 
@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether there are no ``problems``."""
+        """Whether there are no `problems`."""
         return not self.problems
 
 
@@ -65,7 +65,7 @@ def verify(
 ) -> Iterator[Verdict]:
     """Verify each source, and yield its verdict.
 
-    The callback ``tell`` is called with the source's name, the number of sequences that are
+    The callback `tell` is called with the source's name, the number of sequences that are
     verified so far, and the number of all sequences to verify. A batch that is not in the journal
     yet is not verified. Raises `JournalError` if a file of a table is damaged, and
     `OptionError` if a stream does not exist.
@@ -122,7 +122,7 @@ def _windows(
 ) -> Iterator[tuple[int, int, SourceOptions]]:
     """Split the range of the batches into windows, each with the subject filter of its batches.
 
-    Yield ``(low, high, options)``: the sequences ``[low, high)``, and the source's options with
+    Yield `(low, high, options)`: the sequences `[low, high)`, and the source's options with
     the subjects that the batches of the window landed.
     """
     now = source.source_options
@@ -166,7 +166,7 @@ def _check_batches(
     if strange:
         verdict.problems.append(f"rows of batches that are not in the journal: {_list(strange)}")
     for before, after in pairwise(entries.values()):
-        # Batches never overlap. If ``strict`` is false, a batch may begin after a gap of removed
+        # Batches never overlap. If `strict` is false, a batch may begin after a gap of removed
         # messages.
         if after.start < before.end or (after.start > before.end and strict):
             verdict.problems.append(

@@ -25,7 +25,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 class SourceConfig:
     """One source of a pipeline: a stream, its tables and its options.
 
-    ``options`` are all options of the ``jetstream`` source, including connection and stream, as
+    `options` are all options of the `jetstream` source, including connection and stream, as
     text.
     """
 
@@ -39,12 +39,12 @@ class SourceConfig:
     prefix: str = ""
     """Prefix of the names of the tables for advisories."""
     start: str | int = "earliest"
-    """Where the first batch of the source begins: ``earliest``, ``latest`` or a sequence."""
+    """Where the first batch of the source begins: `earliest`, `latest` or a sequence."""
     commit: CommitMode = "none"
     """How a committed batch releases its messages: not at all, by moving the bookmark, or by a
     purge of the stream."""
     bookmark: str = ""
-    """Name of the consumer that marks the progress in the stream with ``commit = "bookmark"``."""
+    """Name of the consumer that marks the progress in the stream with `commit = "bookmark"`."""
     subjects: tuple[str, ...] = ()
     """Subject filters of the source; empty for all messages."""
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
@@ -84,15 +84,15 @@ class SourceConfig:
 class Restarts:
     """The settings for restarts of a failed query.
 
-    The pause before a restart is ``first`` seconds. It doubles with each restart, up to
-    ``longest``.
+    The pause before a restart is `first` seconds. It doubles with each restart, up to
+    `longest`.
     """
 
     first: float = 1.0
     longest: float = 60.0
     most: int | None = None
-    """The maximum number of successive restarts without a landed batch. ``None`` means 5 with
-    ``--once``, and no limit otherwise."""
+    """The maximum number of successive restarts without a landed batch. `None` means 5 with
+    `--once`, and no limit otherwise."""
 
 
 @frozen(kw_only=True)

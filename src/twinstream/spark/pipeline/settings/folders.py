@@ -52,7 +52,7 @@ class SourceFolder:
 
 @frozen
 class Folders:
-    """The paths of one pipeline, below the folder ``root``."""
+    """The paths of one pipeline, below the folder `root`."""
 
     root: Path
 

@@ -36,10 +36,10 @@ MAX_MESSAGES: Final = 4_000_000
 """The default limit of sequences in a batch. Landing a batch of this size takes some tens of
 seconds. So a backfill shows its progress, and little work is repeated after an interruption."""
 
-#: Forbidden keys, and the keys to use instead. The value of a forbidden key would be a secret,
-#: which must not be in a file that is copied, reviewed and committed. The other key names an
-#: environment variable. The forbidden keys are in lower case, because options are matched without
-#: case.
+# Forbidden keys, and the keys to use instead. The value of a forbidden key would be a secret,
+# which must not be in a file that is copied, reviewed and committed. The other key names an
+# environment variable. The forbidden keys are in lower case, because options are matched without
+# case.
 _SECRETS: Final[Mapping[str, str]] = {
     "password": "password_env",
     "secret": "password_env",
@@ -49,8 +49,8 @@ _SECRETS: Final[Mapping[str, str]] = {
     "secretcredentials": "credentials_env",
 }
 
-#: Options of the ``jetstream`` source, in lower case, and the keys of a ``[[source]]`` to use
-#: instead.
+# Options of the `jetstream` source, in lower case, and the keys of a `[[source]]` to use
+# instead.
 _RESERVED: Final[Mapping[str, str]] = {
     "stream": "stream",
     "subscribe": "stream",
@@ -68,8 +68,8 @@ _SOURCE_KEYS: Final = (
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
-#: The place of each key in the file, for errors about keys in a wrong table. This mistake is
-#: frequent, because all lines after ``[nats]`` or ``[[source]]`` belong to that table.
+# The place of each key in the file, for errors about keys in a wrong table. This mistake is
+# frequent, because all lines after `[nats]` or `[[source]]` belong to that table.
 _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("path", "sink", "every"), "above the first table"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
@@ -83,15 +83,15 @@ _UNWANTED: Final = ("mode", "columnnameofcorruptrecord", "checkpointlocation")
 def read_config(
     path: str | Path, *, server: str | None = None, default_server: str | None = None
 ) -> PipelineConfig:
-    """Return the configuration that the file at ``path`` contains.
+    """Return the configuration that the file at `path` contains.
 
-    Paths in the file are relative to its folder, or begin with ``~``. This function does not
+    Paths in the file are relative to its folder, or begin with `~`. This function does not
     connect to a server.
 
     Args:
         path: the TOML file.
         server: replaces the address in the file.
-        default_server: the address if neither ``server`` nor the file has one.
+        default_server: the address if neither `server` nor the file has one.
 
     Raises:
         ConfigError: if the file cannot be read, and for the first error in it.
@@ -145,7 +145,7 @@ def _path(table: TomlTable, folder: Path) -> Path:
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
     """Return the absolute path for the text of a key.
 
-    The text may be relative to ``folder`` or begin with ``~``.
+    The text may be relative to `folder` or begin with `~`.
     """
     try:
         return folder / local_path(text, key).expanduser()
@@ -160,9 +160,9 @@ def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
 def _nats(
     table: TomlTable, folder: Path, server: str | None, default: str | None
 ) -> dict[str, str]:
-    """Return the connection options under the names that the ``jetstream`` source uses.
+    """Return the connection options under the names that the `jetstream` source uses.
 
-    ``server`` replaces the addresses in the file. ``default`` is used if ``server`` is ``None`` and
+    `server` replaces the addresses in the file. `default` is used if `server` is `None` and
     the file has no addresses. Raises `ConfigError` if there is no address at all.
     """
     servers = _servers(table)
@@ -186,7 +186,7 @@ def _nats(
 
 
 def _servers(table: TomlTable) -> str | None:
-    """Return the addresses, separated by commas, or ``None`` if the key is missing.
+    """Return the addresses, separated by commas, or `None` if the key is missing.
 
     Raises `ConfigError` for values of other types. For example, a client would parse the number
     4222 as the host 0.0.16.126.
@@ -245,7 +245,7 @@ def _settings(table: TomlTable) -> dict[str, str]:
 def _dotted(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield keys and values of nested tables, with keys joined by dots.
 
-    TOML parses ``spark.ui.enabled`` without quotes as nested tables.
+    TOML parses `spark.ui.enabled` without quotes as nested tables.
     """
     for key, value in values.items():
         if isinstance(value, dict):
@@ -365,7 +365,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
 
 
 def _key(option: str) -> str:
-    """Return the key of ``[[source]]`` that sets an option, or ``option`` if there is none."""
+    """Return the key of `[[source]]` that sets an option, or `option` if there is none."""
     return _RESERVED.get(option.lower(), option)
 
 
@@ -413,7 +413,7 @@ def _check_purges(file: str, config: PipelineConfig) -> None:
 
     A purge may move the first sequence of the stream beyond messages that the other source has not
     read yet. The other source cannot see which subjects were purged, and would report messages as
-    lost. With ``failOnDataLoss = false``, the other source does not report lost messages, so this
+    lost. With `failOnDataLoss = false`, the other source does not report lost messages, so this
     is accepted.
     """
     for reader in config.sources:

@@ -21,7 +21,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 class TomlTable:
     """One table of a TOML file, with methods that read and validate a key.
 
-    ``where`` names the file and the table in errors, as in ``orders.toml: source ORDERS``.
+    `where` names the file and the table in errors, as in `orders.toml: source ORDERS`.
     """
 
     def __init__(self, where: str, values: Mapping[str, object]) -> None:
@@ -34,10 +34,10 @@ class TomlTable:
         return ConfigError(f"{self._where}: {key}", reason)
 
     def only(self, places: Mapping[str, str], *keys: str) -> None:
-        """Raise `ConfigError` if the table has any other key than ``keys``.
+        """Raise `ConfigError` if the table has any other key than `keys`.
 
         Call this before keys are read, so that a misspelled key is not reported as missing.
-        ``places`` maps keys to texts that say where in the file they belong.
+        `places` maps keys to texts that say where in the file they belong.
         """
         self.refuse(places, *(places.keys() - keys))
         for key in self._values:
@@ -45,16 +45,16 @@ class TomlTable:
                 raise self.fail(key, f"is not known{near(key, keys)}")
 
     def refuse(self, places: Mapping[str, str], *keys: str) -> None:
-        """Raise `ConfigError` if the table has one of ``keys``.
+        """Raise `ConfigError` if the table has one of `keys`.
 
-        The error says where in the file the key belongs, with the text from ``places``.
+        The error says where in the file the key belongs, with the text from `places`.
         """
         for key in self._values:
             if key in keys:
                 raise self.fail(key, f"is not known here; it belongs {places[key]}")
 
     def misspelt(self, key: str) -> None:
-        """Raise `ConfigError` if the table has a key that is similar to the missing ``key``."""
+        """Raise `ConfigError` if the table has a key that is similar to the missing `key`."""
         for each in self._values:
             if hint := near(each, (key,)):
                 raise self.fail(each, f"is not known{hint}")
@@ -64,12 +64,12 @@ class TomlTable:
         return key in self._values
 
     def value(self, key: str) -> object:
-        """Return the value of a key, or ``None`` if the table does not have the key."""
+        """Return the value of a key, or `None` if the table does not have the key."""
         self._known.add(key)
         return self._values.get(key)
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text without blanks around it, or ``default`` if the key is missing.
+        """Return a text without blanks around it, or `default` if the key is missing.
 
         Raises `ConfigError` for an empty text or another type.
         """
@@ -81,9 +81,9 @@ class TomlTable:
         return value.strip(BLANKS)
 
     def number(self, key: str, default: int | None = None, *, least: int = 1) -> int | None:
-        """Return a whole number, or ``default`` if the key is missing.
+        """Return a whole number, or `default` if the key is missing.
 
-        Raises `ConfigError` for a number below ``least`` or another type.
+        Raises `ConfigError` for a number below `least` or another type.
         """
         value = self.value(key)
         if value is None:
@@ -93,22 +93,22 @@ class TomlTable:
         return value
 
     def seconds(self, key: str, default: float) -> float:
-        """Return a duration such as ``500ms``, ``30s``, ``15m`` or ``2h`` in seconds.
+        """Return a duration such as `500ms`, `30s`, `15m` or `2h` in seconds.
 
-        If the key is missing, return ``default``. Raises `ConfigError` for another text.
+        If the key is missing, return `default`. Raises `ConfigError` for another text.
         """
         value = self.value(key)
         return default if value is None else self.duration(key, value)
 
     def duration(self, key: str, value: object) -> float:
-        """Return the seconds of a duration. Raises `ConfigError` if ``value`` is no duration."""
+        """Return the seconds of a duration. Raises `ConfigError` if `value` is no duration."""
         found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
         if found is None or not int(found[1]):
             raise self.fail(key, f"must be a duration such as 500ms, 30s, 15m or 2h, got {value!r}")
         return int(found[1]) * _UNITS[found[2]]
 
     def word(self, key: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return the value of a key, which must be one of ``choices``.
+        """Return the value of a key, which must be one of `choices`.
 
         If the key is missing, return the first choice. Raises `ConfigError` for any other value.
         """

@@ -35,8 +35,8 @@ _Kind: TypeAlias = Literal["begin", "landed", "replayed", "accepted"]
 
 _TABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
-#: The number of bytes that `BatchLog` first reads from the end of the file. If they contain no
-#: landed batch, it reads more.
+# The number of bytes that `BatchLog` first reads from the end of the file. If they contain no
+# landed batch, it reads more.
 _TAIL: Final = 64 * 1024
 
 
@@ -51,15 +51,15 @@ class TableEntry:
 
 @frozen(kw_only=True)
 class BatchEntry:
-    """One batch: the sequences from ``start`` up to, not including, ``end``.
+    """One batch: the sequences from `start` up to, not including, `end`.
 
-    ``messages`` is the number of rows, including dead letters, with one row per message.
-    ``backlog`` is the number of sequences that the stream had after ``end`` when the batch was
-    landed. ``began`` is an RFC 3339 time, and ``seconds`` is the duration. ``replays`` counts the
-    replays of the batch. ``created`` is the creation time of the stream, which distinguishes it
-    from a later stream of the same name. ``mark`` is the last message of the stream, which shows
-    whether the stream was restored to an earlier state. ``filter`` has the landed subjects,
-    separated by commas; it is empty for all subjects, and ``None`` in journals of older releases.
+    `messages` is the number of rows, including dead letters, with one row per message.
+    `backlog` is the number of sequences that the stream had after `end` when the batch was
+    landed. `began` is an RFC 3339 time, and `seconds` is the duration. `replays` counts the
+    replays of the batch. `created` is the creation time of the stream, which distinguishes it
+    from a later stream of the same name. `mark` is the last message of the stream, which shows
+    whether the stream was restored to an earlier state. `filter` has the landed subjects,
+    separated by commas; it is empty for all subjects, and `None` in journals of older releases.
     """
 
     batch: int
@@ -184,7 +184,7 @@ class BatchLog:
         return dict(sorted(found.items()))
 
     def last(self) -> BatchEntry | None:
-        """Return the landed batch with the highest number, or ``None`` if none is landed."""
+        """Return the landed batch with the highest number, or `None` if none is landed."""
         best: BatchEntry | None = None
         for kind, entry in self._tail():
             if kind in {"landed", "accepted"} and (best is None or entry.batch >= best.batch):
@@ -192,7 +192,7 @@ class BatchLog:
         return best
 
     def known(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch, which may be unfinished, or ``None`` if none is found.
+        """Return the last entry of a batch, which may be unfinished, or `None` if none is found.
 
         Only the end of the journal is searched, so the batch must be one of the newest. Entries of
         replays are ignored.
@@ -204,7 +204,7 @@ class BatchLog:
         return found
 
     def finished(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch if all its rows are in their tables, else ``None``.
+        """Return the last entry of a batch if all its rows are in their tables, else `None`.
 
         Only the end of the journal is searched, so the batch must be one of the newest.
         """

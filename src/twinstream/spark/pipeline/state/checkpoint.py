@@ -24,13 +24,13 @@ _FORMATS: Final = ("v1", "v2")
 
 _NUMBER: Final = re.compile(r"[0-9]{1,19}")
 
+# Names of temporary files. Spark writes such a file, and then renames it to the batch number.
 _UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
-"""Names of temporary files. Spark writes such a file, and then renames it to the batch number."""
 
 
 @frozen
 class Bounds:
-    """The bounds of a batch: its first sequence, ``start``, and the position after it, ``end``."""
+    """The bounds of a batch: its first sequence, `start`, and the position after it, `end`."""
 
     start: int
     end: Position
@@ -44,7 +44,7 @@ class Checkpoint:
         self._stream: Final = stream
 
     def query_id(self) -> str | None:
-        """Return the ID of the query, or ``None`` if there is no checkpoint.
+        """Return the ID of the query, or `None` if there is no checkpoint.
 
         Raises `CheckpointError` if the checkpoint cannot be read.
         """
@@ -82,7 +82,7 @@ class Checkpoint:
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     def bounds(self, batch: int, origin: int) -> Bounds:
-        """Return the bounds of a batch. ``origin`` is the first sequence of batch 0.
+        """Return the bounds of a batch. `origin` is the first sequence of batch 0.
 
         Raises `CheckpointError` if the checkpoint's file for the batch cannot be read.
         """

@@ -24,13 +24,13 @@ WINDOW = 2_000_000
 
 
 def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
-    """Split ``[low, high)`` into windows of at most ``size`` sequences."""
+    """Split `[low, high)` into windows of at most `size` sequences."""
     for start in range(low, high, size):
         yield start, min(start + size, high)
 
 
 def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
-    """Return the stream's messages in ``[low, high)`` that the filters match.
+    """Return the stream's messages in `[low, high)` that the filters match.
 
     The table has the schema `MESSAGES`: the sequence and the time of each message. As in the
     source, a range reader reads the messages, so no message is missing and no message is read

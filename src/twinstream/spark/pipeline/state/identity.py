@@ -1,7 +1,7 @@
 """The identity of a source: its stream, and the checkpoint that belongs to its tables.
 
-Batch numbers continue when a new checkpoint begins: batch ``n`` of Spark's checkpoint is the
-pipeline's batch ``base + n``. A table ignores a batch whose number it already has. With a lost or
+Batch numbers continue when a new checkpoint begins: batch `n` of Spark's checkpoint is the
+pipeline's batch `base + n`. A table ignores a batch whose number it already has. With a lost or
 restored checkpoint, Spark would use the same numbers for other batches, and the tables would ignore
 these batches. So the pipeline must detect such a checkpoint.
 """
@@ -25,7 +25,7 @@ __all__ = ["Identity"]
 
 @frozen(kw_only=True)
 class Identity:
-    """The contents of ``source.json``."""
+    """The contents of `source.json`."""
 
     id: str
     """The ID of the source in the transactions of Delta tables."""
@@ -37,23 +37,23 @@ class Identity:
     base: int = 0
     """The number of the first batch of the checkpoint."""
     query_id: str | None = None
-    """The ID of the checkpoint's query; ``None`` until a query has run."""
+    """The ID of the checkpoint's query; `None` until a query has run."""
     filter: str | None = None
-    """The subjects, separated by commas, to which the user changed the source; ``None`` if the
+    """The subjects, separated by commas, to which the user changed the source; `None` if the
     subjects were never changed."""
 
     @classmethod
     def load(cls, folder: SourceFolder) -> Identity | None:
-        """Return the stored identity, or ``None`` for a source that never ran."""
+        """Return the stored identity, or `None` for a source that never ran."""
         if not folder.identity.exists():
             return None
         return read_json(folder.identity, lambda found: cls(**checked_members(cls, found)))
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:
-        """Return a new identity for a source that never ran; ``start`` determines its `origin`.
+        """Return a new identity for a source that never ran; `start` determines its `origin`.
 
-        Raises `OptionError` if the source's ``start`` is beyond the end of the stream.
+        Raises `OptionError` if the source's `start` is beyond the end of the stream.
         """
         match source.start:
             case "earliest":
@@ -82,7 +82,7 @@ class Identity:
     def check(self, source: SourceConfig, checkpoint: Checkpoint, *, landed: bool) -> None:
         """Raise `CheckpointError` if the source's stream or checkpoint is not that of the identity.
 
-        ``landed`` is true if the journal has landed batches. If it is false and no query has run,
+        `landed` is true if the journal has landed batches. If it is false and no query has run,
         the checkpoint is not compared.
         """
         if self.stream != source.stream:
@@ -102,7 +102,7 @@ class Identity:
     def renewed(self, *, origin: int, base: int, created: str) -> Identity:
         """Return an identity for a new checkpoint that continues after the landed batches.
 
-        The new identity has another ``id``. With the same ``id``, a Delta table could take a new
+        The new identity has another `id`. With the same `id`, a Delta table could take a new
         batch for a batch that it already has.
         """
         return evolve(

@@ -37,7 +37,7 @@ _ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
 class LandedRows:
     """The rows of a range in the tables of a source.
 
-    ``rows`` has the sequence, the time and the batch number of each row.
+    `rows` has the sequence, the time and the batch number of each row.
     """
 
     rows: pa.Table
@@ -58,16 +58,16 @@ class LandedRows:
         return int(pc.count_distinct(self.seqs).as_py())
 
     def doubles(self, most: int = 5) -> list[int]:
-        """Return the lowest sequences, at most ``most``, that have more than one row."""
+        """Return the lowest sequences, at most `most`, that have more than one row."""
         counted = self.rows.group_by("seq").aggregate([("batch", "count")])
         several = counted.filter(pc.field("batch_count") > 1).column("seq")
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the sequences of messages that were landed before batch ``batch`` and again since.
+        """Return the sequences of messages that were landed before batch `batch` and again since.
 
         A message is in the list if it has a row of an earlier batch, and a row of this batch or a
-        later batch. The list has the lowest sequences, at most ``most``.
+        later batch. The list has the lowest sequences, at most `most`.
         """
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
@@ -110,9 +110,9 @@ def possible_tables(source: SourceConfig) -> list[str]:
 def read_landed(
     sink: Sink, source: SourceConfig, tables: Iterable[str], low: int, high: int, since: int = 0
 ) -> LandedRows:
-    """Return the rows of tables with a sequence in ``[low, high)``.
+    """Return the rows of tables with a sequence in `[low, high)`.
 
-    Only batches numbered ``since`` or higher are read.
+    Only batches numbered `since` or higher are read.
     """
     columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
@@ -127,7 +127,7 @@ def read_landed(
 
 
 def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int) -> pa.Table:
-    """Return the messages with a sequence in ``[low, high)`` for which the files have rows.
+    """Return the messages with a sequence in `[low, high)` for which the files have rows.
 
     The result has the columns `MESSAGES`.
     """
@@ -140,7 +140,7 @@ def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int
 
 
 def missing_of(wanted: pa.Table, found: pa.Table) -> list[int]:
-    """Return the sequences, ascending, of the messages in ``wanted`` that ``found`` lacks."""
+    """Return the sequences, ascending, of the messages in `wanted` that `found` lacks."""
     keys = MESSAGES.names
     missing = wanted.select(keys).join(found.select(keys), keys, join_type="left anti")
     seqs: list[int] = missing.column("seq").to_pylist()

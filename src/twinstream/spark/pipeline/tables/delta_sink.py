@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 
+# Name of the folder with the files of batches, in the table's folder.
 _DATA: Final = "data"
-"""Name of the folder with the files of batches, in the table's folder."""
 
-#: Columns whose bounds are written to the Delta log. Readers use them to skip files.
+# Columns whose bounds are written to the Delta log. Readers use them to skip files.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 _TIMES: Final = ("timestamp", "_timestamp")
 
 
 def open_table(folder: Path) -> DeltaTable | None:
-    """Return the newest version of the Delta table in a folder, or ``None`` if there is none."""
+    """Return the newest version of the Delta table in a folder, or `None` if there is none."""
     try:
         return DeltaTable(str(folder))
     except TableNotFoundError:
@@ -75,7 +75,7 @@ class DeltaBatch:
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
 
-        Return the files of the batch in the table. Raises `SchemaError` if ``columns`` do not fit
+        Return the files of the batch in the table. Raises `SchemaError` if `columns` do not fit
         the table.
         """
         folder = self._root / table
@@ -154,9 +154,9 @@ class DeltaSink:
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield columns of the rows with a sequence in ``[low, high)``.
+        """Yield columns of the rows with a sequence in `[low, high)`.
 
-        Only batches numbered ``since`` or higher are read.
+        Only batches numbered `since` or higher are read.
         """
         delta = open_table(self.folders.root / table)
         if delta is not None:
@@ -168,7 +168,7 @@ class DeltaSink:
                 yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of ``files``, in one transaction.
+        """Replace all rows of a batch with the rows of `files`, in one transaction.
 
         Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
         of the files do not fit the table.
@@ -200,7 +200,7 @@ class DeltaSink:
 
 
 def _sync_log(folder: Path, first: int, last: int) -> None:
-    """Sync versions ``first`` to ``last`` of a table's log to disk. deltalake does not do this."""
+    """Sync versions `first` to `last` of a table's log to disk. deltalake does not do this."""
     log = folder / "_delta_log"
     sync(log / f"{version:020}.json" for version in range(first, last + 1))
     checkpoints = [log / f"{version:020}.checkpoint.parquet" for version in range(first, last + 1)]
@@ -242,7 +242,7 @@ def _statistics(file: Path) -> Mapping[str, object]:
 def _times(low: datetime, high: datetime) -> tuple[str, str]:
     """Return both times in milliseconds, the resolution of the Delta log.
 
-    ``low`` is rounded down and ``high`` is rounded up, so that the bounds include all values.
+    `low` is rounded down and `high` is rounded up, so that the bounds include all values.
     """
     beyond = high + timedelta(microseconds=-high.microsecond % 1000)
     return _milliseconds(low), _milliseconds(beyond)
@@ -255,7 +255,7 @@ def _milliseconds(time: datetime) -> str:
 def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:
     """Create the table, or add the columns that it lacks, and return it.
 
-    Raises `SchemaError` if ``columns`` do not fit the table.
+    Raises `SchemaError` if `columns` do not fit the table.
     """
     schema = Schema.from_json(columns.json())
     if delta is None:

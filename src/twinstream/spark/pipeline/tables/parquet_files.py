@@ -21,7 +21,7 @@ __all__ = ["Part", "merge", "scanned", "schema_of"]
 
 @frozen
 class Part:
-    """Files to read. The expression ``wanted`` selects their rows; ``None`` selects all rows."""
+    """Files to read. The expression `wanted` selects their rows; `None` selects all rows."""
 
     files: Sequence[Path]
     wanted: ds.Expression | None = None
@@ -30,9 +30,9 @@ class Part:
 def scanned(
     files: Sequence[str], columns: Sequence[str], seq: str, low: int, high: int, since: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of the rows whose sequence, in column ``seq``, is in ``[low, high)``.
+    """Yield columns of the rows whose sequence, in column `seq`, is in `[low, high)`.
 
-    Only rows of batches numbered ``since`` or higher are returned. Raises `JournalError` with the
+    Only rows of batches numbered `since` or higher are returned. Raises `JournalError` with the
     name of the file if a file is damaged.
     """
     try:
@@ -70,9 +70,9 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
 
 
 def merge(parts: Sequence[Part], folder: Path) -> Path | None:
-    """Write the rows of all parts into one new file in ``folder``, in the order of the parts.
+    """Write the rows of all parts into one new file in `folder`, in the order of the parts.
 
-    Returns the file. Without rows, no file is written and the result is ``None``.
+    Returns the file. Without rows, no file is written and the result is `None`.
     """
     parts = [part for part in parts if part.files]
     if not parts:

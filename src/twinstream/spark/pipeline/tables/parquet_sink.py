@@ -45,9 +45,9 @@ class ParquetSink:
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield columns of the rows with a sequence in ``[low, high)``.
+        """Yield columns of the rows with a sequence in `[low, high)`.
 
-        Only batches numbered ``since`` or higher are read.
+        Only batches numbered `since` or higher are read.
         """
         folders = batch_folders(self.folders.root / table).items()
         files = [str(f) for last, path in folders if last >= since for f in files_in(path)]
@@ -55,7 +55,7 @@ class ParquetSink:
             yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of ``files``, atomically.
+        """Replace all rows of a batch with the rows of `files`, atomically.
 
         Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
         of the files do not fit the table.

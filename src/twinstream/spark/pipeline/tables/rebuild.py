@@ -26,7 +26,7 @@ __all__ = ["Rebuilt"]
 
 
 class Rebuilt:
-    """A new version of a table. It replaces the current version when the ``with`` block ends."""
+    """A new version of a table. It replaces the current version when the `with` block ends."""
 
     def __init__(self, folders: Folders, table: str) -> None:
         self._current: Final = folders.root / table
@@ -49,9 +49,9 @@ class Rebuilt:
             sync([home])
 
     def put(self, number: int, parts: Sequence[Part]) -> Path | None:
-        """Write the rows of the parts to the folder of batch ``number``, and return the new file.
+        """Write the rows of the parts to the folder of batch `number`, and return the new file.
 
-        Without rows, no folder is written and the result is ``None``.
+        Without rows, no folder is written and the result is `None`.
         """
         return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
 

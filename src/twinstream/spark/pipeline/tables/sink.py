@@ -28,7 +28,7 @@ class Writer(Protocol):
 
 
 class Sink(Protocol):
-    """The tables of a pipeline. A parameter ``table`` is a path below the pipeline's folder."""
+    """The tables of a pipeline. A parameter `table` is a path below the pipeline's folder."""
 
     def batch(self, number: int, writer: Writer) -> BatchWriter:
         """Return a writer for a batch. It can also finish an interrupted batch."""
@@ -48,15 +48,15 @@ class Sink(Protocol):
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield columns of the rows whose sequence (column ``seq``) is in ``[low, high)``.
+        """Yield columns of the rows whose sequence (column `seq`) is in `[low, high)`.
 
-        Only batches numbered ``since`` or higher are read, so that older files are not opened. A
+        Only batches numbered `since` or higher are read, so that older files are not opened. A
         table that does not exist has no rows.
         """
         ...
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with the rows of ``files``, atomically.
+        """Replace all rows of a batch with the rows of `files`, atomically.
 
         Without files, the rows are removed. Raises `SchemaError`, before any change, if the columns
         of the files do not fit the table.

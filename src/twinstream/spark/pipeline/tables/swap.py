@@ -19,7 +19,7 @@ __all__ = ["exchange", "exchange_in_steps", "finish"]
 def exchange(new: Path, current: Path) -> None:
     """Exchange the names of two folders on the same file system.
 
-    Afterwards ``new`` has the previous content of ``current``.
+    Afterwards `new` has the previous content of `current`.
     """
     if not exchange_at_once(new, current):
         exchange_in_steps(new, current)
@@ -35,7 +35,7 @@ def exchange_in_steps(new: Path, current: Path) -> None:
 
 
 def finish(current: Path) -> None:
-    """Complete an exchange that was interrupted while no folder had the name ``current``.
+    """Complete an exchange that was interrupted while no folder had the name `current`.
 
     Also remove the folders that an interruption at another moment left behind, because a later
     exchange needs their names.

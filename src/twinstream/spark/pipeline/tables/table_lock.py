@@ -1,7 +1,7 @@
 """The lock on the tables of a pipeline: shared by its batches, exclusive for maintenance commands.
 
 A source holds the shared lock while its query starts, and while it lands or releases a batch. A
-command such as ``compact`` first locks the gate file, so that no further batch begins. Then the
+command such as `compact` first locks the gate file, so that no further batch begins. Then the
 command waits until the current batches have ended, and gets the exclusive lock. The pipeline
 continues when the command ends. When a process ends, even if it is killed, the operating system
 releases its locks.
@@ -21,7 +21,7 @@ from twinstream.spark.pipeline.settings.folders import Folders
 
 __all__ = ["TableLock"]
 
-#: Seconds between two attempts to get a lock.
+# Seconds between two attempts to get a lock.
 _PAUSE: Final = 0.05
 
 
@@ -38,7 +38,7 @@ class TableLock:
     def shared(self, is_to_end: Callable[[], bool]) -> Generator[bool]:
         """Hold the shared lock for the block, and yield whether the lock was acquired.
 
-        The lock is not acquired if ``is_to_end`` returns true during the wait for it.
+        The lock is not acquired if `is_to_end` returns true during the wait for it.
         """
         with ExitStack() as stack:
             with _opened(self._gate) as gate:
@@ -52,7 +52,7 @@ class TableLock:
     def alone(self, purpose: str) -> Generator[None]:
         """Hold the exclusive lock for the block, after the current batches have ended.
 
-        Raises `PipelineBusy` while another command has the lock. ``purpose`` describes this command
+        Raises `PipelineBusy` while another command has the lock. `purpose` describes this command
         in the errors of other commands.
         """
         with (
