@@ -28,8 +28,9 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 FAST := --ignore tests/spark --numprocesses 4 --no-loadscope-reorder --hypothesis-profile few
 # The server tests that `make coverage` runs beside the fast ones; .ci/run adds some.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
-	$(foreach topic,connection consume kv_entries object_store publish streams, \
-	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
+	$(foreach topic,client/test_connection consume/test_consume kv/test_entries \
+	object_store/test_object_store publish/test_publish api/test_streams, \
+	tests/_async/$(topic).py tests/_sync/$(topic).py)
 
 # What `make test-python` runs.
 SCENARIOS ?= tests/_async tests/_sync

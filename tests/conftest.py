@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
@@ -57,7 +58,7 @@ SLOW = (
     "tests/testing/",
 )
 # Their tests share nothing and mostly wait for timeouts, so each test is dealt by itself.
-SCRIPTED = ("tests/_async/test_fake_", "tests/_sync/test_fake_")
+SCRIPTED = re.compile(r"tests/_(a?)sync/\w+/test_fake_")
 # `make setup-fast` leaves PySpark out.
 collect_ignore = [] if HAS_SPARK else list(NEED_SPARK)
 
@@ -83,7 +84,7 @@ class ByFile(LoadScopeScheduling):
         for session in (PIPELINES, SPARK):
             if nodeid.startswith(session):
                 return session
-        if nodeid.startswith(SCRIPTED):
+        if SCRIPTED.match(nodeid):
             return nodeid
         return "sources" if nodeid.startswith(USERS) else nodeid.partition("::")[0]
 

@@ -25,57 +25,58 @@ class LeftOut(NamedTuple):
 
 LEFT_OUT: Final = (
     LeftOut(
-        ("tests/_sync/test_permissions.py",),
+        ("tests/_sync/client/test_permissions.py",),
         r"::test_an_operation_uses_what_it_declares_and_nothing_else\[(leaf|import)-",
         "a domain or a prefix is part of subjects, which core code builds for both twins;"
-        " tests/_async/test_permissions.py tries each operation in these worlds",
+        " tests/_async/client/test_permissions.py tries each operation in these worlds",
     ),
     LeftOut(
-        ("tests/_sync/test_permissions.py",),
+        ("tests/_sync/client/test_permissions.py",),
         r"::test_an_operation_fails_without_any_one_entry\[",
         "that no entry is needless is a property of the table, which both twins share;"
-        " tests/_async/test_permissions.py tries each list without each entry",
+        " tests/_async/client/test_permissions.py tries each list without each entry",
     ),
     LeftOut(
-        ("tests/_async/test_nats_py.py",),
+        ("tests/_async/nats_py/test_nats_py.py",),
         r"::test_an_operation_over_nats_py_uses_what_it_declares\[(leaf|import)-",
-        "subjects are complete when they reach the connection; tests/_async/test_permissions.py"
-        " tries them in these worlds, and this test tries each operation over nats-py in one",
+        "subjects are complete when they reach the connection;"
+        " tests/_async/client/test_permissions.py tries them in these worlds, and this test tries"
+        " each operation over nats-py in one",
     ),
     LeftOut(
         tuple(
-            f"tests/_async/test_{name}.py"
+            f"tests/_async/{name}.py"
             for name in (
-                "counters",
-                "dead_letters",
-                "exists",
-                "forged_advisories",
-                "forged_letters",
-                "groups",
-                "health",
-                "imports",
-                "kv_buckets",
-                "kv_mirrors",
-                "kv_put_many",
-                "kv_views",
-                "mirror_reads",
-                "missing",
-                "object_interop",
-                "object_interrupted",
-                "object_store",
-                "operating",
-                "outbox",
-                "processing",
-                "schedules",
-                "snapshots",
-                "workers",
-                "wrong_settings",
+                "api/test_exists",
+                "api/test_imports",
+                "api/test_operating",
+                "api/test_wrong_settings",
+                "consume/test_missing",
+                "counters/test_counters",
+                "exactly_once/test_processing",
+                "groups/test_groups",
+                "health/test_health",
+                "kv/test_buckets",
+                "kv/test_mirrors",
+                "kv/test_put_many",
+                "kv/test_views",
+                "object_store/test_interop",
+                "object_store/test_interrupted",
+                "object_store/test_object_store",
+                "outbox/test_outbox",
+                "read/test_mirror_reads",
+                "read/test_snapshots",
+                "schedules/test_schedules",
+                "workers/test_dead_letters",
+                "workers/test_forged_advisories",
+                "workers/test_forged_letters",
+                "workers/test_workers",
             )
         ),
         r"\[(.*-)?nats-py connection\b",
         "this code is above the connection, and only uses requests, publishes, subscriptions and"
-        " ordered reads, which other files try over nats-py; tests/_async/test_nats_py.py runs"
-        " each of its operations over nats-py, too",
+        " ordered reads, which other files try over nats-py; tests/_async/nats_py/test_nats_py.py"
+        " runs each of its operations over nats-py, too",
     ),
 )
 

@@ -119,15 +119,15 @@ def test_what_is_left_out_is_there(entry: LeftOut) -> None:
 def test_what_proves_the_same_is_not_left_out() -> None:
     operation = "test_an_operation_uses_what_it_declares_and_nothing_else"
     fewer = "test_an_operation_fails_without_any_one_entry[publish]"
-    assert is_left_out(f"tests/_sync/test_permissions.py::{operation}[leaf-publish]")
-    assert is_left_out(f"tests/_sync/test_permissions.py::{fewer}")
+    assert is_left_out(f"tests/_sync/client/test_permissions.py::{operation}[leaf-publish]")
+    assert is_left_out(f"tests/_sync/client/test_permissions.py::{fewer}")
     for kept in (
-        f"tests/_sync/test_permissions.py::{operation}[plain-publish]",
-        f"tests/_async/test_permissions.py::{operation}[leaf-publish]",
-        f"tests/_async/test_permissions.py::{fewer}",
-        "tests/_async/test_counters.py::test_a_sum[own connection-1]",
-        "tests/_async/test_publish.py::test_a_message[nats-py connection]",
+        f"tests/_sync/client/test_permissions.py::{operation}[plain-publish]",
+        f"tests/_async/client/test_permissions.py::{operation}[leaf-publish]",
+        f"tests/_async/client/test_permissions.py::{fewer}",
+        "tests/_async/counters/test_counters.py::test_a_sum[own connection-1]",
+        "tests/_async/publish/test_publish.py::test_a_message[nats-py connection]",
     ):
         assert not is_left_out(kept), kept
-    assert is_left_out("tests/_async/test_counters.py::test_a_sum[nats-py connection-1]")
-    assert is_left_out("tests/_async/test_counters.py::test_a_sum[1-nats-py connection]")
+    assert is_left_out("tests/_async/counters/test_counters.py::test_a_sum[nats-py connection-1]")
+    assert is_left_out("tests/_async/counters/test_counters.py::test_a_sum[1-nats-py connection]")

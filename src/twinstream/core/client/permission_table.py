@@ -7,8 +7,8 @@ buckets are written, and `INBOX` for the inboxes of the connection. Names in bra
 `[…]` is omitted if its argument is not given. `*` after the name of an argument means any number of
 arguments.
 
-`tests/_async/test_permissions.py` runs each operation with exactly these permissions, and shows
-that the operation fails if any of the permissions is missing.
+`tests/_async/client/test_permissions.py` runs each operation with exactly these permissions, and
+shows that the operation fails if any of the permissions is missing.
 
 Source: nats-server 2.11 to 2.15, as observed by that test.
 """

@@ -74,7 +74,7 @@ PROBED_ID: Final = Fault(
     happens="a cluster keeps the id of a probe (a refused message) as one that is being stored",
     done="older servers get no probe: the last message of the subject is read, and if it is another"
     " one, the outcome is reported as unknown",
-    test="_async/test_publish_trouble::test_outcome_of_an_attempt_can_be_requested",
+    test="_async/publish/test_publish_trouble::test_outcome_of_an_attempt_can_be_requested",
     goes=_NO_2_11,
     spans=((_FIRST, (2, 12, 0)),),
 )
@@ -83,7 +83,7 @@ FULL_SUBJECT: Final = Fault(
     happens="with `discard_new_per_subject`, a full subject refuses even a rollup, which would"
     " replace its message",
     done="updates and upserts of such a stream are refused, with the settings to change",
-    test="_async/test_subject_writes::test_a_full_subject_is_replaced_by_a_rollup",
+    test="_async/exactly_once/test_subject_writes::test_a_full_subject_is_replaced_by_a_rollup",
     goes=_NO_2_12,
     spans=((_FIRST, (2, 14, 0)),),
 )
@@ -101,7 +101,7 @@ SUBJECT_LISTS: Final = Fault(
     happens="after single messages were deleted, a list of the last messages of subjects may lack"
     " subjects or contain a removed message; direct gets from file storage were right",
     done="a snapshot reads all messages instead",
-    test="_async/test_snapshots::test_a_snapshot_after_deletions_has_every_subject",
+    test="_async/read/test_snapshots::test_a_snapshot_after_deletions_has_every_subject",
     goes="without support for 2.12.4",
     spans=((_FIRST, (2, 12, 5)),),
 )
@@ -110,7 +110,7 @@ PARTIAL_RESTORE: Final = Fault(
     happens="the server creates the stream when a restore begins; a restore that fails leaves an"
     " incomplete stream, and a cluster keeps the name until it is deleted",
     done="the stream is deleted, unless it may belong to another client",
-    test="_async/test_backup::test_failed_restore_deletes_no_stream_of_another_client",
+    test="_async/backup/test_backup::test_failed_restore_deletes_no_stream_of_another_client",
     goes=_FIXED,
     spans=(((2, 15, 0), None),),
 )
@@ -133,7 +133,7 @@ _FINAL_REPLY: Final = (
         seen="2.15.1: 4 of 5,129 refusals while leaders were cut off",
         done="such a refusal is not final: the acknowledgement is waited for, and a message that"
         " the replica lacks is sent once more",
-        test="_async/test_subject_writes::test_a_former_leaders_refusal_is_not_the_outcome",
+        test="_async/exactly_once/test_subject_writes::test_a_former_leaders_refusal_is_not_the_outcome",
         goes=_FIXED,
     ),
     Fault(
@@ -141,7 +141,7 @@ _FINAL_REPLY: Final = (
         seen="see the first row",
         done="the end of a read and the holder of a slot count only after a leader that most"
         " replicas follow has confirmed them",
-        test="_async/test_who_leads::test_end_of_data_counts_only_from_a_proven_leader",
+        test="_async/api/test_who_leads::test_end_of_data_counts_only_from_a_proven_leader",
         goes=_FIXED,
     ),
     Fault(
@@ -149,7 +149,7 @@ _FINAL_REPLY: Final = (
         " with its own state",
         seen="2.11 to 2.15",
         done="the request is repeated until a response is certainly the leader's",
-        test="_async/test_who_leads::test_response_of_a_replica_is_requested_again_from_the_leader",
+        test="_async/api/test_who_leads::test_response_of_a_replica_is_requested_again_from_the_leader",
         goes=_FIXED,
     ),
     Fault(
@@ -158,7 +158,7 @@ _FINAL_REPLY: Final = (
         seen="see the first row",
         done="older records are ignored; other replies that would end a lease or an acquisition"
         " need proof",
-        test="_async/test_lease_trouble::test_a_former_leader_does_not_end_a_lease",
+        test="_async/coordination/test_lease_trouble::test_a_former_leader_does_not_end_a_lease",
         goes=_FIXED,
     ),
     Fault(
@@ -166,7 +166,7 @@ _FINAL_REPLY: Final = (
         " lacks the earlier messages",
         seen="see the first row",
         done="the stream is read to find out whether the batch is stored",
-        test="_async/test_atomic_batch"
+        test="_async/publish/test_atomic_batch"
         "::test_a_commit_that_a_former_leader_refused_is_verified_by_reading",
         goes=_FIXED,
     ),
@@ -174,7 +174,7 @@ _FINAL_REPLY: Final = (
         happens="a former leader does not know the ids of the messages that it lacks",
         seen="see the first row",
         done="an unknown id is final if no acknowledgement arrives within 0.1 s",
-        test="_async/test_fake_publish"
+        test="_async/publish/test_fake_publish"
         "::test_a_former_leader_does_not_know_the_id_of_a_stored_message",
         goes=_FIXED,
     ),
@@ -184,7 +184,7 @@ _FINAL_REPLY: Final = (
         " refuses what it has already stored",
         seen="2.12 to 2.15, for streams without replicas",
         done="after a lost response, a refusal is checked against the stored message",
-        test="_async/test_subject_writes::test_an_insert_survives_losses",
+        test="_async/exactly_once/test_subject_writes::test_an_insert_survives_losses",
         goes=_FIXED,
     ),
     Fault(
@@ -192,7 +192,7 @@ _FINAL_REPLY: Final = (
         " (10158), though it never stored the message, until the duplicate window has passed",
         seen="2.15.1",
         done="`MessageIdInProcess` is retried; its text names the duplicate window",
-        test="_async/test_fake_publish::test_an_id_in_process_is_waited_for",
+        test="_async/publish/test_fake_publish::test_an_id_in_process_is_waited_for",
         goes=_FIXED,
     ),
     Fault(
@@ -211,7 +211,7 @@ _REPEATS: Final = (
         " sends no response",
         seen="2.15.1: 2 of 100 creations while the leader stepped down every second",
         done="idempotent requests are sent again after 1, 2, 4 … s",
-        test="_async/test_fake_api::test_a_creation_that_is_forgotten_is_sent_again",
+        test="_async/api/test_fake_api::test_a_creation_that_is_forgotten_is_sent_again",
         goes=_FIXED,
     ),
     Fault(
@@ -219,14 +219,14 @@ _REPEATS: Final = (
         " reset it, without a response",
         seen="2.15.1: 9 of 40 right after the creation",
         done="the request is idempotent, and sent again",
-        test="_async/test_fake_api::test_a_reset_that_no_server_passes_on_is_sent_again",
+        test="_async/api/test_fake_api::test_a_reset_that_no_server_passes_on_is_sent_again",
         goes=_FIXED,
     ),
     Fault(
         happens="an update of a replicated stream that another client is creating gets no response",
         seen="2.15.1",
         done="`create_or_update_stream` gives each attempt a share of its timeout",
-        test="_async/test_timeouts::test_an_update_without_an_answer_is_tried_again",
+        test="_async/api/test_timeouts::test_an_update_without_an_answer_is_tried_again",
         goes=_FIXED,
     ),
     Fault(
@@ -241,14 +241,14 @@ _REPEATS: Final = (
         " which the cluster then removes",
         seen="2.15.1: once, on a busy machine",
         done="the request is repeated for 2 s",
-        test="_async/test_backup::test_failure_of_an_earlier_restore_is_not_that_of_the_next",
+        test="_async/backup/test_backup::test_failure_of_an_earlier_restore_is_not_that_of_the_next",
         goes=_FIXED,
     ),
     Fault(
         happens="a pull request is lost without a response when the leader of the consumer changes",
         seen="2.15.1: 9 of 30",
         done="pulls have a heartbeat every 5 s; two missed ones void all requests",
-        test="_async/test_fake_messages::test_silence_is_reported_once_and_pulled_over",
+        test="_async/consume/test_fake_messages::test_silence_is_reported_once_and_pulled_over",
         goes=_FIXED,
     ),
     Fault(
@@ -267,14 +267,14 @@ _SPREADING: Final = (
         seen="2.15.1: 6 to 22 of 100 requests, and 8 of 60 first chunks of a restore",
         done="the request is repeated for 0.3 s; for 0.5 s if the responder surely exists, and for"
         " 2 s in a restore",
-        test="_async/test_cluster::test_what_another_client_created_is_reached_at_once",
+        test="_async/api/test_cluster::test_what_another_client_created_is_reached_at_once",
         goes=_FIXED,
     ),
     Fault(
         happens="the meta leader does not list a stream yet whose creation is confirmed",
         seen="2.12 and 2.14",
         done="a lookup by subject that finds nothing is repeated after 0.25 s",
-        test="_async/test_fake_api::test_stream_that_the_cluster_does_not_know_yet_is_found",
+        test="_async/api/test_fake_api::test_stream_that_the_cluster_does_not_know_yet_is_found",
         goes=_FIXED,
     ),
 )
@@ -286,7 +286,7 @@ _DELETIONS: Final = (
         " continues with the old delivery state",
         seen="2.15.1, up to 20 ms: 113 and 13 of 600",
         done="iterations and members of groups create it 0.3 s later",
-        test="_async/test_fake_messages"
+        test="_async/consume/test_fake_messages"
         "::test_deleted_consumer_is_recreated_after_its_deletion_is_complete",
         goes=_FIXED,
     ),
@@ -295,7 +295,7 @@ _DELETIONS: Final = (
         happens="the server removes expired records up to 0.3 s late",
         seen="2.11 to 2.15",
         done="a waiter for a lock tries again every 0.1 s after the end of the TTL",
-        test="_async/test_lease_trouble"
+        test="_async/coordination/test_lease_trouble"
         "::test_disconnected_holder_stops_believing_before_the_next_one_starts",
         goes=_FIXED,
     ),
@@ -308,7 +308,7 @@ _READS: Final = (
         " the remaining bytes of a pull request",
         seen="2.11 to 2.15, if the stream keeps several messages of a subject",
         done="pulls of such a snapshot are limited by count",
-        test="_async/test_ordered::test_a_snapshot_by_bytes_is_whole",
+        test="_async/consume/test_ordered::test_a_snapshot_by_bytes_is_whole",
         goes=_FIXED,
     ),
     Fault(
@@ -316,7 +316,7 @@ _READS: Final = (
         " something wakes it",
         seen="2.11 to 2.15",
         done="additional pulls with frequent heartbeats wake it",
-        test="_async/test_ordered::test_messages_that_are_removed_before_they_come_cause_no_pause",
+        test="_async/consume/test_ordered::test_messages_that_are_removed_before_they_come_cause_no_pause",
         goes=_FIXED,
     ),
     Fault(
@@ -324,7 +324,7 @@ _READS: Final = (
         " returns none of them",
         seen="2.11 to 2.15",
         done="a read that may lack them raises `UnsuitableSettings`",
-        test="_async/test_reading::test_what_a_file_store_hides_is_no_complete_read",
+        test="_async/read/test_reading::test_what_a_file_store_hides_is_no_complete_read",
         goes=_FIXED,
     ),
     Fault(
@@ -340,7 +340,7 @@ _READS: Final = (
         " moves behind the other returned ones",
         seen="2.11 to 2.15",
         done="a worker with an order requests the consumer's info before it returns messages",
-        test="_async/test_workers::test_an_end_in_the_middle_loses_nothing_and_doubles_nothing",
+        test="_async/workers/test_workers::test_an_end_in_the_middle_loses_nothing_and_doubles_nothing",
         goes=_FIXED,
     ),
     Fault(
@@ -348,7 +348,7 @@ _READS: Final = (
         " two backoff steps, too",
         seen="2.11 to 2.15",
         done="the difference is subtracted from the delay",
-        test="_async/test_workers::test_a_backoff_of_the_consumer_does_not_skew_the_delays",
+        test="_async/workers/test_workers::test_a_backoff_of_the_consumer_does_not_skew_the_delays",
         goes=_FIXED,
     ),
 )
@@ -360,7 +360,7 @@ _STORES: Final = (
         happens="a purge up to sequence 1 removes all messages",
         seen="before 2.14",
         done="a purge that keeps all messages is sent instead",
-        test="_async/test_streams::test_purge_accepts_a_subject_a_bound_or_a_rest",
+        test="_async/api/test_streams::test_purge_accepts_a_subject_a_bound_or_a_rest",
         goes=_NO_2_12,
     ),
     Fault(
@@ -368,7 +368,7 @@ _STORES: Final = (
         " matching messages",
         seen="2.15.1",
         done="`Schedules.finish` refuses such a schedule; `cancel` deletes it by sequence",
-        test="_async/test_schedules::test_a_forged_wildcard_does_not_remove_other_messages",
+        test="_async/schedules/test_schedules::test_a_forged_wildcard_does_not_remove_other_messages",
         goes=_FIXED,
     ),
     Fault(
@@ -376,7 +376,7 @@ _STORES: Final = (
         " replaced",
         seen="2.12",
         done="the message expects the sequence of the schedule",
-        test="_async/test_schedules::test_a_result_is_stored_and_its_schedule_cancelled_or_neither",
+        test="_async/schedules/test_schedules::test_a_result_is_stored_and_its_schedule_cancelled_or_neither",
         goes=_NO_2_12,
     ),
     Fault(
@@ -384,7 +384,7 @@ _STORES: Final = (
         " acknowledged messages again",
         seen="2.15.1",
         done="members share floors, up to which second copies are acknowledged without handling",
-        test="_async/test_group_floors::test_a_server_that_was_stopped_and_then_killed",
+        test="_async/groups/test_group_floors::test_a_server_that_was_stopped_and_then_killed",
         goes=_FIXED,
     ),
     Fault(
@@ -392,7 +392,7 @@ _STORES: Final = (
         " own position, and skips the messages before it",
         seen="before 2.15",
         done="headers that only servers write are not copied",
-        test="_async/test_copied_headers"
+        test="_async/publish/test_copied_headers"
         "::test_a_copy_does_not_move_the_position_of_a_stream_with_sources",
         goes=_NO_2_14,
     ),
@@ -400,7 +400,7 @@ _STORES: Final = (
         happens="a mirror of an object store without `allow_rollup_hdrs` stops at the first rollup",
         seen="2.11",
         done="such mirrors get the setting",
-        test="_async/test_object_store::test_mirrors_and_copies_of_all_kinds_have_the_objects",
+        test="_async/object_store/test_object_store::test_mirrors_and_copies_of_all_kinds_have_the_objects",
         goes=_NO_2_11,
     ),
     Fault(
@@ -424,7 +424,7 @@ _STORES: Final = (
         " another zone is refused, also after a restart, when the server has stored Z",
         seen="2.11 to 2.15",
         done="the time is written as the server stores it; `lint_stream` warns",
-        test="_async/test_exists::test_the_start_of_a_mirror_may_be_written_in_any_zone",
+        test="_async/api/test_exists::test_the_start_of_a_mirror_may_be_written_in_any_zone",
         goes=_FIXED,
     ),
     _PARTITIONS,
