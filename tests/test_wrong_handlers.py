@@ -175,7 +175,9 @@ def test_the_asyncio_twin_takes_every_kind_of_coroutine_function(
 ) -> None:
     async def main() -> None:
         async with js_async.connect(server.url) as nc:
-            await js_async.workers.Worker(nc.jetstream(), "S", "c", handler).stop()
+            worker = js_async.workers.Worker(nc.jetstream(), "S", "c", handler)
+            with pytest.warns(RuntimeWarning, match="was never started"):
+                await worker.stop()
 
     asyncio.run(main())
 
