@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-DOC = '''"""The module of each public name of this package.
+DOC = '''"""The module of each public name of this package, and the packages within it.
 
-Written from the imports in `__init__.py` by codegen/fronts.py. Edit the imports instead.
+Written from the imports in `__init__.py` and the folders by codegen/fronts.py. Edit the imports
+instead.
 """
 
 from __future__ import annotations
@@ -35,7 +36,14 @@ def index(front: Path) -> str:
             for each in node.names:
                 found[each.name] = f'"{node.module}",{mark}{words}'
     rows = "".join(f'    "{name}": {module}\n' for name, module in sorted(found.items()))
-    return f"{DOC}MODULES: Final[dict[str, str]] = {{\n{rows}}}\n"
+    inits = sorted(front.parent.glob("*/__init__.py"))
+    packages = [each.parent.name for each in inits if "__all__" in each.read_text("utf-8")]
+    listed = "".join(f'    "{name}",\n' for name in packages)
+    return (
+        f"{DOC}MODULES: Final[dict[str, str]] = {{\n{rows}}}\n\n"
+        f"PACKAGES: Final = (\n{listed})\n"
+        '"""The packages above the client."""\n'
+    )
 
 
 def _is_deferred(node: ast.ImportFrom) -> bool:

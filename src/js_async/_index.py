@@ -1,6 +1,7 @@
-"""The module of each public name of this package.
+"""The module of each public name of this package, and the packages within it.
 
-Written from the imports in `__init__.py` by codegen/fronts.py. Edit the imports instead.
+Written from the imports in `__init__.py` and the folders by codegen/fronts.py. Edit the imports
+instead.
 """
 
 from __future__ import annotations
@@ -125,3 +126,17 @@ MODULES: Final[dict[str, str]] = {
     "evolve": "twinstream.models",
     "from_nats": "js_async.nats_py.client",  # asyncio only
 }
+
+PACKAGES: Final = (
+    "backup",
+    "coordination",
+    "counters",
+    "exactly_once",
+    "fast_ingest",
+    "groups",
+    "health",
+    "outbox",
+    "schedules",
+    "workers",
+)
+"""The packages above the client."""

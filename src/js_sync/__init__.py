@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_sync._index import MODULES
+from js_sync._index import MODULES, PACKAGES
 from twinstream.core.lazy_imports import on_demand
 
 if TYPE_CHECKING:
@@ -251,4 +251,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, MODULES)
+    __getattr__, __dir__ = on_demand(__name__, MODULES, PACKAGES)

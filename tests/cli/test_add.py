@@ -136,7 +136,7 @@ def test_next_can_refuse_a_message(run: Run, jet: js_sync.JetStream, stream: str
     jet.publish(f"{stream}.a", b"\xff")
     run("consumer", "add", stream, "w")
     (first,) = json_lines(run("consumer", "next", stream, "w", "--nak", "--json"))
-    assert (first["data_base64"], first["delivery"]) == ("/w==", 1)
+    assert (first["data_base64"], first["num_delivered"]) == ("/w==", 1)
     again = run("consumer", "next", stream, "w", "--term", "--raw")
     assert again.stdout_bytes == b"\xff"
     none = run("consumer", "next", stream, "w", "--wait", "300ms")

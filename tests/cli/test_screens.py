@@ -92,7 +92,8 @@ def test_screens_are_as_checked_in(filled: str, way: str, monkeypatch: pytest.Mo
         screen = f"$ twinstream {command}\n{shown.out}"
         screen += f"[exit code {shown.code}]\n" if shown.code else ""
         screen += f"[standard error]\n{shown.err}" if shown.err else ""
-        parts.append(steady(screen))
+        # The stored description of an object contains a time, whose length varies.
+        parts.append(re.sub(r"\b56\d\d\b", "56NN", steady(screen)))
     text = "\n".join(parts)
     file = SCREENS / f"{way}.txt"
     if os.environ.get("TWINSTREAM_WRITE_SCREENS"):

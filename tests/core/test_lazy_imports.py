@@ -9,6 +9,8 @@ from types import ModuleType
 import pytest
 
 import js_sync
+from js_sync import _index
+from tests.sources import PACKAGES
 from twinstream.core.lazy_imports import on_demand
 
 
@@ -45,3 +47,23 @@ def test_the_front_lists_what_it_offers() -> None:
     with pytest.raises(ImportError, match="Konnection"):
         exec("from js_sync import Konnection")
     assert not hasattr(js_sync, "Konnection")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Worker", ": import it from js_sync.workers"),
+        ("AckPolicy", ": import it from twinstream.models"),
+        ("KeyNotFoundError", "; did you mean 'KeyNotFound'?"),
+        ("StreamConfg", "; did you mean 'StreamConfig'?"),
+        ("xyz", ""),
+    ],
+)
+def test_a_missing_name_of_the_front_is_explained(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(js_sync, name)
+    assert str(caught.value) == f"module 'js_sync' has no attribute {name!r}{hint}"
+
+
+def test_the_front_knows_the_packages_above_the_client() -> None:
+    assert _index.PACKAGES == PACKAGES

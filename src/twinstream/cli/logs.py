@@ -21,6 +21,8 @@ def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
 
     If `times` is 0, no record is printed, because commands print their own error messages.
     """
+    if ctx.resilient_parsing:
+        return  # a completion, which runs no command and does not close its context
     logger = logging.getLogger("twinstream")
     handler: logging.Handler = _Shown() if times else logging.NullHandler()
     level, propagate = logger.level, logger.propagate

@@ -46,7 +46,8 @@ async def test_objects_show_what_they_are_and_how_far(opened, name):
         assert repr(consuming) == f"<Consuming c of {name}: stopped>"
         worker = Worker(jet, name, "c", acked)
         assert repr(worker) == f"<Worker c of {name}: not started>"
-        await worker.stop()
+        with pytest.warns(RuntimeWarning, match="was never started"):
+            await worker.stop()
         async with jet.publisher() as publisher:
             assert repr(publisher) == "<Publisher: 0 in flight>"
         assert repr(publisher) == "<Publisher: 0 in flight, closed>"

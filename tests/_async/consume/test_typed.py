@@ -358,7 +358,9 @@ async def test_an_annotation_is_never_ignored(opened, name, handler, text):
 @pytest.mark.parametrize("handler", [plain, only_for_checkers, another_parameter])
 async def test_the_annotation_of_bytes_need_not_be_resolved(opened, name, handler):
     async with opened() as jet:
-        Worker(jet, name, "c", handler)
+        worker = Worker(jet, name, "c", handler)
+        with pytest.warns(RuntimeWarning, match="was never started"):
+            await worker.stop()
 
 
 # ---- groups

@@ -808,7 +808,8 @@ async def test_what_a_worker_refuses(opened, name):
         with pytest.raises(js.BadArgument, match="handler"):
             group.worker("m1", 7)
         worker = group.worker("m1", handler)
-        await worker.stop()
+        with pytest.warns(RuntimeWarning, match="was never started"):
+            await worker.stop()
         async with worker:
             with pytest.raises(js.BadArgument, match="started already"):
                 await worker.start()

@@ -47,7 +47,8 @@ def test_objects_show_what_they_are_and_how_far(opened, name):
         assert repr(consuming) == f"<Consuming c of {name}: stopped>"
         worker = Worker(jet, name, "c", acked)
         assert repr(worker) == f"<Worker c of {name}: not started>"
-        worker.stop()
+        with pytest.warns(RuntimeWarning, match="was never started"):
+            worker.stop()
         with jet.publisher() as publisher:
             assert repr(publisher) == "<Publisher: 0 in flight>"
         assert repr(publisher) == "<Publisher: 0 in flight, closed>"

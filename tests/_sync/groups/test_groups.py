@@ -809,7 +809,8 @@ def test_what_a_worker_refuses(opened, name):
         with pytest.raises(js.BadArgument, match="handler"):
             group.worker("m1", 7)
         worker = group.worker("m1", handler)
-        worker.stop()
+        with pytest.warns(RuntimeWarning, match="was never started"):
+            worker.stop()
         with worker:
             with pytest.raises(js.BadArgument, match="started already"):
                 worker.start()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.screen import plain_table, results
 from twinstream.cli.table import Page
-from twinstream.cli.value_text import Size, setting
+from twinstream.cli.value_text import UNLIMITED, Size, setting
 from twinstream.models import encode
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def show_bucket(status: KeyValueStatus) -> None:
     for name, value in encode(status.config).items():
         if name != "bucket":
             page.add_row(name, setting(name, getattr(status.config, name, value)))
+    if status.config.ttl is None:
+        page.add_row("ttl", UNLIMITED)
     page.add_row("values", status.values)
     page.add_row("size", Size(status.bytes))
     page.add_row("last revision", status.last_revision)
