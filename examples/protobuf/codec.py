@@ -7,6 +7,7 @@ protobuf (`pip install protobuf`). `Timestamp` stands for a class that `protoc` 
 from __future__ import annotations
 
 import sys
+from time import sleep
 from typing import Annotated, Generic, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -64,8 +65,8 @@ def main(server: str) -> None:
         clock = ConsumerConfig(durable_name="clock", max_ack_pending=1)
         with Worker(jet, "TIMES", clock, show, dead_letters=letters):
             consumer = jet.get_consumer("TIMES", "clock")
-            while consumer.info().ack_floor.stream_seq < 3:
-                pass
+            while (floor := consumer.info().ack_floor) is None or floor.stream_seq < 3:
+                sleep(0.1)
         for letter in letters.letters():
             print(letter.subject, letter.data, letter.reason)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import twinstream.models
 from js_async.api import consumer_admin
@@ -292,7 +292,7 @@ class Consumer(FetchCalls[P]):
             return Messages(buffer)
         from js_async.consume.noted import noted
 
-        return noted(Messages)(buffer)
+        return cast("Messages[P]", noted(Messages)(buffer))
 
     def consume(
         self,

@@ -516,7 +516,7 @@ class Stream(StreamConsumers, Generic[P]):
             return OrderedMessages(buffer)
         from js_async.consume.noted import noted
 
-        return noted(OrderedMessages)(buffer)
+        return cast("OrderedMessages[P]", noted(OrderedMessages)(buffer))
 
     def push_messages(
         self,
@@ -566,7 +566,7 @@ class Stream(StreamConsumers, Generic[P]):
             return PushMessages(buffer)
         from js_async.consume.noted import noted
 
-        return noted(PushMessages)(buffer)
+        return cast("PushMessages[P]", noted(PushMessages)(buffer))
 
 
 def known_info(stream: Stream[Any]) -> StreamInfo:

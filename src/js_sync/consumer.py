@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import twinstream.models
 from js_sync.api import consumer_admin
@@ -289,7 +289,7 @@ class Consumer(FetchCalls[P]):
             return Messages(buffer)
         from js_sync.consume.noted import noted
 
-        return noted(Messages)(buffer)
+        return cast("Messages[P]", noted(Messages)(buffer))
 
     def consume(
         self,

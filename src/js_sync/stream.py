@@ -517,7 +517,7 @@ class Stream(StreamConsumers, Generic[P]):
             return OrderedMessages(buffer)
         from js_sync.consume.noted import noted
 
-        return noted(OrderedMessages)(buffer)
+        return cast("OrderedMessages[P]", noted(OrderedMessages)(buffer))
 
     def push_messages(
         self,
@@ -567,7 +567,7 @@ class Stream(StreamConsumers, Generic[P]):
             return PushMessages(buffer)
         from js_sync.consume.noted import noted
 
-        return noted(PushMessages)(buffer)
+        return cast("PushMessages[P]", noted(PushMessages)(buffer))
 
 
 def known_info(stream: Stream[Any]) -> StreamInfo:

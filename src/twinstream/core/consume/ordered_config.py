@@ -80,7 +80,7 @@ def _policy(
     }
     given = next((each for each, (_, start) in starts.items() if start is not None), None)
     policy = None if wanted is None else DeliverPolicy(wanted)
-    if given is None and policy in starts:
+    if given is None and policy is not None and policy in starts:
         raise BadArgument(f"deliver_policy {policy.value} needs {starts[policy][0]}=")
     if given is not None and policy not in (None, given):
         raise BadArgument(
