@@ -26,6 +26,6 @@ def test_log_is_shown_on_request(run: Run, stream: str, option: str, has_calls: 
 
 def test_logging_is_as_it_was_after_a_command(run: Run, stream: str) -> None:
     logger = logging.getLogger("twinstream")
-    for options in ([], ["-vv"]):
+    for options in ([], ["-vv"], ["--timeout", "soon"]):
         run(*options, "stream", "info", stream)
         assert (logger.level, logger.propagate, logger.handlers) == (logging.NOTSET, True, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from typing import Any, Final
 
 import click
@@ -11,7 +12,7 @@ from twinstream.cli.failures import JSON_ASKED, reported
 from twinstream.cli.help.foreign_names import advice, aliased
 from twinstream.cli.help.page import HelpfulCommand
 from twinstream.cli.interrupts import asks_for_json
-from twinstream.cli.logs import debug_option, verbose_option
+from twinstream.cli.logs import debug_option, shown_log, verbose_option
 from twinstream.cli.target import options_before
 
 COMMANDS: Final = {
@@ -226,7 +227,8 @@ class LazyGroup(click.Group):
         """Run the subcommand. Errors that the user can fix are reported without a traceback."""
         from js_sync.runtime.handled_at_once import handled_at_once
 
-        with reported(), handled_at_once():
+        logged = shown_log(ctx) if ctx.parent is None else nullcontext()
+        with logged, reported(), handled_at_once():
             return super().invoke(ctx)
 
 

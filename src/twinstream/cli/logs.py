@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -10,31 +12,37 @@ import click
 from twinstream.cli.escapes import harmless
 from twinstream.cli.failures import DEBUG
 
-__all__ = ["debug_option", "verbose_option"]
+__all__ = ["debug_option", "shown_log", "verbose_option"]
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+# The key of a context for the number of `-v`.
+_TIMES: Final = "twinstream.verbose"
 _LEVELS: Final = (logging.CRITICAL, logging.INFO, logging.DEBUG)
 
 
-def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
-    """Print log records of the SDK to standard error until the command ends.
+@contextmanager
+def shown_log(ctx: click.Context) -> Iterator[None]:
+    """Within the block, print log records of the SDK to standard error as `--verbose` says.
 
-    If `times` is 0, no record is printed, because commands print their own error messages.
+    Without `--verbose`, no record is printed, because commands print their own error messages.
     """
-    if ctx.resilient_parsing:
-        return  # a completion, which runs no command and does not close its context
+    times: int = ctx.find_root().meta.get(_TIMES, 0)
     logger = logging.getLogger("twinstream")
     handler: logging.Handler = _Shown() if times else logging.NullHandler()
     level, propagate = logger.level, logger.propagate
     logger.setLevel(_LEVELS[min(times, 2)])
     logger.propagate = False
     logger.addHandler(handler)
-
-    @ctx.call_on_close
-    def restore() -> None:
+    try:
+        yield
+    finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
         logger.propagate = propagate
+
+
+def _note(ctx: click.Context, _: click.Parameter, times: int) -> None:
+    ctx.meta[_TIMES] = times
 
 
 class _Shown(logging.StreamHandler[Any]):
@@ -55,7 +63,7 @@ verbose_option: Final = click.option(
     count=True,
     expose_value=False,
     is_eager=True,
-    callback=_show,
+    callback=_note,
     help="Show the log: -v events of connections and workers, -vv also each API request.",
 )
 
