@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ _LEVELS: Final = (logging.CRITICAL, logging.INFO, logging.DEBUG)
 
 
 @contextmanager
-def shown_log(ctx: click.Context) -> Iterator[None]:
+def shown_log(ctx: click.Context) -> Generator[None]:
     """Within the block, print log records of the SDK to standard error as `--verbose` says.
 
     Without `--verbose`, no record is printed, because commands print their own error messages.
