@@ -59,7 +59,7 @@ class Steps:
                 return end.value
             self.suspensions += 1
             if self.suspensions == self.stop_at:
-                # Told before the task itself: it is cancelled with its result at hand.
+                # Before the task itself is notified: it is cancelled with its result at hand.
                 if self.way == READY and future is not None:
                     future = Before(future, task.cancel)
                 else:

@@ -135,10 +135,10 @@ async def test_repeats_of_a_message_count_as_one_call(server, name):
     reported = []
     async with js.connect(server.url, on_call=reported.append) as connection:
         jet = connection.jetstream(timeout=10)
-        with pytest.raises(js.NoStream) as nobody:
+        with pytest.raises(js.NoStream) as unheard:
             await jet.publish(name, retry_wait=0.01)
         *asked, call = reported
-        assert (call.attempts, call.stream_name, call.error) == (3, None, nobody.value)
+        assert (call.attempts, call.stream_name, call.error) == (3, None, unheard.value)
         # The request for the reason of the failure ended first.
         assert [(each.kind, each.subject) for each in asked] == [("api", "$JS.API.STREAM.NAMES")]
 

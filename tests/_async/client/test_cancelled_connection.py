@@ -39,7 +39,7 @@ async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
         peer.reach("deaf")
         peer.wait_for("stuck")
         peer.half_close()
-        peer.wait_for("mended", timeout=20)
+        peer.wait_for("repaired", timeout=20)
         peer.reset()
 
     def welcome(peer: FakePeer) -> None:
@@ -56,16 +56,16 @@ async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
             async def is_stuck():
                 return link_of(connection).is_full
 
-            async def is_mended():
+            async def is_repaired():
                 return connection.is_connected and connection.stats.connects == 2
 
             await eventually(is_deaf)
             publishing = asyncio.create_task(connection.publish("big", bytes(1 << 25)))
             await eventually(is_stuck)
             server.tell("stuck")
-            await eventually(is_mended)
+            await eventually(is_repaired)
             await publishing
-            server.tell("mended")
+            server.tell("repaired")
 
 
 @pytest.mark.parametrize("size", [1 << 14, 1 << 18], ids=["together", "in pieces"])
@@ -81,9 +81,9 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
         for _ in range(40):
             session.write(b"lost", b"", b"", bytes(size))
 
-        async def is_mended():
+        async def is_repaired():
             return connection.is_connected and connection.stats.connects == 2
 
-        await eventually(is_mended)
+        await eventually(is_repaired)
         await connection.flush()
     assert [each for each in caplog.records if each.name == "asyncio"] == []

@@ -245,7 +245,7 @@ async def test_reads_are_long_while_messages_are() -> None:
 async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
     tuned,
 ):
-    menders = []
+    recovering = []
 
     def first(peer: FakePeer) -> None:
         peer.handshake()
@@ -262,9 +262,9 @@ async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
         peer.until_left(timeout=60)
 
     def noted(_):
-        menders.append(asyncio.current_task())
+        recovering.append(asyncio.current_task())
 
-    # Nobody mends but who waits.
+    # Only the tasks that wait recover the publisher.
     tuned("publisher look", 3600.0)
     with FakeServer(first, second) as server, hooked("publish: before recovery", noted):
         async with js.connect(server.url) as connection:
@@ -273,9 +273,9 @@ async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
             waits = asyncio.create_task(two.result())
             server.tell("break")
             async with asyncio.timeout(30):
-                while not menders:
+                while not recovering:
                     await asyncio.sleep(0.01)
-            assert menders == [waits]
+            assert recovering == [waits]
             other = asyncio.create_task(one.result())
             await asyncio.sleep(0)
             waits.cancel()

@@ -160,9 +160,9 @@ async def test_cancelled_calls_are_reported():
         peer.reach("asked")
         peer.until_left()
 
-    told = []
+    calls = []
     with FakeServer(script) as server:
-        async with js.connect(server.url, on_call=told.append) as connection:
+        async with js.connect(server.url, on_call=calls.append) as connection:
             jet = connection.jetstream(timeout=30)
             for sign, work in (
                 ("published", jet.publish("orders")),
@@ -177,9 +177,9 @@ async def test_cancelled_calls_are_reported():
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
-    assert [(call.subject, type(call.error)) for call in told] == [
+    assert [(call.subject, type(call.error)) for call in calls] == [
         ("orders", js.OutcomeUnknown),
         ("$JS.API.STREAM.INFO.S", js.OutcomeUnknown),
     ]
-    for call in told:
+    for call in calls:
         assert isinstance(call.error.__cause__, asyncio.CancelledError)

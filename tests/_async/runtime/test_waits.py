@@ -189,7 +189,7 @@ def test_what_ends_a_program_ends_it_out_of_a_task_that_a_reader_woke(ends) -> N
 
     with pytest.raises(type(ends)):
         asyncio.run(program())
-    # Whoever was woken with it went on first.
+    # The other task that was woken with it resumed first.
     assert seen == [True]
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import yes_option
 from twinstream.cli.consumer.settings import consumer_settings, fields_of
 from twinstream.cli.failures import arguments_judged
-from twinstream.cli.screen import print_json, print_text
-from twinstream.cli.settings.differences import changes_of
+from twinstream.cli.settings.editing import edit_settings
 from twinstream.cli.target import Target, json_option, server_options
-from twinstream.models import ConsumerConfig, encode, evolve
+from twinstream.models import ConsumerConfig
 
 
 @click.command(short_help="Change the settings of a consumer.")
@@ -48,19 +47,13 @@ def edit(
         fields["filter_subject"] = None
     with target.connect() as nc:
         handle = target.jetstream(nc).get_consumer(stream, consumer)
-        changes = changes_of(handle.info().config or ConsumerConfig(), fields)
-        if not as_json:
-            for line in changes:
-                print_text(line)
-        if not changes or dry_run:
-            if as_json:
-                print_json({"name": consumer, "changed": [], "would_change": changes})
-            elif not changes:
-                print_text("nothing to change")
-            return
-        sure(f"Change {stream}/{consumer}?", yes=yes)
-        info = handle.change(lambda config: evolve(config, **fields))
-    if as_json:
-        print_json(encode(info))
-    else:
-        print_text(f"changed {stream}/{consumer}")
+        edit_settings(
+            f"{stream}/{consumer}",
+            handle.info().config or ConsumerConfig(),
+            fields,
+            handle.change,
+            named={"name": consumer},
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+        )

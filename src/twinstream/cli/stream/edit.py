@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.confirm import yes_option
 from twinstream.cli.failures import arguments_judged
 from twinstream.cli.screen import print_json, print_text
-from twinstream.cli.settings.differences import changes_of
+from twinstream.cli.settings.editing import edit_settings
 from twinstream.cli.stream.settings import fields_of, stream_settings
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.models import encode, evolve
@@ -39,23 +39,16 @@ def edit(
         raise click.UsageError("give at least one setting to change")
     with target.connect() as nc:
         handle = target.jetstream(nc).get_stream(stream)
-        old = handle.info().config
-        changes = changes_of(old, fields)
-        if not as_json:
-            for line in changes:
-                print_text(line)
-        if not changes or dry_run:
-            if as_json:
-                print_json({"stream": stream, "changed": [], "would_change": changes})
-            elif not changes:
-                print_text("nothing to change")
-            return
-        sure(f"Change {stream}?", yes=yes)
-        info = handle.change(lambda config: evolve(config, **fields))
-    if as_json:
-        print_json(encode(info))
-    else:
-        print_text(f"changed {stream}")
+        edit_settings(
+            stream,
+            handle.info().config,
+            fields,
+            handle.change,
+            named={"stream": stream},
+            dry_run=dry_run,
+            yes=yes,
+            as_json=as_json,
+        )
 
 
 @click.command(short_help="Create a stream with the settings of another one.")
