@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from threading import Thread
 from typing import Any
 
 from twinstream.core.deadline import Deadline
@@ -13,9 +14,30 @@ __all__ = ["ended", "eventually", "pause", "together"]
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:
-    """Run works at the same time and return what each returned."""
-    with ThreadPoolExecutor(len(works)) as pool:
-        return [future.result() for future in [pool.submit(work) for work in works]]
+    """Run works at the same time and return what each returned.
+
+    The first failure is raised at once, as `asyncio.gather` does. The other works may wait for what
+    the failed one would have done; the end of their connection ends them, and nothing waits for
+    their threads.
+    """
+    futures = [_begun(work) for work in works]
+    for each in wait(futures, return_when=FIRST_EXCEPTION).done:
+        each.result()
+    return [each.result() for each in futures]
+
+
+def _begun(work: Callable[[], Any]) -> Future[Any]:
+    """Run a work in a thread of its own, which does not hold up the end of the process."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
 
 
 def eventually(condition: Callable[..., Any], *args: Any, patience: float = 30.0) -> Any:
