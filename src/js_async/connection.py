@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Never, Self
 from weakref import ref
 
@@ -12,7 +13,7 @@ from js_async.client.closable import Closable
 from js_async.client.observing import observers_of
 from js_async.client.session import Session
 from js_async.jetstream import JetStream
-from js_async.runtime.concurrency import BlockHint
+from js_async.runtime.concurrency import BlockHint, Work
 from js_async.runtime.opening import Opening, opening
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
@@ -306,17 +307,38 @@ class Connection(Closable, BlockHint):
             await self._session.close()
 
     async def drain(self, *, timeout: Seconds = 30.0) -> None:
-        """Drain the subscriptions, then close the connection.
+        """Receive no further messages, let those that have arrived be handled, then close.
 
-        The call unsubscribes everything that `subscribe` has subscribed, and waits until all
-        buffered messages were taken. In a forked child it does nothing.
+        The call ends core subscriptions, iterations over the messages of a consumer, consumptions
+        and workers, and waits until all buffered messages were taken. It also waits for running
+        handlers; a worker returns the messages that it has not begun to handle. Ordered reads and
+        watches end with the connection. If a handler calls `drain`, the connection is closed
+        without waiting for the messages behind its own. In a forked child the call does nothing.
 
         Args:
             timeout: The longest wait in seconds. Then the connection is closed in any case.
+
+        Raises:
+            RequestTimeout: A handler is still running after `timeout` seconds. The connection is
+                closed.
+            Exception: An error that ended background work, if no call has raised it before. The
+                connection is closed.
         """
         if self._is_parents:
             return
         deadline = Deadline.after(timeout)
+        errors: list[Exception] = []
+        received = self._session.drainables.in_use()
+        for end, _ in received:
+            await _attempt(end, errors)
+        await self._drain_subscriptions(deadline)
+        for _, ended in received:
+            await _attempt(partial(ended, deadline), errors)
+        await self._session.close()
+        if errors:
+            raise errors[0]
+
+    async def _drain_subscriptions(self, deadline: Deadline) -> None:
         listed, self._subscriptions = self._subscriptions, {}
         buffers = [each for weak in listed.values() if (each := weak()) is not None]
         boxes = [box for each in buffers if (box := each.box) is not None]
@@ -328,7 +350,6 @@ class Connection(Closable, BlockHint):
                 buffer.end()
         for buffer in buffers:
             await buffer.wait_emptied(deadline)
-        await self._session.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -505,3 +526,11 @@ class Connection(Closable, BlockHint):
             timeout: Seconds to wait; the default is the connection's `request_timeout`.
         """
         await self._session.flush(self._deadline(timeout))
+
+
+async def _attempt(step: Work, errors: list[Exception]) -> None:
+    """Run a step of an end. Its error does not keep the steps after it from running."""
+    try:
+        await step()
+    except Exception as error:
+        errors.append(error)

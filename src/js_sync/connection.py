@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Never, Self
 from weakref import ref
 
@@ -13,7 +14,7 @@ from js_sync.client.closable import Closable
 from js_sync.client.observing import observers_of
 from js_sync.client.session import Session
 from js_sync.jetstream import JetStream
-from js_sync.runtime.concurrency import BlockHint
+from js_sync.runtime.concurrency import BlockHint, Work
 from js_sync.runtime.opening import opening
 from twinstream.core.arguments.check_callbacks import check_callback
 from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
@@ -307,17 +308,38 @@ class Connection(Closable, BlockHint):
             self._session.close()
 
     def drain(self, *, timeout: Seconds = 30.0) -> None:
-        """Drain the subscriptions, then close the connection.
+        """Receive no further messages, let those that have arrived be handled, then close.
 
-        The call unsubscribes everything that `subscribe` has subscribed, and waits until all
-        buffered messages were taken. In a forked child it does nothing.
+        The call ends core subscriptions, iterations over the messages of a consumer, consumptions
+        and workers, and waits until all buffered messages were taken. It also waits for running
+        handlers; a worker returns the messages that it has not begun to handle. Ordered reads and
+        watches end with the connection. If a handler calls `drain`, the connection is closed
+        without waiting for the messages behind its own. In a forked child the call does nothing.
 
         Args:
             timeout: The longest wait in seconds. Then the connection is closed in any case.
+
+        Raises:
+            RequestTimeout: A handler is still running after `timeout` seconds. The connection is
+                closed.
+            Exception: An error that ended background work, if no call has raised it before. The
+                connection is closed.
         """
         if self._is_parents:
             return
         deadline = Deadline.after(timeout)
+        errors: list[Exception] = []
+        received = self._session.drainables.in_use()
+        for end, _ in received:
+            _attempt(end, errors)
+        self._drain_subscriptions(deadline)
+        for _, ended in received:
+            _attempt(partial(ended, deadline), errors)
+        self._session.close()
+        if errors:
+            raise errors[0]
+
+    def _drain_subscriptions(self, deadline: Deadline) -> None:
         listed, self._subscriptions = self._subscriptions, {}
         buffers = [each for weak in listed.values() if (each := weak()) is not None]
         boxes = [box for each in buffers if (box := each.box) is not None]
@@ -329,7 +351,6 @@ class Connection(Closable, BlockHint):
                 buffer.end()
         for buffer in buffers:
             buffer.wait_emptied(deadline)
-        self._session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -506,3 +527,11 @@ class Connection(Closable, BlockHint):
             timeout: Seconds to wait; the default is the connection's `request_timeout`.
         """
         self._session.flush(self._deadline(timeout))
+
+
+def _attempt(step: Work, errors: list[Exception]) -> None:
+    """Run a step of an end. Its error does not keep the steps after it from running."""
+    try:
+        step()
+    except Exception as error:
+        errors.append(error)

@@ -189,6 +189,10 @@ class BackgroundWork(Closable, BlockHint, ABC):
             self._run_ended.set()
             await self._request_stop()
 
+    async def _ended_by(self, deadline: Deadline) -> None:
+        """Wait for the end. `Connection.drain` calls this after it has begun the end."""
+        await self._await_end(deadline.remaining())
+
     async def _await_end(self, timeout: Seconds) -> None:
         """Wait for the end, unless the caller is a handler. Raise an error that was not raised."""
         if not self._is_within():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from js_async.client.closable import Drainables
 from js_async.runtime.concurrency import Signal
 from twinstream.core.client.handshake import ServerInfo
 from twinstream.core.client.mailbox import Mailbox
@@ -60,6 +61,11 @@ class Channel(Protocol):
     @property
     def call_observers(self) -> Observers | None:
         """The observers of requests and published messages: `observers`, or `on_call` alone."""
+        ...
+
+    @property
+    def drainables(self) -> Drainables:
+        """What the end of the connection by `drain` ends first."""
         ...
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from js_async.client.closable import Drainables
 from js_async.runtime.concurrency import Signal
 from twinstream.core.client.connection_events import Interrupted
 from twinstream.errors import (
@@ -35,6 +36,8 @@ class ConnectionState:
         self._trouble: BaseException | None = None
         self.change = Signal()
         """The signal that the next change sets. Read it before the state, then wait for it."""
+        self.drainables: Final = Drainables()
+        """What the end of the connection by `drain` ends first."""
 
     # ---- changes
 

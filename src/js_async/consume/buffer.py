@@ -33,6 +33,7 @@ from twinstream.core.wire.status import Kind, Status, is_status, read_status
 from twinstream.errors import TwinstreamError
 
 if TYPE_CHECKING:
+    from js_async.runtime.concurrency import Wait, Work
     from twinstream.core.observe.gauge import Gauge
 
 __all__ = ["MessageBuffer"]
@@ -85,6 +86,10 @@ class MessageBuffer(ItemSource[Message[Any]]):
 
         if self._transport.observers is not None:
             self._transport.observers.measure(self)
+
+    def ends_by(self, end: Work, ended: Wait) -> None:
+        """Let `Connection.drain` call these two. See `Drainables.add`."""
+        self._transport.drainables.add(self, end, ended)
 
     def gauges(self) -> Iterable[Gauge]:
         """Return the gauges of the consumer, for observers."""

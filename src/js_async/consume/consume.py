@@ -98,6 +98,8 @@ class Consuming(BackgroundWork):
         self._consumer: Final = label
         self._messages: Final = messages
         self._buffer: Final = buffer_of(messages)
+        # Draining the connection drains the buffer, whose messages are still handled.
+        self._buffer.ends_by(self._buffer.drain, self._ended_by)
         self._handler: Final = handler
         self._progress: Final = progress
         # With `progress`, handlers may run for a long time, during which no message is taken.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from js_async.client.closable import Closable
-from js_async.runtime.concurrency import TimedLock
+from js_async.runtime.concurrency import Signal, TimedLock
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
 
@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 # The longest wait for another caller that is taking a buffered item (seconds).
 _MOVING: Final = 1.0
+# The interval in which a draining connection looks whether all items were taken (seconds).
+_LOOK: Final = 0.01
 
 
 class NothingInTime(RequestTimeout):
@@ -84,6 +86,12 @@ class ItemSource(Closable, Generic[T]):
     async def _take_next(self, deadline: Deadline) -> T | None:
         """Return the next item as `take` does. Only one caller at a time runs this."""
         raise NotImplementedError
+
+    async def drained(self, deadline: Deadline) -> None:
+        """Wait until the items that have arrived were taken, or until the deadline."""
+        never = Signal()
+        while self.buffered and not self.is_ended and not deadline.expired():
+            await never.sleep(Deadline.after(_LOOK))
 
     async def close(self) -> None:
         """End the source."""

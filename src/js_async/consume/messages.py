@@ -30,6 +30,7 @@ class Messages(Iteration[Message[P]]):
         super().__init__(buffer)
         self._buffer: Final = buffer
         self._ready: Final = buffer.ready
+        buffer.ends_by(buffer.drain, buffer.drained)
 
     @property
     def is_ended(self) -> bool:

@@ -105,6 +105,7 @@ class PushBuffer(ItemSource[Message[Any]]):
         subject = (self._config.deliver_subject or "").encode()
         queue = (self._config.deliver_group or "").encode()
         self._box = await transport.open_mailbox(subject, queue)
+        transport.drainables.add(self, self.drain, self.drained)
         self._box.owner = f"{self.label}: an iterator over its pushed messages"
         self._heard_at = self._looked_at = monotonic()
         async with AsyncOnFailure(self.close):

@@ -160,6 +160,8 @@ class GroupWorker(BackgroundWork):
         await super().start()
 
     async def _begin(self) -> None:
+        # Not only the worker of the current membership, after whose end this object joins again.
+        api_of(self._jet).transport.drainables.add(self, self._end_soon, self._ended_by)
         config = await self._watch.open()
         async with AsyncOnFailure(self._watch.close):
             await self._begin_as(config)

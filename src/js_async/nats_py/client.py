@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
+from js_async.client.closable import Drainables
 from js_async.client.observing import observers_of
 from js_async.client.requests import PendingRequests
 from js_async.client.subscriptions import warn_of_drop
@@ -133,6 +134,11 @@ class NatsPyTransport:
 
     def _reconnects(self) -> int:
         return int(self._client.stats["reconnects"])
+
+    @property
+    def drainables(self) -> Drainables:
+        """Nothing: the `drain` of a connection of nats-py ends what nats-py has subscribed."""
+        return Drainables()
 
     @property
     def epoch(self) -> int:

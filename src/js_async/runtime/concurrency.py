@@ -50,6 +50,7 @@ __all__ = [
     "Signal",
     "Task",
     "TimedLock",
+    "Wait",
     "Work",
     "aside",
     "before_exit",
@@ -72,6 +73,9 @@ Handler = Callable[[T], Awaitable[object]]
 
 Work = Callable[[], Awaitable[object]]
 """A function without arguments that returns an awaitable."""
+
+Wait = Callable[[Deadline], Awaitable[None]]
+"""A function that waits for something until a deadline."""
 
 Items = AsyncGenerator[T]
 """The return type of the SDK's generator functions."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from js_sync.client.closable import Drainables
 from js_sync.runtime.concurrency import Signal
 from twinstream.core.client.connection_events import Interrupted
 from twinstream.errors import (
@@ -36,6 +37,8 @@ class ConnectionState:
         self._trouble: BaseException | None = None
         self.change = Signal()
         """The signal that the next change sets. Read it before the state, then wait for it."""
+        self.drainables: Final = Drainables()
+        """What the end of the connection by `drain` ends first."""
 
     # ---- changes
 

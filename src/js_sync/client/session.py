@@ -12,6 +12,7 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Final
 
+from js_sync.client.closable import Drainables
 from js_sync.client.connection_keeper import ConnectionKeeper, shuffle
 from js_sync.client.connection_state import ConnectionState
 from js_sync.client.credentials import credentials_for
@@ -126,6 +127,11 @@ class Session:
     def is_closed(self) -> bool:
         """Whether the connection is closed and will not reconnect."""
         return self._state.is_closed
+
+    @property
+    def drainables(self) -> Drainables:
+        """What the end of the connection by `drain` ends first."""
+        return self._state.drainables
 
     @property
     def epoch(self) -> int:

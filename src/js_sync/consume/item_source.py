@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from js_sync.client.closable import Closable
-from js_sync.runtime.concurrency import TimedLock
+from js_sync.runtime.concurrency import Signal, TimedLock
 from twinstream.core.deadline import Deadline
 from twinstream.errors import RequestTimeout
 
@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 # The longest wait for another caller that is taking a buffered item (seconds).
 _MOVING: Final = 1.0
+# The interval in which a draining connection looks whether all items were taken (seconds).
+_LOOK: Final = 0.01
 
 
 class NothingInTime(RequestTimeout):
@@ -85,6 +87,12 @@ class ItemSource(Closable, Generic[T]):
     def _take_next(self, deadline: Deadline) -> T | None:
         """Return the next item as `take` does. Only one caller at a time runs this."""
         raise NotImplementedError
+
+    def drained(self, deadline: Deadline) -> None:
+        """Wait until the items that have arrived were taken, or until the deadline."""
+        never = Signal()
+        while self.buffered and not self.is_ended and not deadline.expired():
+            never.sleep(Deadline.after(_LOOK))
 
     def close(self) -> None:
         """End the source."""

@@ -161,6 +161,8 @@ class GroupWorker(BackgroundWork):
         super().start()
 
     def _begin(self) -> None:
+        # Not only the worker of the current membership, after whose end this object joins again.
+        api_of(self._jet).transport.drainables.add(self, self._end_soon, self._ended_by)
         config = self._watch.open()
         with OnFailure(self._watch.close):
             self._begin_as(config)

@@ -45,6 +45,7 @@ __all__ = [
     "Signal",
     "Task",
     "TimedLock",
+    "Wait",
     "Work",
     "aside",
     "before_exit",
@@ -67,6 +68,9 @@ Handler = Callable[[T], object]
 
 Work = Callable[[], object]
 """A function without arguments."""
+
+Wait = Callable[[Deadline], None]
+"""A function that waits for something until a deadline."""
 
 Items = Generator[T]
 """The return type of the SDK's generator functions."""

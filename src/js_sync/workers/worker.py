@@ -205,6 +205,7 @@ class Worker(BackgroundWork):
             on_report=self._settings.on_report,
         )
         buffer = buffer_of(messages)
+        buffer.ends_by(self._end_soon, self._ended_by)
         buffer.ready.payloads = self._payloads
         buffer.progress.keep_all |= self._settings.is_ordered
         if self._settings.dead_letters is not None:

@@ -1,0 +1,208 @@
+"""`Connection.drain`: nothing more arrives, what has arrived is handled, then the end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from js_async.exactly_once import Processing
+from js_async.workers import Worker
+from tests._async.flow import eventually, pause, together
+from tests._async.streams import filled
+from twinstream.models import ConsumerConfig
+
+PATIENT = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
+
+
+async def count_is(log, count):
+    return len(log) >= count
+
+
+async def states(server, stream):
+    """Return the number of acknowledged messages of `c`, of those in hand, and of those left."""
+    async with js.connect(server.url) as other:
+        info = await other.jetstream().bind_consumer(stream, "c").info()
+    return info.ack_floor.stream_seq, info.num_ack_pending, info.num_pending
+
+
+async def test_a_consumption_handles_what_has_arrived(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 50)
+    seen = []
+
+    async def handler(message):
+        await pause(0.01)
+        seen.append(message.metadata.stream_seq)
+        await message.ack()
+
+    consumer = await stream.create_consumer(PATIENT)
+    consuming = consumer.consume(handler, max_messages=20)
+    await consuming.start()
+    await eventually(count_is, seen, 5)
+    await connection.drain(timeout=60)
+    assert connection.is_closed
+    assert not consuming.is_running
+    assert seen == list(range(1, len(seen) + 1))
+    # Nothing was returned, and nothing is left without an acknowledgement.
+    acknowledged, in_hand, left = await states(server, name)
+    assert (acknowledged, in_hand, left) == (len(seen), 0, 50 - len(seen))
+
+
+async def test_an_iteration_ends_after_what_has_arrived(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 30)
+    consumer = await stream.create_consumer(PATIENT)
+    seen = []
+
+    async def read():
+        async with consumer.messages(max_messages=30) as messages:
+            async for message in messages:
+                seen.append(message.metadata.stream_seq)
+                await pause(0.01)
+
+    async def drain():
+        await eventually(count_is, seen, 1)
+        await connection.drain(timeout=60)
+
+    await together(read, drain)
+    assert connection.is_closed
+    assert seen == list(range(1, 31))
+
+
+async def test_pushed_messages_end_after_what_has_arrived(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 30)
+    seen = []
+
+    async def read():
+        async with stream.push_messages(PATIENT) as messages:
+            async for message in messages:
+                seen.append(message.metadata.stream_seq)
+                await pause(0.01)
+
+    async def drain():
+        await eventually(count_is, seen, 1)
+        await connection.drain(timeout=60)
+
+    await together(read, drain)
+    assert seen == list(range(1, len(seen) + 1))
+    # The server counts as delivered just the messages that the program has seen.
+    acknowledged, in_hand, left = await states(server, name)
+    assert (acknowledged, in_hand, left) == (0, len(seen), 30 - len(seen))
+
+
+async def test_a_worker_ends_and_returns_what_it_has_not_begun(server, name):
+    connection = await js.connect(server.url)
+    jet = connection.jetstream()
+    await filled(jet, name, 20)
+    begun, done = [], []
+
+    async def handler(message):
+        begun.append(message.metadata.stream_seq)
+        await pause(0.3)
+        done.append(message.metadata.stream_seq)
+
+    worker = Worker(jet, name, PATIENT, handler, concurrency=2)
+    await worker.start()
+    await eventually(count_is, begun, 2)
+    await connection.drain(timeout=60)
+    assert connection.is_closed
+    assert not worker.is_running
+    assert sorted(begun) == sorted(done)
+    async with js.connect(server.url) as other:
+        # Long before `ack_wait`.
+        batch = await other.jetstream().bind_consumer(name, "c").fetch(20 - len(done), timeout=20)
+    rest = sorted(message.metadata.stream_seq for message in batch)
+    assert sorted(done) + rest == list(range(1, 21))
+
+
+async def test_a_processing_stores_its_results(server, name):
+    connection = await js.connect(server.url)
+    jet = connection.jetstream()
+    stream = await filled(jet, name, 20)
+    results = await filled(jet, f"{name}R", 0)
+    await stream.create_consumer(PATIENT)
+    seen = []
+
+    async def handler(message):
+        await pause(0.01)
+        seen.append(message.metadata.stream_seq)
+        return [js.PublishRequest(subject=f"{name}R.x", data=message.data)]
+
+    work = Processing(jet, name, "c", handler, into=results.name, by="id")
+    await work.start()
+    await eventually(count_is, seen, 2)
+    await connection.drain(timeout=60)
+    assert not work.is_running
+    assert await states(server, name) == (len(seen), 0, 20 - len(seen))
+    async with js.connect(server.url) as other:
+        info = await other.jetstream().bind_stream(results.name).info()
+    assert info.state.messages == len(seen)
+
+
+async def test_the_connection_closes_though_a_handler_goes_on(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    begun, ended = [], []
+
+    async def handler(message):
+        begun.append(message)
+        await pause(3)
+        ended.append(message)
+
+    consuming = consumer.consume(handler)
+    await consuming.start()
+    await eventually(count_is, begun, 1)
+    with pytest.raises(js.RequestTimeout, match="a handler is still running"):
+        await connection.drain(timeout=0.1)
+    assert connection.is_closed
+    await consuming.wait(timeout=60)
+    assert ended
+
+
+async def test_draining_raises_the_error_of_a_handler(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+    begun = []
+
+    async def handler(message):
+        begun.append(message)
+        raise ValueError("the handler failed")
+
+    consuming = consumer.consume(handler)
+    await consuming.start()
+    await eventually(count_is, begun, 1)
+    with pytest.raises(ValueError, match="the handler failed"):
+        await connection.drain(timeout=60)
+    assert connection.is_closed
+
+
+async def test_a_handler_may_drain_its_connection(server, name):
+    connection = await js.connect(server.url)
+    stream = await filled(connection.jetstream(), name, 1)
+    consumer = await stream.create_consumer(PATIENT)
+
+    async def handler(message):
+        await message.ack()
+        await connection.drain(timeout=60)
+
+    consuming = consumer.consume(handler)
+    await consuming.start()
+    await consuming.wait(timeout=60)
+    assert connection.is_closed
+    assert await states(server, name) == (1, 0, 0)
+
+
+async def test_buffers_that_ended_are_forgotten(server, name):
+    async with js.connect(server.url) as connection:
+        stream = await filled(connection.jetstream(), name, 3)
+        consumer = await stream.create_consumer(PATIENT)
+        for _ in range(3):
+            async with consumer.messages() as messages:
+                await messages.next(timeout=30)
+        await connection.drain(timeout=60)
+        assert connection.is_closed
