@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Final
@@ -107,7 +107,11 @@ def run(
 
 def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
     environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
-    with asked_to_stop(more=_deadly()) as asked, _in_front() as process_group:
+    with (
+        asked_to_stop(more=_deadly()) as asked,
+        _in_front() as process_group,
+        _killed_with_us() as guarded,
+    ):
         try:
             # Start the command in a new process group, so that signals reach its child processes.
             process = subprocess.Popen(command, env=environment, process_group=0)
@@ -115,7 +119,8 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
             failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
             raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
         # After a second Ctrl-C, the command must not continue without the lock.
-        with OnFailure(lambda: _end(process, 0)), _killed_with_us(process.pid):
+        with OnFailure(lambda: _end(process, 0)):
+            guarded(process.pid)
             process_group(process.pid)
             _watch(process, lease, asked, grace)
     code = process.returncode
@@ -134,20 +139,31 @@ def _deadly() -> list[signal.Signals]:
 
 
 @contextmanager
-def _killed_with_us(group: int) -> Generator[None]:
-    """Within the block, a shell kills the process group if this process is killed.
+def _killed_with_us() -> Generator[Callable[[int], None]]:
+    """Yield a function that names a process group, which a shell kills if this process is killed.
 
-    No handler runs for SIGKILL. The shell waits for the end of a pipe, which only this process has
-    open; at the end of the block it gets a line instead.
+    No handler runs for SIGKILL. The shell reads the group, and then waits for the end of a pipe,
+    which only this process has open; at the end of the block it gets a line instead. The shell runs
+    before the group exists, because its start takes longer than that of many commands.
     """
-    script = 'read -r line || kill -9 "-$1"'
-    command = ["/bin/sh", "-c", script, "twinstream-lock", str(group)]
+    script = 'read -r group && { read -r line || kill -9 "-$group"; }'
     quiet = subprocess.DEVNULL
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+        ["/bin/sh", "-c", script, "twinstream-lock"],
+        stdin=subprocess.PIPE,
+        stdout=quiet,
+        stderr=quiet,
+        start_new_session=True,
+        bufsize=0,
     ) as guard:
+        entry = guard.stdin
+        assert entry is not None
+
+        def name(group: int) -> None:
+            entry.write(b"%d\n" % group)
+
         try:
-            yield
+            yield name
         finally:
             with suppress(BrokenPipeError):
                 guard.communicate(b"over\n")
