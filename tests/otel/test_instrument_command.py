@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,6 @@ import pytest
 from tests.otel.collector import Collector
 from twinstream.otel.conventions import DURATION_BUCKETS
 from twinstream.testing import NatsServer
-
-ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAMS = {
     "js_sync": """
@@ -98,30 +93,6 @@ with tracer.start_as_current_span("parent"):
 os.waitpid(child, 0)
 """,
 }
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a program in which the entry point of this tree is installed."""
-    paths = [str(ROOT / "src"), str(ROOT)]
-    group = "opentelemetry_instrumentor"
-    if not entry_points(group=group, name="twinstream"):
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        folder = tmp_path / "entry_point-0.dist-info"
-        folder.mkdir()
-        folder.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: entry-point\n")
-        target = project["entry-points"][group]["twinstream"]
-        folder.joinpath("entry_points.txt").write_text(f"[{group}]\ntwinstream = {target}\n")
-        paths.append(str(tmp_path))
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "OTEL_TRACES_EXPORTER": "otlp",
-        "OTEL_METRICS_EXPORTER": "otlp",
-        "OTEL_LOGS_EXPORTER": "none",
-        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-        "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
-        "OTEL_SERVICE_NAME": "shop",
-    }
 
 
 def run(program: str, environment: dict[str, str]) -> None:

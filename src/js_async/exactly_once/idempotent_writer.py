@@ -56,7 +56,6 @@ class IdempotentWriter:
     ) -> None:
         self.stream: Final[Stream] = jet.bind_stream(stream_name)
         """The stream in which the messages are stored."""
-        self._jet: Final = jet
         self._writes: Final = SubjectWrites(api_of(jet))
         self._timeout: Final = timeout
         self._promise: Final = promise
@@ -88,7 +87,7 @@ class IdempotentWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        outcomes = self._jet.publish_many(published, window=_WINDOW, timeout=self._timeout)
+        outcomes = self._writes.publish_each(published, _WINDOW, self._timeout)
         numbers = iter(sent)
         async for outcome in outcomes:
             if isinstance(outcome, PublishFailure):

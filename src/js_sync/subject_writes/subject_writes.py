@@ -7,7 +7,8 @@ most once.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
 from js_sync.api.leader_info import has_message
@@ -32,6 +33,7 @@ from twinstream.core.exactly_once.guarantees import (
     update_gaps,
     upsert_gaps,
 )
+from twinstream.core.publish.limits import limits_of
 from twinstream.core.publish.ttl import NEVER
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.server_faults.final_reply import is_doubtful
@@ -44,6 +46,9 @@ from twinstream.errors import (
 )
 from twinstream.models import PubAck
 from twinstream.records.publish_request import PublishRequest
+
+if TYPE_CHECKING:
+    from js_sync.publish.publish_many import PublishMany
 
 __all__ = ["SubjectWrite", "SubjectWrites"]
 
@@ -61,6 +66,19 @@ class SubjectWrites:
     def __init__(self, api: Api) -> None:
         self._api: Final = api
         self.streams: Final = StreamGuarantees(api)
+
+    def publish_each(
+        self, requests: Iterable[PublishRequest], window: int, timeout: float
+    ) -> PublishMany:
+        """Publish messages like `JetStream.publish_many`, each in an operation `exactly_once`.
+
+        So observers can distinguish a few results of a handler from the messages of a bulk call.
+        """
+        from js_sync.publish.pipeline import Pipeline
+        from js_sync.publish.publish_many import PublishMany
+
+        limits = limits_of(self._api.timeout, window, timeout)
+        return PublishMany(Pipeline(self._api, limits, name="exactly_once"), requests, True)
 
     def insert(
         self,

@@ -13,7 +13,7 @@ from twinstream.codecs.json_text import JSON, from_json, to_json
 from twinstream.errors import BadArgument
 from twinstream.errors.payload import PayloadError
 
-__all__ = ["JsonSchemaCodec", "checked_schema", "read_schema"]
+__all__ = ["JsonSchemaCodec", "checked_schema", "read_schema", "schema_in"]
 
 Schema = Mapping[str, Any]
 
@@ -90,6 +90,18 @@ def read_schema(path: str | PathLike[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadArgument(f"{path}: a JSON Schema is an object, got {type(found).__name__}")
     return cast("dict[str, Any]", found)
+
+
+def schema_in(folder: Path, schema: object) -> dict[str, Any]:
+    """Return a schema that a configuration in `folder` has: itself, or the path of its file.
+
+    Raises `BadArgument`.
+    """
+    if isinstance(schema, str):
+        return read_schema(folder / schema)
+    if not isinstance(schema, dict):
+        raise BadArgument("a schema is a mapping, or the path of a JSON file")
+    return cast("dict[str, Any]", schema)
 
 
 def checked_schema(schema: Schema, name: str) -> Any:

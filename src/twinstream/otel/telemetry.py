@@ -45,6 +45,7 @@ _NAMES: Final = {
     "publish_many": "publish",
     "publisher": "publish",
     "put_many": "publish",
+    "exactly_once": "publish",
     "atomic_batch": "publish_batch",
     "core_publish": "publish",
     "core_request": "request",

@@ -7,7 +7,8 @@ a cluster of several servers. `Proxy` simulates a bad network to a server.
 `Recorder` records the traffic of a real server, so that a fake server can replay it. This part of
 the package uses only the standard library, so that the tests of any project can use it.
 
-`sync_message` and `async_message` return messages for the unit tests of handlers, without a server.
+`sync_message`, `async_message` and the functions for messages of groups and of streams return
+messages for the unit tests of handlers, without a server.
 """
 
 from __future__ import annotations
@@ -19,13 +20,22 @@ from twinstream.testing.fake_replay import replay
 from twinstream.testing.fake_script import ScriptError
 from twinstream.testing.fake_server import FakeServer, Script
 from twinstream.testing.fake_wire import Operation
-from twinstream.testing.messages import acknowledgements, async_message, sync_message
+from twinstream.testing.messages import (
+    Delivered,
+    acknowledgements,
+    async_group_message,
+    async_message,
+    stream_message,
+    sync_group_message,
+    sync_message,
+)
 from twinstream.testing.proxy import Proxy
 from twinstream.testing.recorder import Recorder
 from twinstream.testing.server import NatsServer, ServerStartError
 
 __all__ = [
     "BinaryNotFound",
+    "Delivered",
     "FakePeer",
     "FakeServer",
     "NatsCluster",
@@ -37,9 +47,12 @@ __all__ = [
     "ScriptError",
     "ServerStartError",
     "acknowledgements",
+    "async_group_message",
     "async_message",
     "binary_version",
     "find_binary",
     "replay",
+    "stream_message",
+    "sync_group_message",
     "sync_message",
 ]

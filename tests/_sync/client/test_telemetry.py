@@ -195,13 +195,17 @@ def test_an_outbox_event_its_message_handler_and_result_are_one_trace(
         (f"create {name}.{{id}}", "PRODUCER", 0, []),
         (f"publish {name}.{{id}}", "CLIENT", 1, [1]),
         (f"process {name}.{{id}}", "CONSUMER", 1, [1]),
+        (f"publish {name}-out.{{id}}", "PRODUCER", 3, []),
     ]
     assert {each["trace"] for each in found} == {0}
-    handled = of_program(collected.spans())[3].context
+    published = of_program(collected.spans())[4].context
     assert result.headers["traceparent"].split("-")[1:3] == [
-        f"{handled.trace_id:032x}",
-        f"{handled.span_id:016x}",
+        f"{published.trace_id:032x}",
+        f"{published.span_id:016x}",
     ]
+    assert found[4]["attributes"] == attributes(
+        f"{name}-out", "send", "publish", f"{name}-out.7", 1
+    )
     assert found[3]["attributes"]["nats.handler.outcome"] == "acknowledged"
     with js.connect(server.url) as connection:
         connection.jetstream(timeout=10).publish(f"{name}.8")

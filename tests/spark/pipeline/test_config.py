@@ -55,6 +55,23 @@ def test_paths_may_begin_in_the_home_folder(
     assert options["nats.credentialsFile"] == str(home / "a.creds")
 
 
+def test_schema_comes_from_the_configuration_of_the_stream(tmp_path: Path) -> None:
+    contracts = tmp_path / "contracts"
+    contracts.mkdir()
+    (contracts / "order.schema.json").write_text(SCHEMA)
+    (contracts / "orders.yaml").write_text(
+        "name: ORDERS\nsubjects: [orders.>]\npayloads: {orders.new.*: order.schema.json}\n"
+    )
+    source = SOURCE + 'format = "json"\npayloads = "contracts/orders.yaml"\n'
+    config = read(tmp_path, HEAD + source + 'subjects = ["orders.new.*"]')
+    options = config.sources[0].options
+    assert json.loads(options["jsonSchema"]) == json.loads(SCHEMA)
+    assert "payloads" not in options
+    reason = "source ORDERS: payloads: .*not all messages of orders.> have a schema"
+    with pytest.raises(ConfigError, match=reason):
+        read(tmp_path, HEAD + source)
+
+
 def test_every_key_is_read(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text(SCHEMA)
     config = read(
@@ -181,6 +198,19 @@ def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) 
         (HEAD + SOURCE + 'format = "json"', "schema: is required with format"),
         (HEAD + SOURCE + 'format = "json"\nschema = "no.json"', "schema: .*cannot be read"),
         (HEAD + SOURCE + 'schema = "x"', 'schema: needs format = "json"'),
+        (HEAD + SOURCE + 'payloads = "x"', 'payloads: needs format = "json"'),
+        (
+            HEAD + SOURCE + 'format = "json"\nschema = "x"\npayloads = "y"',
+            "payloads: cannot be combined with schema; give one of them",
+        ),
+        (
+            HEAD + SOURCE + 'format = "json"\npayloads = "no.yaml"',
+            "payloads: the file .*no.yaml' has no stream 'ORDERS'; .*cannot read the file",
+        ),
+        (
+            HEAD + SOURCE + 'options = { payloads = "x" }',
+            "payloads: is the key 'payloads' of the source",
+        ),
         (
             HEAD + SOURCE + 'format = "advisory"\ntable = "t"',
             "table: advisories have one table per kind",

@@ -15,7 +15,7 @@ from attrs import evolve
 from click.testing import CliRunner
 from py4j.protocol import Py4JNetworkError
 
-from js_sync import Stream
+from js_sync import JetStream, Stream
 from tests.hooked import hooked, once
 from tests.spark.pipelines import (
     MAX_DELIVER,
@@ -110,6 +110,35 @@ def test_lands_several_streams_and_continues(
     verdicts = list(verify(config))
     assert [(each.problems, each.rows, each.gaps) for each in verdicts] == [([], 50, 1), ([], 6, 0)]
     assert not (lake / "_staging").exists()
+
+
+def test_file_of_a_stream_has_the_schemas_of_its_tables(
+    runs: Callable[..., list[Happening]],
+    server: NatsServer,
+    jet: JetStream,
+    make_stream: Make,
+    tmp_path: Path,
+) -> None:
+    name = make_stream().name
+    subject = name.lower()
+    for number in range(3):
+        jet.publish(f"{subject}.placed", b'{"id": %d}' % number)
+        jet.publish(f"{subject}.refunds", b'{"cents": %d}' % number)
+    contracts = tmp_path / "stream.yaml"
+    contracts.write_text(
+        f"name: {name}\nsubjects: [{subject}.>]\npayloads:\n  {subject}.placed: order.json\n"
+        f"  {subject}.refunds: {{properties: {{cents: {{type: integer}}}}, required: [cents]}}\n"
+    )
+    sources = [
+        f'stream = "{name}"\nname = "{table}"\ntable = "{table}"\nformat = "json"\n'
+        f'payloads = "stream.yaml"\nsubjects = ["{subject}.{table}"]'
+        for table in ("placed", "refunds")
+    ]
+    runs(config_of(tmp_path, "parquet", server.url, *sources))
+    for table, column in (("placed", "id"), ("refunds", "cents")):
+        rows = rows_of(tmp_path / "lake" / table, "parquet")
+        assert sorted(row[column] for row in rows) == [0, 1, 2]
+    assert not files_of(tmp_path / "lake" / "dead_letters", "parquet")
 
 
 @pytest.mark.parametrize("sink", SINKS)

@@ -101,6 +101,17 @@ def test_only_white_space_of_the_server_is_cut_off_names() -> None:
         ({"readMode": "push"}, "readMode", "auto, direct or consumer"),
         ({"valueFormat": "avro"}, "valueFormat", "raw, json or advisory"),
         ({"jsonSchema": "{}"}, "jsonSchema", "needs valueFormat=json"),
+        ({"payloads": "s.yaml"}, "payloads", "needs valueFormat=json"),
+        (
+            {"payloads": "s.yaml", "jsonSchema": "{}", "valueFormat": "json"},
+            "payloads",
+            "cannot be combined with jsonSchema",
+        ),
+        (
+            {"payloads": "/etc/passwd", "valueFormat": "json"},
+            "payloads",
+            "may name a file *.json or *.yaml or *.yml, not '/etc/passwd'",
+        ),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay", "500ms, 30s, 15m or 2h"),
         ({"nats.password": "p"}, "nats.password", "needs nats.user"),
         ({"nats.token": "t", "nats.user": "u"}, "nats.token", "cannot be combined with a user"),

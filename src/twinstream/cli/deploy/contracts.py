@@ -69,21 +69,18 @@ class _BadContract(Exception):
 
 def _schema(config: FileConfig, subject: str, schema: Any) -> JsonObject:
     """Return the schema of a subject, which is a mapping or the path of a file."""
-    from twinstream.codecs.json_schema import checked_schema, read_schema
+    from twinstream.codecs.json_schema import checked_schema, schema_in
     from twinstream.core.wire.subjects import check_filter
     from twinstream.errors import TwinstreamError
 
     try:
         check_filter(subject)
-        if isinstance(schema, str):
-            folder = Path() if config.file == STDIN_NAME else Path(config.file).parent
-            schema = read_schema(folder / schema)
-        if not isinstance(schema, dict):
-            raise _BadContract("a schema is a mapping, or the path of a JSON file")
-        checked_schema(cast("JsonObject", schema), "the schema")
+        folder = Path() if config.file == STDIN_NAME else Path(config.file).parent
+        found = schema_in(folder, schema)
+        checked_schema(found, "the schema")
     except TwinstreamError as error:
         raise _BadContract(str(error)) from error
-    return cast("JsonObject", schema)
+    return found
 
 
 def _problem(config: FileConfig, subject: str, message: str) -> FileProblem:

@@ -20,6 +20,7 @@ __all__ = [
     "FILES_VARIABLE",
     "PEM",
     "SCHEMAS",
+    "STREAM_FILES",
     "VARIABLES_VARIABLE",
     "check_file",
     "check_variable",
@@ -36,6 +37,7 @@ separated as in PATH. If a folder is listed, options may use all files below it.
 CREDENTIALS: Final = (".creds",)
 PEM: Final = (".pem", ".crt", ".cer", ".key")
 SCHEMAS: Final = (".json",)
+STREAM_FILES: Final = (".json", ".yaml", ".yml")
 
 _BEGINNINGS: Final = ("NATS_", "TWINSTREAM_")
 

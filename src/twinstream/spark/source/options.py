@@ -14,10 +14,11 @@ from twinstream.core.read.page_limits import PAGE_MESSAGES
 from twinstream.core.wire.subject_match import widest
 from twinstream.core.wire.subjects import check_filter, check_name
 from twinstream.errors import BadArgument
-from twinstream.spark.client.allow_list import SCHEMAS, check_file
+from twinstream.spark.client.allow_list import SCHEMAS, STREAM_FILES, check_file
 from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.json_schema import Uint64, is_schema_text, schema_text
+from twinstream.spark.decode.payloads_schema import payloads_schema
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bounds import Bound, Strategy
 from twinstream.spark.source.bucket_options import BucketOptions
@@ -68,8 +69,8 @@ class SourceOptions:
     include_headers: bool = False
     value_format: ValueFormat = "raw"
     json_schema: str | None = None
-    """The text of the JSON Schema, or `None`. If the option names a file, `parse` reads the file
-    on the driver, so that executors need no copy."""
+    """The text of the JSON Schema, or `None`. If `jsonSchema` or `payloads` names a file, `parse`
+    reads the file on the driver, so that executors need no copy."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"
     corrupt_column: str = "_raw"
@@ -92,17 +93,18 @@ class SourceOptions:
         """Return the parsed and validated options.
 
         Raises `OptionError` for an invalid option, and `SchemaError` if the file that `jsonSchema`
-        names cannot be read or contains no schema.
+        or `payloads` names cannot be read or does not have the schema.
         """
         if not options:
             raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
         bucket = BucketOptions.take(given)
         streams = _streams(given) if bucket is None else (bucket.stream,)
+        subjects = _subjects(given)
         parsed = cls(
             connection=ConnectionSettings.take(given),
             streams=streams,
-            subjects=_subjects(given),
+            subjects=subjects,
             bucket=bucket,
             start=_bound(given, "starting", streams, bucket),
             end=_bound(given, "ending", streams, bucket),
@@ -112,7 +114,7 @@ class SourceOptions:
             read_mode=given.word("readMode", _READ_MODES),
             include_headers=given.boolean("includeHeaders", False),
             value_format=given.word("valueFormat", _FORMATS),
-            json_schema=_json_schema(given),
+            json_schema=_json_schema(given, streams, subjects),
             mode=given.word("mode", _MODES),
             uint64=given.word("uint64", _UINT64),
             corrupt_column=given.text("columnNameOfCorruptRecord") or "_raw",
@@ -134,8 +136,6 @@ class SourceOptions:
         return parsed
 
     def _check(self) -> None:
-        if self.json_schema is not None and self.value_format != "json":
-            raise OptionError("jsonSchema", "needs valueFormat=json")
         if self.bucket is not None and self.value_format == "advisory":
             raise OptionError("valueFormat", "'advisory' is for streams of events, not for buckets")
         if self.start is not None and self.end is not None:
@@ -162,10 +162,20 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
     return streams
 
 
-def _json_schema(given: OptionsMap) -> str | None:
-    found = given.text("jsonSchema")
-    if found is None:
+def _json_schema(
+    given: OptionsMap, streams: tuple[str, ...], subjects: tuple[str, ...]
+) -> str | None:
+    found, file = given.text("jsonSchema"), given.text("payloads")
+    if found is None and file is None:
         return None
+    if found is not None and file is not None:
+        raise OptionError("payloads", "cannot be combined with jsonSchema; give one of them")
+    if given.word("valueFormat", _FORMATS) != "json":
+        raise OptionError("payloads" if found is None else "jsonSchema", "needs valueFormat=json")
+    if file is not None:
+        check_file("payloads", file, STREAM_FILES)
+        return payloads_schema(file, streams, subjects)
+    assert found is not None
     if not is_schema_text(found):
         check_file("jsonSchema", found, SCHEMAS)
     return schema_text(found)

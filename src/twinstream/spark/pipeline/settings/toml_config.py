@@ -16,6 +16,7 @@ from twinstream.spark.client.options_map import OptionsMap
 from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.events import EVENT_COLUMNS
 from twinstream.spark.decode.json_schema import schema_text
+from twinstream.spark.decode.payloads_schema import payloads_schema
 from twinstream.spark.errors import ConfigError, OptionError, SchemaError
 from twinstream.spark.landing.split_tables import (
     BATCH_COLUMN,
@@ -57,14 +58,15 @@ _RESERVED: Final[Mapping[str, str]] = {
     "subject": "subjects",
     "valueformat": "format",
     "jsonschema": "schema",
+    "payloads": "payloads",
     "startingoffsets": "start",
     "maxmessagespertrigger": "max_messages",
     "maxoffsetspertrigger": "max_messages",
 }
 _KEYS: Final = ("name", "path", "sink", "every", "nats", "spark", "restart", "source")
 _SOURCE_KEYS: Final = (
-    *("stream", "name", "format", "schema", "table", "prefix", "subjects", "start"),
-    *("commit", "bookmark", "max_messages", "options"),
+    *("stream", "name", "format", "schema", "payloads", "table", "prefix", "subjects"),
+    *("start", "commit", "bookmark", "max_messages", "options"),
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
@@ -77,6 +79,9 @@ _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
     **dict.fromkeys(set(_SOURCE_KEYS) - {"name"}, "into a table [[source]]"),
 }
+_SCHEMA_FILES: Final = (
+    "the path of a JSON Schema, or in payloads the path of the stream's configuration"
+)
 _UNWANTED: Final = ("mode", "columnnameofcorruptrecord", "checkpointlocation")
 
 
@@ -306,21 +311,36 @@ def _derived(
     table: TomlTable, source: SourceConfig, folder: Path, extra: Mapping[str, str]
 ) -> dict[str, str]:
     found: dict[str, str] = {"valueFormat": source.format}
-    schema = table.text("schema")
-    if (source.format == "json") != bool(schema):
-        need = "is required with" if source.format == "json" else "needs"
-        raise table.fail("schema", f'{need} format = "json": the path of a JSON Schema')
-    if schema:
-        try:
-            found["jsonSchema"] = schema_text(str(_within(folder, table, "schema", schema)))
-        except SchemaError as error:
-            raise table.fail("schema", str(error)) from error
+    found |= _schema(table, source, folder)
     if source.subjects:
         found["subject"] = ",".join(source.subjects)
     least = _least(extra)
     most = table.number("max_messages", max(MAX_MESSAGES, least))
     found["maxMessagesPerTrigger"] = str(most)
     return found
+
+
+def _schema(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, str]:
+    """Return the option with the JSON Schema of the source; empty for other formats than JSON.
+
+    The text of the schema is returned: other machines and commands need no copy of the file.
+    """
+    paths = {key: text for key in ("schema", "payloads") if (text := table.text(key))}
+    key = next(iter(paths), "schema")
+    if len(paths) > 1:
+        raise table.fail("payloads", "cannot be combined with schema; give one of them")
+    if (source.format == "json") != bool(paths):
+        need = "is required with" if source.format == "json" else "needs"
+        raise table.fail(key, f'{need} format = "json": {_SCHEMA_FILES}')
+    if not paths:
+        return {}
+    path = str(_within(folder, table, key, paths[key]))
+    try:
+        if key == "schema":
+            return {"jsonSchema": schema_text(path)}
+        return {"jsonSchema": payloads_schema(path, [source.stream], source.subjects)}
+    except SchemaError as error:
+        raise table.fail(key, str(error)) from error
 
 
 def _least(options: Mapping[str, str]) -> int:
@@ -360,7 +380,8 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
     except OptionError as error:
         raise table.fail(_key(error.option), error.reason) from error
     except SchemaError as error:
-        raise table.fail("schema", str(error)) from error
+        key = "payloads" if table.text("payloads") else "schema"
+        raise table.fail(key, str(error)) from error
     return found
 
 
