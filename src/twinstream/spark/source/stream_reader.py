@@ -106,6 +106,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for name, position in Offset.from_json(end).streams.items():
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
+                self._continuity.check_filter(position, name)
                 mark = before[name].mark if name in before else None
                 state = self._continuity.check_batch(low, position, states.get(name), name, mark)
                 if state is not None:
