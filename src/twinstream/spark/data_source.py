@@ -24,8 +24,8 @@ from twinstream.spark.running import make_active, slots_of
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
 from twinstream.spark.source.option_uses import (
+    refuse_batch_only,
     refuse_ends,
-    refuse_history,
     refuse_limits,
     refuse_lone_delay,
     refuse_write_id,
@@ -87,7 +87,7 @@ class JetStreamDataSource(DataSource):
         try:
             options = self._source_options()
             refuse_ends(self.options)
-            refuse_history(self.options)
+            refuse_batch_only(self.options)
             refuse_lone_delay(self.options)
             return JetStreamStreamReader(located(options), schema)
         except TwinstreamError as error:

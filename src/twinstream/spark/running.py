@@ -1,18 +1,33 @@
-"""What a running Spark session is: over Spark Connect or not, its task slots, whether it is active.
+"""What runs: a session (over Spark Connect or not, its task slots), or a task of a micro-batch.
 
 The Spark of a Spark Connect session runs in another process or on another machine.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.spark.errors import SparkSourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_connect", "make_active", "refuse_connect", "slots_of"]
+__all__ = ["QUERY_ID", "in_micro_batch", "is_connect", "make_active", "refuse_connect", "slots_of"]
+
+QUERY_ID: Final = "sql.streaming.queryId"
+"""The local property with the ID of the streaming query. Spark sets it for the tasks of a
+micro-batch. The ID is stored in the checkpoint, so it is the same after a restart."""
+
+
+def in_micro_batch() -> bool:
+    """Return whether the caller is a task of a streaming query, also within `foreachBatch`.
+
+    Within `foreachBatch` over Spark Connect, Spark does not set the property.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context is not None and context.getLocalProperty(QUERY_ID) is not None
 
 
 def is_connect(spark: SparkSession) -> bool:

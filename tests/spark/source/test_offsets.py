@@ -186,6 +186,56 @@ def test_a_filter_in_other_words_is_the_same(before: str, now: str) -> None:
     assert begin["S"].next == HERE.next
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "advice"),
+    [
+        (
+            "a.x,b.*",
+            "a.x,b.*,c,d",
+            "give subject='a.x,b.*' as before, and read subject='c,d' in a second query with its"
+            " own checkpoint and startingOffsets=earliest; both may write to one table",
+        ),
+        ("a", "b", "give subject='a' as before, and read subject='b' in a second query"),
+        (
+            "a.x,b.*",
+            "a.>",
+            "read subject='a.>' in a second query with its own checkpoint and"
+            " startingOffsets=earliest, without the rows of this one:"
+            r' .where(~col("subject").rlike(r"^(a\.x|b\.[^.]+)$"))',
+        ),
+        ("a", "", r"""read subject='>' in a second query"""),
+        ("a,b", "a", "give subject='a,b' as before, and leave out other rows in the query"),
+        ("", "a", "give subject='>' as before, and leave out other rows"),
+    ],
+)
+def test_another_filter_is_no_reason_to_store_rows_twice(
+    before: str, now: str, advice: str
+) -> None:
+    strict = continuity(**({"subject": now} if now else {}))
+    position = evolve(HERE, filter=before)
+    for act in (
+        lambda: strict.begin(Offset({"S": position}), {"S": STATE}),
+        lambda: strict.check_filter(position, "S"),
+    ):
+        with pytest.raises(CheckpointError) as caught:
+            act()
+        assert advice in str(caught.value)
+        assert "before sequence 50 that the old one skipped" in str(caught.value)
+        assert "new table" not in str(caught.value)
+        assert "failOnDataLoss" not in str(caught.value)
+
+
+def test_another_filter_of_keys_is_named_as_it_was_given() -> None:
+    given = SourceOptions.parse({"nats.servers": "h", "bucket": "b", "valueFormat": "json"})
+    assert given.bucket is not None
+    bucket = evolve(given.bucket, prefix="$KV.b.")
+    strict = Continuity(evolve(given, bucket=bucket, subjects=("$KV.b.>",)), lambda *_: None)
+    with pytest.raises(CheckpointError) as caught:
+        strict.check_filter(evolve(HERE, filter="$KV.b.tea.*"), "KV_b")
+    assert "give keys='tea.*' as before, and read keys='>' in a second query" in str(caught.value)
+    assert r'col("_key").rlike(r"^(tea\.[^.]+)$")' in str(caught.value)
+
+
 @pytest.mark.parametrize("position", [evolve(HERE, created="sunday"), evolve(HERE, next=102)])
 def test_another_stream_is_read_from_its_beginning_when_loss_is_fine(position: Position) -> None:
     easy = continuity(failOnDataLoss="false")

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from js_sync import JetStream, PublishRequest, Stream
+from twinstream.spark.errors import CheckpointError
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
@@ -59,19 +61,44 @@ def read_all(server: NatsServer, *streams: Stream, **given: str) -> list[list[tu
     return found
 
 
-@pytest.mark.parametrize("limit", ["maxMessagesPerTrigger", "maxBytesPerTrigger"])
-def test_batches_skip_what_the_filter_leaves_out(
-    server: NatsServer, make_stream: Callable[..., Stream], publish: Callable[..., None], limit: str
+@pytest.mark.parametrize("allow_direct", [True, False])
+@pytest.mark.parametrize("filters", ["rare", "rare,none.>"])
+def test_limits_count_messages_that_the_filter_matches(
+    server: NatsServer,
+    make_stream: Callable[..., Stream],
+    publish: Callable[..., None],
+    filters: str,
+    allow_direct: bool,
 ) -> None:
-    stream = make_stream()
+    stream = make_stream(allow_direct=allow_direct)
     publish(stream)
-    rare = f"{stream.name.lower()}.rare"
-    most = LIMIT if limit == "maxMessagesPerTrigger" else "4000"
-    found = read_all(server, stream, subject=rare, **{limit: most})
-    # Three clusters, and what is behind the last of them.
-    assert [[seq for _, seq in rows] for rows in found] == [[1, 2, 3], [2500, 2501], [4800], []]
-    two = f"{rare},{stream.name.lower()}.none.>"
-    assert read_all(server, stream, subject=two, **{limit: most}) == found
+    prefix = stream.name.lower()
+    subject = ",".join(f"{prefix}.{each}" for each in filters.split(","))
+    found = read_all(server, stream, subject=subject, maxMessagesPerTrigger=LIMIT)
+    assert [[seq for _, seq in rows] for rows in found] == [CLUSTERS]
+    found = read_all(server, stream, subject=subject, maxBytesPerTrigger="4000")
+    assert [[seq for _, seq in rows] for rows in found] == [CLUSTERS]
+    found = read_all(server, stream, subject=subject, maxMessagesPerTrigger="4")
+    assert [seq for rows in found for _, seq in rows] == CLUSTERS
+    assert all(len(rows) <= 4 for rows in found)
+    assert len(found) <= 4
+    assert list(stream.consumer_names()) == []
+
+
+@pytest.mark.parametrize("allow_direct", [True, False])
+def test_no_limit_is_exceeded_by_overlapping_filters(
+    server: NatsServer,
+    make_stream: Callable[..., Stream],
+    publish: Callable[..., None],
+    allow_direct: bool,
+) -> None:
+    stream = make_stream(allow_direct=allow_direct)
+    publish(stream)
+    subject = f"{stream.name.lower()}.*,*.rare"
+    found = read_all(server, stream, subject=subject, maxMessagesPerTrigger="1000")
+    assert sum(len(rows) for rows in found) == SEQUENCES
+    assert all(len(rows) <= 1000 for rows in found)
+    assert len(found) <= 8
 
 
 def test_batches_skip_what_was_removed(
@@ -82,22 +109,22 @@ def test_batches_skip_what_was_removed(
     for at in (1, 2, 3):
         stream.delete_message(at)
     stream.purge(subject=f"{stream.name.lower()}.other")
-    found = read_all(server, stream, maxMessagesPerTrigger=LIMIT, failOnDataLoss="false")
-    assert [[seq for _, seq in rows] for rows in found] == [[2500, 2501], [4800], []]
+    found = read_all(server, stream, maxMessagesPerTrigger="2", failOnDataLoss="false")
+    assert [[seq for _, seq in rows] for rows in found] == [[2500, 2501], [4800]]
 
 
-def test_each_stream_skips_its_own(
+def test_streams_share_a_limit_by_their_messages(
     server: NatsServer, make_stream: Callable[..., Stream], publish: Callable[..., None]
 ) -> None:
     one, two = make_stream(), make_stream()
     publish(one)
     publish(two)
-    found = read_all(
-        server, one, two, subject=f"{one.name.lower()}.rare", maxMessagesPerTrigger=LIMIT
-    )
-    rows = [row for batch in found for row in batch]
-    assert rows == [(one.name, seq) for seq in CLUSTERS]
-    assert len(found) <= 8
+    rare = f"{one.name.lower()}.rare"
+    found = read_all(server, one, two, subject=rare, maxMessagesPerTrigger=LIMIT)
+    assert found == [[(one.name, seq) for seq in CLUSTERS]]
+    both = read_all(server, one, two, subject="*.rare", maxMessagesPerTrigger="6")
+    assert [len(rows) for rows in both] == [6, 6]
+    assert both[0][:3] == [(one.name, seq) for seq in CLUSTERS[:3]]
     dense = read_all(server, one, maxMessagesPerTrigger="2500")
     assert [len(batch) for batch in dense] == [2500, 2500, 1000]
 
@@ -116,12 +143,44 @@ def test_few_messages_among_many_sequences_take_few_batches(
     for outcome in jet.publish_many(requests):
         assert getattr(outcome, "seq", None), outcome
     assert len(wanted) == 51
-    given = {"maxMessagesPerTrigger": "1000", "failOnDataLoss": "false"}
-    filtered = read_all(server, stream, subject=f"{prefix}.rare", **given)
+    given = {"failOnDataLoss": "false"}
+    rare = {"subject": f"{prefix}.rare", **given}
+    assert len(read_all(server, stream, **rare, maxMessagesPerTrigger="51")) == 1
+    filtered = read_all(server, stream, **rare, maxMessagesPerTrigger="20")
     stream.purge(subject=f"{prefix}.other")
-    for found in (filtered, read_all(server, stream, **given)):
+    for found in (filtered, read_all(server, stream, maxMessagesPerTrigger="20", **given)):
         assert [seq for rows in found for _, seq in rows] == wanted
-        assert all(found), "no batch is empty"
-        assert len(found) <= 51
-    dense = read_all(server, stream, maxMessagesPerTrigger="30000")
-    assert len(dense) == 2
+        assert [18 <= len(rows) <= 20 for rows in found[:-1]] == [True, True]
+
+
+def test_a_minimum_counts_messages_that_the_filter_matches(
+    server: NatsServer, make_stream: Callable[..., Stream], publish: Callable[..., None]
+) -> None:
+    stream = make_stream()
+    publish(stream)
+    rare = f"{stream.name.lower()}.rare"
+    assert read_all(server, stream, subject=rare, minMessagesPerTrigger="7") == []
+    found = read_all(server, stream, subject=rare, minMessagesPerTrigger="6")
+    assert [len(rows) for rows in found] == [6]
+
+
+def test_an_unfinished_batch_keeps_its_filter(
+    server: NatsServer, make_stream: Callable[..., Stream], publish: Callable[..., None]
+) -> None:
+    stream = make_stream()
+    publish(stream)
+    rare, other = (f"{stream.name.lower()}.{each}" for each in ("rare", "other"))
+    least = {"nats.servers": server.url, "stream": stream.name, "startingOffsets": "earliest"}
+    first, second = (
+        JetStreamStreamReader(options, ReadColumns(options).columns)
+        for options in (
+            SourceOptions.parse({**least, "subject": rare}),
+            SourceOptions.parse({**least, "subject": f"{rare},{other}"}),
+        )
+    )
+    start: Any = first.initialOffset()
+    end = first.latestOffset(start, ReadAllAvailable())
+    with pytest.raises(CheckpointError, match=r"read subject='.*other' in a second query"):
+        second.partitions(start, end)
+    first.stop()
+    second.stop()

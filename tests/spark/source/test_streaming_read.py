@@ -64,7 +64,10 @@ def test_available_now_within_limits_and_over_restarts(
     fill(stream, [b"x"] * 250)
     stream.delete_message(3)
     progress = stream_to(stream.name, maxMessagesPerTrigger="100", minPartitions="2")
-    assert [each["numInputRows"] for each in progress] == [99, 100, 50]
+    counts = [each["numInputRows"] for each in progress]
+    assert sum(counts) == 249
+    assert all(90 <= count <= 100 for count in counts[:-1])
+    assert len(counts) == 3
     end = json.loads(progress[-1]["sources"][0]["endOffset"])
     position = end["streams"][stream.name]
     assert (end["v"], position["next"], position["parts"]) == (1, 251, 2)

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from twinstream.spark.bucket.key_range import KeyRange, Keys, ranges_of_history, ranges_of_keys
@@ -45,7 +44,7 @@ __all__ = ["BucketReader"]
 _EARLIEST = Bound("startingOffsets", word="earliest")
 
 
-class BucketReader(DataSourceReader):
+class BucketReader(JetStreamReader):
     """The reader of the keys that a bucket has when Spark plans the query.
 
     Without `history`, the only possible end is `latest`, because a bucket does not keep the
@@ -53,9 +52,7 @@ class BucketReader(DataSourceReader):
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        Batcher(options, schema)  # raises an error for unknown columns before any task runs
-        self._options = options
-        self._schema = schema
+        super().__init__(options, schema)
         end = options.end
         self._ends = end is not None and not end.asks_for("latest")
         assert options.bucket is not None
@@ -67,28 +64,20 @@ class BucketReader(DataSourceReader):
                 " revision",
             )
 
-    def partitions(self) -> list[InputPartition]:
+    def _plan(self, leader: Leader) -> list[SequenceRange]:
         """Request the keys from the leader of the bucket's stream, and return the ranges to read.
 
-        With an end, the keys are not requested; the ranges are those of a read of the stream.
+        With an end, the rows are the stored revisions before the end. A later revision must not
+        replace a removed revision, so the ranges are those of a plain read of the stream.
         """
-        if self._ends:
-            # With an end, the rows are the stored revisions before the end. A later revision must
-            # not replace a removed revision, so this is a plain read of the stream.
-            return JetStreamReader(self._options, self._schema).partitions()
-        found: list[InputPartition] = []
-        with Leader(self._options) as leader:
-            found += self._ranges(leader)
-        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
-        return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+        return super()._plan(leader) if self._ends else [*self._key_ranges(leader)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one range, in a task."""
-        if not isinstance(partition, KeyRange):
-            return JetStreamReader(self._options, self._schema).read(partition)
-        return read_keys(self._options, Batcher(self._options, self._schema), partition)
+    def _batches(self, part: SequenceRange) -> Iterator[pa.RecordBatch]:
+        if not isinstance(part, KeyRange):
+            return super()._batches(part)
+        return read_keys(self._options, Batcher(self._options, self._schema), part)
 
-    def _ranges(self, leader: Leader) -> list[KeyRange]:
+    def _key_ranges(self, leader: Leader) -> list[KeyRange]:
         options = self._options
         (state,) = leader.states()
         low = options.start or _EARLIEST

@@ -9,12 +9,11 @@ from attrs import frozen
 from pyspark import TaskContext
 
 from twinstream.spark.errors import OptionError
+from twinstream.spark.running import QUERY_ID
 
 __all__ = ["TaskIdentity"]
 
-# Local properties that Spark sets for the tasks of a micro-batch. The query's ID is stored in the
-# checkpoint, so it is the same after a restart.
-_QUERY = "sql.streaming.queryId"
+# A local property that Spark sets for the tasks of a micro-batch.
 _BATCH = "streaming.sql.batchId"
 
 # A setting of the session in which a micro-batch runs. A write within foreachBatch may start in a
@@ -61,7 +60,7 @@ class TaskIdentity:
     @classmethod
     def of(cls, context: TaskContext, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
         """Return the identity of a task; the arguments are as in `here`."""
-        query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(_BATCH)
         partition = context.partitionId()
         if query is None or batch is None:
             stray = context.getLocalProperty(_OF_SOME_BATCH) is not None

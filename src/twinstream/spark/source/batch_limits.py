@@ -35,8 +35,8 @@ def read_limit(options: SourceOptions) -> ReadLimit:
 def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: float) -> bool:
     """Return whether the next batch should wait for more messages.
 
-    `backlog` has the number of unread sequences of each stream. `waited` is the number of
-    seconds since the last batch was planned.
+    `backlog` has the number of unread messages of each stream. `waited` is the number of seconds
+    since the last batch was planned.
     """
     least = options.min_messages_per_trigger
     return (
@@ -47,12 +47,12 @@ def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: fl
 def admit(
     options: SourceOptions, backlog: Mapping[str, int], sizes: Mapping[str, float]
 ) -> dict[str, int]:
-    """Return how many sequences of each stream's backlog the next batch reads.
+    """Return how many messages of each stream's backlog the next batch reads.
 
-    `backlog` has the number of unread sequences of each stream, and `sizes` the mean size of a
-    stream's messages in bytes. Limits count all sequences, also those without a message. Streams
-    share a limit in proportion to their backlogs. If all shares are below one sequence, the stream
-    with the largest backlog gets one, so that a small limit never stops the query.
+    `backlog` has the number of unread messages of each stream, and `sizes` the mean size of a
+    stream's messages in bytes. Streams share a limit in proportion to their backlogs. If all shares
+    are below one message, the stream with the largest backlog gets one, so that a small limit never
+    stops the query.
     """
     admitted = dict(backlog)
     most = options.max_messages_per_trigger

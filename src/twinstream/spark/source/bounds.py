@@ -153,6 +153,11 @@ class Bound:
         return word == self.word or word in self.by_stream.values()
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether the bound is a sequence in each stream, so that it never resolves to another."""
+        return bool(self.by_stream) and all(isinstance(at, int) for at in self.by_stream.values())
+
+    @property
     def is_explicit(self) -> bool:
         """Whether the option has a sequence or keyword for each stream."""
         return bool(self.by_stream)

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
 from twinstream.spark.source.bounds import Bound, SeqAt
-from twinstream.spark.source.filters import same_filter
+from twinstream.spark.source.filters import instead_of, same_filter
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.removed_messages import not_before, why_lost
@@ -34,6 +34,7 @@ class Continuity:
 
     def __init__(self, options: SourceOptions, time_at: TimeAt) -> None:
         self._time_at = time_at
+        self._options = options
         self._strict = options.fail_on_data_loss
         self._filter = ",".join(options.subjects)
 
@@ -113,13 +114,7 @@ class Continuity:
         # reads new partitions in the same way.
         if position is None or self._is_other(position, state):
             return self._restart(state)
-        if self._strict and not same_filter(position.filter, self._filter):
-            raise CheckpointError(
-                f"stream {state.name}: the checkpoint was created with the filter"
-                f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
-                " old filter skipped would never be read: write to a new table with its own"
-                f" checkpoint{_GO_ON}"
-            )
+        self.check_filter(position, state.name)
         if state.first > position.next:
             self._refuse_overtaken(position.next, state, position.mark)
             # Continue at the first message, so that limits do not count the removed messages and
@@ -129,6 +124,20 @@ class Continuity:
             return evolve(restart, since=position.next) if self._strict else restart
         # Update the creation time, because the stream may be a copy of the previous one.
         return evolve(position, since=None, created=state.created)
+
+    def check_filter(self, position: Position, name: str) -> None:
+        """Raise `CheckpointError` in a strict read whose filters differ from those of `position`.
+
+        Messages of the stream `name` that the old filters skipped would never be read. A batch that
+        was planned with the old filters would have other rows when it is repeated.
+        """
+        if self._strict and not same_filter(position.filter, self._filter):
+            raise CheckpointError(
+                f"stream {name}: the checkpoint was created with the filter"
+                f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}, and messages"
+                f" before sequence {position.next} that the old one skipped would never be read:"
+                f" {instead_of(position.filter, self._options)}"
+            )
 
     def _restart(self, state: StreamState) -> Position:
         return Position(state.first, state.created, self._filter, since=state.first)

@@ -48,7 +48,7 @@ class Leader:
         """Return the state of each stream, in the order of the option `stream`."""
         options = self._options
         return [
-            self._retried(partial(stream_state, name=name, bucket=options.bucket))
+            self.retried(partial(stream_state, name=name, bucket=options.bucket))
             for name in options.streams
         ]
 
@@ -114,13 +114,14 @@ class Leader:
             except MessageNotFound:
                 return None
 
-        return self._retried(request)
+        return self.retried(request)
 
     def time_at(self, stream: str, seq: int) -> str | None:
         """Return when the message `seq` was stored (RFC 3339), or `None` if there is none."""
-        return self._retried(partial(stored_at, stream=stream, seq=seq))
+        return self.retried(partial(stored_at, stream=stream, seq=seq))
 
-    def _retried(self, request: Callable[[JetStream], _T]) -> _T:
+    def retried(self, request: Callable[[JetStream], _T]) -> _T:
+        """Return the result of `request`, which is repeated after transient errors."""
         left = self._options.fetch_retries
         while True:
             try:

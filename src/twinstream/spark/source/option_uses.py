@@ -13,8 +13,8 @@ from twinstream.spark.errors import OptionError
 
 __all__ = [
     "LEAST",
+    "refuse_batch_only",
     "refuse_ends",
-    "refuse_history",
     "refuse_limits",
     "refuse_lone_delay",
     "refuse_write_id",
@@ -23,6 +23,11 @@ __all__ = [
 LEAST: Final = frozenset({"minmessagespertrigger", "minoffsetspertrigger"})
 _LIMITS: Final = LEAST | {
     *("maxmessagespertrigger", "maxoffsetspertrigger", "maxbytespertrigger", "maxtriggerdelay")
+}
+_BATCH_ONLY: Final = {
+    "history": "a streaming query reads each revision that is stored, from startingOffsets on",
+    "refresh": "a streaming query always reads what is new; give it to the spark.read that the"
+    " query joins",
 }
 
 
@@ -35,15 +40,11 @@ def refuse_ends(names: Iterable[str]) -> None:
             )
 
 
-def refuse_history(names: Iterable[str]) -> None:
-    """Raise `OptionError` if a streaming query has the option `history`."""
+def refuse_batch_only(names: Iterable[str]) -> None:
+    """Raise `OptionError` if a streaming query has the option `history` or `refresh`."""
     for name in names:
-        if name.lower() == "history":
-            raise OptionError(
-                name,
-                "is for a batch: a streaming query reads each revision that is stored, from"
-                " startingOffsets on",
-            )
+        if reason := _BATCH_ONLY.get(name.lower()):
+            raise OptionError(name, f"is for a batch: {reason}")
 
 
 def refuse_limits(names: Iterable[str]) -> None:

@@ -59,6 +59,9 @@ class SourceOptions:
     end: Bound | None = None
     """The end of a batch query. With `None`, the query reads up to the last message that is
     stored when Spark plans it."""
+    refresh: bool = True
+    """Whether a batch query that is a part of a streaming query is planned again in each
+    micro-batch."""
     fail_on_data_loss: bool = True
     slots: int | None = None
     """The number of tasks that run at once, or `None` if it is not known. No option sets it: it
@@ -108,6 +111,7 @@ class SourceOptions:
             bucket=bucket,
             start=_bound(given, "starting", streams, bucket),
             end=_bound(given, "ending", streams, bucket),
+            refresh=given.boolean("refresh", True),
             fail_on_data_loss=given.boolean("failOnDataLoss", True),
             min_partitions=given.maybe_integer("minPartitions"),
             max_messages_per_partition=given.maybe_integer("maxMessagesPerPartition"),

@@ -46,8 +46,11 @@ class SequenceRange(InputPartition):
     `way` is how the task reads the range. `created` is the stream's creation time when the
     range was planned. The task compares it with the current creation time, because the stream may
     have been re-created since; if `created` is empty, the task does not compare. No message of
-    the range was stored before `since`; `None` means that no such time is known.
+    the range was stored before `since`; `None` means that no such time is known. `leads` is true
+    for the first range of a batch read; see `JetStreamReader`.
     """
+
+    leads = False
 
     def __init__(
         self,

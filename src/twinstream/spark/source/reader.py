@@ -1,4 +1,12 @@
-"""Batch reads: the driver plans ranges, and tasks read them."""
+"""Batch reads: the driver plans ranges, and tasks read them.
+
+Spark plans a Python source once for a DataFrame, and keeps the ranges. In a streaming query, these
+ranges become stale: the static side of a join would never have the messages that are stored after
+the first micro-batch, and would lose those that are replaced. So in a micro-batch the task of the
+first range plans the read again and reads everything, and the other tasks read nothing. One task
+must do it, because several tasks would plan at different moments, and could read a message twice or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from twinstream.spark.running import in_micro_batch
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
@@ -28,7 +37,11 @@ _LATEST = Bound("endingOffsets", word="latest")
 
 
 class JetStreamReader(DataSourceReader):
-    """The reader of a batch query. The bounds are resolved when Spark plans the query."""
+    """The reader of a batch query. The bounds are resolved when Spark plans the query.
+
+    In a streaming query, they are resolved again in each micro-batch, unless the option `refresh`
+    is false or the end of the read is a sequence.
+    """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         Batcher(options, schema)  # raises an error for unknown columns before any task runs
@@ -37,19 +50,36 @@ class JetStreamReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Request the state of each stream from its leader, and return the ranges to read."""
-        found: list[InputPartition] = []
         with Leader(self._options) as leader:
-            states = leader.states()
-            for state in states:
-                found += self._ranges(state, leader)
+            found = self._plan(leader)
         # Spark replaces an empty list by one partition that is `None`, so return an empty range.
-        return found or [SequenceRange(states[0].name, 1, 1, "direct")]
+        ranges = found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+        ranges[0].leads = True
+        return [*ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one range, in a task."""
         if not isinstance(partition, SequenceRange):
             raise TypeError(f"not a partition of this source: {partition!r}")
-        return read_batches(self._options, Batcher(self._options, self._schema), partition)
+        if not self._is_planned_again():
+            return self._batches(partition)
+        return self._all_batches() if partition.leads else iter(())
+
+    def _is_planned_again(self) -> bool:
+        end = self._options.end
+        is_fixed = end is not None and end.is_fixed
+        return self._options.refresh and not is_fixed and in_micro_batch()
+
+    def _all_batches(self) -> Iterator[pa.RecordBatch]:
+        for part in self.partitions():
+            assert isinstance(part, SequenceRange)
+            yield from self._batches(part)
+
+    def _plan(self, leader: Leader) -> list[SequenceRange]:
+        return [each for state in leader.states() for each in self._ranges(state, leader)]
+
+    def _batches(self, part: SequenceRange) -> Iterator[pa.RecordBatch]:
+        return read_batches(self._options, Batcher(self._options, self._schema), part)
 
     def _ranges(self, state: StreamState, leader: Leader) -> list[SequenceRange]:
         options = self._options

@@ -7,7 +7,7 @@ The result is the same as long as the stream still has the messages of the batch
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -18,11 +18,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.source.batch_limits import admit, is_too_little, read_limit
+from twinstream.spark.source.backlog import Backlog
+from twinstream.spark.source.batch_limits import read_limit
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.message_counts import MessageCounts
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
@@ -46,6 +48,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._schema = schema
         self._leader = Leader(options)
+        self._counts = MessageCounts(options, self._leader)
         self._continuity = Continuity(options, self._leader.time_at)
         self._target: dict[str, int] | None = None
         self._admitted_at = time.monotonic()
@@ -63,20 +66,30 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Return the offset at the end of the next batch, or `start` if no batch is due."""
         states = {state.name: state for state in self._leader.states()}
         begin = self._continuity.begin(Offset.from_json(start), states)
-        ends = {name: self._end_of(state) for name, state in states.items()}
-        backlog = {name: max(0, ends[name] - begin[name].next) for name in states}
-        admitted = self._admit(backlog, states, limit)
-        if not any(admitted.values()):
+        backlog = Backlog(
+            {
+                name: (begin[name].next, max(begin[name].next, self._end_of(state)))
+                for name, state in states.items()
+            },
+            states,
+            self._options,
+            self._counts,
+        )
+        ends = backlog.ends
+        if not isinstance(limit, ReadAllAvailable):
+            waited = time.monotonic() - self._admitted_at
+            # A query with the trigger `availableNow` must not wait for messages that it would not
+            # read.
+            if self._target is None and backlog.is_too_little(waited):
+                return start
+            ends = backlog.limited()
+        if all(begin[name].next == end for name, end in ends.items()):
             return start
-        gaps = self._gaps(begin, backlog, admitted)
-        if any(gaps.values()):
-            left = {name: count - gaps[name] for name, count in backlog.items()}
-            admitted = admit(self._options, left, _sizes(states))
         self._admitted_at = time.monotonic()
         return Offset(
             {
-                name: self._advance(begin[name], gaps[name], count, states[name])
-                for name, count in admitted.items()
+                name: self._advance(begin[name], end, states[name], backlog.messages(name, end))
+                for name, end in ends.items()
             }
         ).to_json()
 
@@ -106,6 +119,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         for name, position in Offset.from_json(end).streams.items():
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
+                self._continuity.check_filter(position, name)
                 mark = before[name].mark if name in before else None
                 state = self._continuity.check_batch(low, position, states.get(name), name, mark)
                 if state is not None:
@@ -136,47 +150,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return state.next
         return min(state.next, self._target.get(state.name, state.next))
 
-    def _admit(
-        self, backlog: dict[str, int], states: dict[str, StreamState], limit: ReadLimit
-    ) -> dict[str, int]:
-        if isinstance(limit, ReadAllAvailable):
-            return backlog
-        waited = time.monotonic() - self._admitted_at
-        # A query with the trigger `availableNow` must not wait for messages that it would not read.
-        if self._target is None and is_too_little(self._options, backlog, waited):
-            return dict.fromkeys(backlog, 0)
-        return admit(self._options, backlog, _sizes(states))
-
-    def _gaps(
-        self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
-    ) -> dict[str, int]:
-        """Return the number of sequences between the start of the batch and the next message.
-
-        The next message is the first that the filters match. The batch also covers these sequences,
-        but limits do not count them. If limits counted them, a stream with few matching messages
-        would give many empty batches. For a stream whose whole backlog is read, the number is 0 and
-        no request is sent.
-        """
-        gaps = dict.fromkeys(backlog, 0)
-        for name, count in backlog.items():
-            if admitted[name] < count:
-                low = begin[name].next
-                found = self._leader.seq_from(name, low)
-                gaps[name] = count if found is None else min(count, found - low)
-        return gaps
-
-    def _advance(self, position: Position, gap: int, count: int, state: StreamState) -> Position:
-        if not gap + count:
+    def _advance(self, position: Position, end: int, state: StreamState, messages: int) -> Position:
+        if end == position.next:
             return position
         return Position(
-            position.next + gap + count,
+            end,
             position.created,
             self._filter,
-            partition_count(self._options, count),
+            partition_count(self._options, messages),
             position.since,
             state.mark,
         )
-
-
-def _sizes(states: Mapping[str, StreamState]) -> dict[str, float]:
-    return {name: state.mean_size for name, state in states.items()}

@@ -1,0 +1,146 @@
+"""A batch read that is a part of a streaming query: as new as the micro-batch that uses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from js_sync import JetStream, Stream
+from twinstream.models import KeyValueConfig
+from twinstream.spark.source import reader as batch_reader
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.read_columns import ReadColumns
+from twinstream.spark.source.reader import JetStreamReader
+from twinstream.testing import NatsServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Make = Callable[..., Stream]
+Read = Callable[..., "DataFrame"]
+
+FIRST = [f"p{at}" for at in range(10)]
+
+
+def test_static_sides_of_a_join_have_what_was_stored_since_the_first_batch(
+    spark: SparkSession, server: NatsServer, jet: JetStream, make_stream: Make, tmp_path: Path
+) -> None:
+    sales, prices = make_stream(), make_stream(max_msgs_per_subject=1)
+    bucket = jet.create_key_value(KeyValueConfig(bucket="static_prices"))
+
+    def put(key: str, price: int) -> None:
+        jet.publish(f"{prices.name.lower()}.{key}", b"%d" % price)
+        bucket.put(key, b"%d" % price)
+
+    def sell(*keys: str) -> None:
+        for key in keys:
+            jet.publish(f"{sales.name.lower()}.sold", key.encode())
+
+    def table(**options: str) -> DataFrame:
+        reader = spark.read.format("jetstream").option("nats.servers", server.url)
+        return reader.options(minPartitions="3", **options).load()
+
+    of_stream = table(stream=prices.name).selectExpr(
+        "split(subject, '[.]')[1] AS key", "CAST(data AS STRING) AS of_stream"
+    )
+    of_bucket = table(bucket=bucket.bucket).selectExpr("key", "CAST(value AS STRING) AS of_bucket")
+    fixed = table(
+        stream=prices.name,
+        startingOffsets="earliest",
+        endingOffsets=json.dumps({prices.name: 11}),
+        failOnDataLoss="false",
+    ).selectExpr("split(subject, '[.]')[1] AS key", "CAST(data AS STRING) AS fixed")
+
+    for key in FIRST:
+        put(key, 100)
+    reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
+    query = (
+        reader.options(stream=sales.name, startingOffsets="earliest")
+        .load()
+        .selectExpr("seq", "CAST(data AS STRING) AS key")
+        .join(of_stream, "key", "left")
+        .join(of_bucket, "key", "left")
+        .join(fixed, "key", "left")
+        .writeStream.format("memory")
+        .queryName("priced")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        sell("p0", "p1")
+        query.processAllAvailable()
+        put("p0", 200)
+        put("new", 300)
+        sell("p0", "p1", "new")
+        query.processAllAvailable()
+        rows = spark.table("priced").orderBy("seq").collect()
+    finally:
+        query.stop()
+    found = [(row["key"], row["of_stream"], row["of_bucket"], row["fixed"]) for row in rows]
+    assert found == [
+        ("p0", "100", "100", "100"),
+        ("p1", "100", "100", "100"),
+        ("p0", "200", "200", None),
+        ("p1", "100", "100", "100"),
+        ("new", "300", "300", None),
+    ]
+    # Outside the query, the DataFrame keeps its range.
+    assert of_bucket.count() == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "is_refreshed"),
+    [
+        ({}, True),
+        ({"endingOffsets": "latest"}, True),
+        ({"endingTimestamp": "4102444800000"}, True),
+        ({"endingOffsets": '{"S": 6}'}, False),
+        ({"refresh": "false"}, False),
+    ],
+)
+def test_one_task_of_a_micro_batch_reads_everything(
+    monkeypatch: pytest.MonkeyPatch,
+    server: NatsServer,
+    make_stream: Make,
+    fill: Callable[..., None],
+    options: dict[str, str],
+    is_refreshed: bool,
+) -> None:
+    stream = make_stream()
+    fill(stream, [b""] * 5)
+    if "S" in options.get("endingOffsets", ""):
+        options = {"endingOffsets": json.dumps({stream.name: 6})}
+    given = {"nats.servers": server.url, "stream": stream.name, "minPartitions": "2", **options}
+    parsed = SourceOptions.parse(given)
+    reader = JetStreamReader(parsed, ReadColumns(parsed).columns)
+    planned = reader.partitions()
+    fill(stream, [b""] * 4)
+
+    def seqs() -> list[list[int]]:
+        return [
+            [seq for batch in reader.read(part) for seq in batch.column("seq").to_pylist()]
+            for part in planned
+        ]
+
+    as_planned = [[1, 2], [3, 4, 5]]
+    assert seqs() == as_planned
+    monkeypatch.setattr(batch_reader, "in_micro_batch", lambda: True)
+    assert seqs() == ([[1, 2, 3, 4, 5, 6, 7, 8, 9], []] if is_refreshed else as_planned)
+
+
+def test_a_streaming_query_takes_no_refresh(
+    spark: SparkSession, server: NatsServer, make_stream: Make
+) -> None:
+    reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
+    rows = reader.options(stream=make_stream().name, refresh="false").load()
+    query = rows.writeStream.format("noop").start()
+    try:
+        with pytest.raises(StreamingQueryException, match="query always reads what is new"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
