@@ -103,7 +103,7 @@ async def test_no_second_copy_is_handled_after_stops_and_kills(server_factory, n
             await publish(jet, name, stop * EACH, (stop + 1) * EACH)
             if restarts:
                 await consumed(seen, (stop + 1) * EACH)
-                await eventually(floors_hold, jet, name, seen)
+                await eventually(floors_hold, jet, name, seen, patience=120)
                 skipped += sum(each.worker.skipped for each in made)
                 for each in made:
                     await each.kill()

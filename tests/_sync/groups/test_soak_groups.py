@@ -102,7 +102,7 @@ def test_no_second_copy_is_handled_after_stops_and_kills(server_factory, name, r
             publish(jet, name, stop * EACH, (stop + 1) * EACH)
             if restarts:
                 consumed(seen, (stop + 1) * EACH)
-                eventually(floors_hold, jet, name, seen)
+                eventually(floors_hold, jet, name, seen, patience=120)
                 skipped += sum(each.worker.skipped for each in made)
                 for each in made:
                     each.kill()
