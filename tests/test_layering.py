@@ -37,7 +37,7 @@ ARROWS: dict[str, set[str]] = {
     | {"twinstream.codecs", "twinstream.core", "twinstream.disk", "js_sync"},
     "pyspark_jetstream": {"twinstream.spark"},
     # Messages for unit tests of handlers; servers need none of it.
-    "twinstream.testing": {"js_async", "js_sync", "twinstream.codecs", "twinstream.core"},
+    "twinstream.testing": GROUND | {"js_async", "js_sync", "twinstream.codecs", "twinstream.core"},
     "twinstream.cli": GROUND
     | {
         "twinstream",

@@ -102,7 +102,29 @@ def test_the_last_stored_messages_are_decoded(
     assert "PAY3 PAY3.placed.*: 31 messages read, 1 do not fit" in planned.stdout
     assert "stream PAY3, seq 61, subject PAY3.placed.b: the payload" in planned.stdout
     [checked] = json.loads(run("plan", folder, "--check-last", "9", "--json").stdout)["checked"]
-    assert (checked["messages"], checked["misfits"]) == (9, 1)
+    assert (checked["messages"], checked["misfits"]) == (10, 1), "9 of one subject, 1 of the other"
+
+
+@pytest.mark.parametrize("subjects", [20, 150])
+def test_a_rare_subject_of_a_filter_is_decoded(
+    run: Run, write: Write, jet: js_sync.JetStream, subjects: int
+) -> None:
+    name = f"RARE{subjects}"
+    folder = write(name, OLD)
+    assert run("apply", folder, "--yes").exit_code == 0
+    jet.publish(f"{name}.placed.rare", b"{}")
+    usual = ((f"{name}.placed.{n % subjects}", b'{"number": 1}') for n in range(900))
+    with jet.publish_many(usual) as outcomes:
+        assert len(list(outcomes)) == 900
+    done = run("plan", folder, "--check-last", "3", "--json")
+    assert done.exit_code == 1
+    [checked] = json.loads(done.stdout)["checked"]
+    # All have three messages of each; with many subjects the last of each, among them the last 3.
+    assert checked["messages"] == (subjects * 3 if subjects == 20 else subjects) + 1
+    assert (checked["misfits"], checked["first"].split(":")[0]) == (
+        1,
+        f"stream {name}, seq 1, subject {name}.placed.rare",
+    )
 
 
 @pytest.mark.parametrize(

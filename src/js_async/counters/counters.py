@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_async import JetStream
 from js_async.extension import api_of
@@ -34,6 +34,9 @@ from twinstream.errors.transient import LOST_RESPONSE
 from twinstream.models import PubAck, StreamConfig
 from twinstream.records.header_names import INCREMENT
 from twinstream.records.publish_request import PublishRequest
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Counters"]
 
@@ -151,44 +154,57 @@ class Counters:
         Repetitions end at the deadline or with the duplicate window: later, the server may have
         forgotten the message id, and would count the addition again.
         """
+        observers = self._api.transport.call_observers
+        if observers is None:
+            return await self._repeated(request, deadline, None)
+        from twinstream.core.observe.publish_context import begin_publish
+
+        request, call = begin_publish(observers, request, "publish", self.stream_name)
+        with call:
+            ack = await self._repeated(request, deadline, call)
+            call.seq = ack.seq
+            return ack
+
+    async def _repeated(
+        self, request: PublishRequest, deadline: Deadline, call: Operation | None
+    ) -> PubAck:
         headers, transport = publish_headers(request), self._api.transport
         last_repeat = Deadline.after(self._window)
         problem: TwinstreamError | None = None
         may_be_stored = False
-        with self._api.instrumented(
-            "publish", request.subject, len(headers), self.stream_name, kind="publish"
-        ) as call:
-            while True:
-                attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
-                try:
-                    await transport.ready(deadline)
-                    # Nothing is sent after the deadline, for example if the program was held up.
-                    is_sent = not attempt.expired()
-                    frame = await transport.ask(request.subject, headers, b"", attempt)
-                    return read_pub_ack(frame, request.subject)
-                except LOST_RESPONSE as error:
-                    if is_sent or problem is None:
-                        problem = error
-                    may_be_stored |= is_sent
-                except NoResponders as error:
+        if call is not None:
+            call.size = len(headers)
+        while True:
+            attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
+            try:
+                await transport.ready(deadline)
+                # Nothing is sent after the deadline, for example if the program was held up.
+                is_sent = not attempt.expired()
+                frame = await transport.ask(request.subject, headers, b"", attempt)
+                return read_pub_ack(frame, request.subject)
+            except LOST_RESPONSE as error:
+                if is_sent or problem is None:
                     problem = error
-                except MessageIdInProcess as error:
-                    # The server is storing a message with this id, probably of an earlier attempt.
-                    problem = error
-                    may_be_stored = True
-                except TwinstreamError as error:
-                    if may_be_stored:
-                        raise _unknown(request) from error
-                    raise
-                # Do not begin an attempt whose response could not arrive before the deadline, or
-                # that could arrive at the server after the duplicate window.
-                if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
-                    if may_be_stored:
-                        raise _unknown(request) from problem
-                    raise problem
-                await sleep(_PAUSE)
-                if call is not None:
-                    call.attempts += 1
+                may_be_stored |= is_sent
+            except NoResponders as error:
+                problem = error
+            except MessageIdInProcess as error:
+                # The server is storing a message with this id, probably of an earlier attempt.
+                problem = error
+                may_be_stored = True
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
+            # Do not begin an attempt whose response could not arrive before the deadline, or
+            # that could arrive at the server after the duplicate window.
+            if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
+                if may_be_stored:
+                    raise _unknown(request) from problem
+                raise problem
+            await sleep(_PAUSE)
+            if call is not None:
+                call.attempts += 1
 
     async def _stored(self, subject: str, ack: PubAck, deadline: Deadline) -> Counter:
         """Return the counter as stored by an earlier attempt.

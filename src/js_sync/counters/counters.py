@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from js_sync import JetStream
 from js_sync.extension import api_of
@@ -35,6 +35,9 @@ from twinstream.errors.transient import LOST_RESPONSE
 from twinstream.models import PubAck, StreamConfig
 from twinstream.records.header_names import INCREMENT
 from twinstream.records.publish_request import PublishRequest
+
+if TYPE_CHECKING:
+    from twinstream.core.observe.operation import Operation
 
 __all__ = ["Counters"]
 
@@ -152,44 +155,57 @@ class Counters:
         Repetitions end at the deadline or with the duplicate window: later, the server may have
         forgotten the message id, and would count the addition again.
         """
+        observers = self._api.transport.call_observers
+        if observers is None:
+            return self._repeated(request, deadline, None)
+        from twinstream.core.observe.publish_context import begin_publish
+
+        request, call = begin_publish(observers, request, "publish", self.stream_name)
+        with call:
+            ack = self._repeated(request, deadline, call)
+            call.seq = ack.seq
+            return ack
+
+    def _repeated(
+        self, request: PublishRequest, deadline: Deadline, call: Operation | None
+    ) -> PubAck:
         headers, transport = publish_headers(request), self._api.transport
         last_repeat = Deadline.after(self._window)
         problem: TwinstreamError | None = None
         may_be_stored = False
-        with self._api.instrumented(
-            "publish", request.subject, len(headers), self.stream_name, kind="publish"
-        ) as call:
-            while True:
-                attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
-                try:
-                    transport.ready(deadline)
-                    # Nothing is sent after the deadline, for example if the program was held up.
-                    is_sent = not attempt.expired()
-                    frame = transport.ask(request.subject, headers, b"", attempt)
-                    return read_pub_ack(frame, request.subject)
-                except LOST_RESPONSE as error:
-                    if is_sent or problem is None:
-                        problem = error
-                    may_be_stored |= is_sent
-                except NoResponders as error:
+        if call is not None:
+            call.size = len(headers)
+        while True:
+            attempt, is_sent = deadline.earlier(Deadline.after(_ATTEMPT).at), False
+            try:
+                transport.ready(deadline)
+                # Nothing is sent after the deadline, for example if the program was held up.
+                is_sent = not attempt.expired()
+                frame = transport.ask(request.subject, headers, b"", attempt)
+                return read_pub_ack(frame, request.subject)
+            except LOST_RESPONSE as error:
+                if is_sent or problem is None:
                     problem = error
-                except MessageIdInProcess as error:
-                    # The server is storing a message with this id, probably of an earlier attempt.
-                    problem = error
-                    may_be_stored = True
-                except TwinstreamError as error:
-                    if may_be_stored:
-                        raise _unknown(request) from error
-                    raise
-                # Do not begin an attempt whose response could not arrive before the deadline, or
-                # that could arrive at the server after the duplicate window.
-                if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
-                    if may_be_stored:
-                        raise _unknown(request) from problem
-                    raise problem
-                sleep(_PAUSE)
-                if call is not None:
-                    call.attempts += 1
+                may_be_stored |= is_sent
+            except NoResponders as error:
+                problem = error
+            except MessageIdInProcess as error:
+                # The server is storing a message with this id, probably of an earlier attempt.
+                problem = error
+                may_be_stored = True
+            except TwinstreamError as error:
+                if may_be_stored:
+                    raise _unknown(request) from error
+                raise
+            # Do not begin an attempt whose response could not arrive before the deadline, or
+            # that could arrive at the server after the duplicate window.
+            if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
+                if may_be_stored:
+                    raise _unknown(request) from problem
+                raise problem
+            sleep(_PAUSE)
+            if call is not None:
+                call.attempts += 1
 
     def _stored(self, subject: str, ack: PubAck, deadline: Deadline) -> Counter:
         """Return the counter as stored by an earlier attempt.

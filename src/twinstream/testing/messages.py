@@ -64,7 +64,7 @@ class _AsyncTransport(_Acknowledgements):
 
 
 class Delivered(TypedDict, total=False):
-    """What else a received message has; a message without it is an usual first delivery."""
+    """What else a received message has; without them, it is a usual first delivery."""
 
     subject: str
     """Subject of the message, by default `test`."""

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 import js_async as js
+from js_async.counters import Counters
 from js_async.exactly_once import Processing
 from js_async.outbox import OutboxRelay, SqliteOutbox
 from js_async.workers import DeadLetters, Reject, Retry, Worker
@@ -384,6 +385,24 @@ async def test_messages_of_bulk_calls_carry_the_context(server, name, collected,
     assert len(spans) == (4 if each_message else 1)
     [(_, sent)] = collected.points()["messaging.client.sent.messages"]
     assert sent == 3
+
+
+@pytest.mark.since("2.12")
+async def test_an_addition_to_a_counter_carries_the_context_of_its_span(server, name, collected):
+    async with js.connect(server.url) as connection:
+        instrument(connection, **collected.settings)
+        jet = connection.jetstream(timeout=10)
+        stream = await jet.create_stream(
+            StreamConfig(
+                name=name, subjects=[f"{name}.>"], allow_msg_counter=True, allow_direct=True
+            )
+        )
+        assert await Counters(jet, name).add(f"{name}.a", 3) == 3
+        stored = await stream.get_message(1)
+    [span] = collected.spans()
+    assert (span.name, span.kind.name) == ("publish", "PRODUCER")
+    assert (span.attributes["nats.stream"], span.attributes["nats.sequence"]) == (name, 1)
+    assert stored.headers["traceparent"].split("-")[2] == f"{span.context.span_id:016x}"
 
 
 async def test_the_retries_of_one_call_are_one_span(server, name, collected):

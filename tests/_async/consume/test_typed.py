@@ -93,7 +93,8 @@ async def handled(jet, name, handler, count, **options):
     reports = []
     worker = Worker(jet, name, PATIENT, handler, on_report=reports.append, **options)
     async with worker:
-        await eventually(settled, await jet.get_consumer(name, "c"), count)
+        consumer = await jet.get_consumer(name, "c")
+        await eventually(settled, consumer, count, patience=300)
     return worker, [each for each in reports if isinstance(each, HandlerFailed)]
 
 
@@ -401,9 +402,13 @@ async def test_consume_hands_over(opened, name):
 # ---- odd payloads, by every way
 
 
+def many_odd(seed):
+    return odd_payloads(b'{"number":1,"item":"tea"}', 10_000, random.Random(seed))
+
+
 async def test_odd_payloads_end_nothing(opened, name):
     """Each is decoded, or reported with its bytes; none is lost, and none comes again."""
-    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 1300, random.Random(7))
+    payloads = many_odd(7)
     async with opened() as jet:
         stream = await made(jet, name)
         async with jet.publish_many([(f"{name}.a", each) for each in payloads]) as outcomes:
@@ -446,7 +451,7 @@ async def test_odd_payloads_end_nothing(opened, name):
 
 
 async def test_odd_payloads_end_no_group(opened, name):
-    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 600, random.Random(9))
+    payloads = many_odd(9)
     async with opened() as jet:
         group = await static(jet, name, "m")
         items = [(f"{name}.{number % 7}", each) for number, each in enumerate(payloads)]
@@ -459,7 +464,7 @@ async def test_odd_payloads_end_no_group(opened, name):
             async def all_are_done():
                 return worker.handled + worker.rejected >= len(payloads)
 
-            await eventually(all_are_done)
+            await eventually(all_are_done, patience=300)
         failures = [each for each in reports if isinstance(each, HandlerFailed)]
         assert {type(each.error) for each in failures} == {PayloadError}
         assert (worker.retried, len(failures)) == (0, worker.rejected)
@@ -467,7 +472,7 @@ async def test_odd_payloads_end_no_group(opened, name):
 
 
 async def test_odd_values_end_no_watch_and_no_cache(opened, name):
-    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 1300, random.Random(8))
+    payloads = many_odd(8)
     async with opened() as jet:
         plain = await jet.create_key_value(KeyValueConfig(bucket=name))
         typed = plain.typed(Order)

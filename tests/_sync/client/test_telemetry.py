@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 import js_sync as js
+from js_sync.counters import Counters
 from js_sync.exactly_once import Processing
 from js_sync.outbox import OutboxRelay, SqliteOutbox
 from js_sync.workers import DeadLetters, Reject, Retry, Worker
@@ -381,6 +382,24 @@ def test_messages_of_bulk_calls_carry_the_context(server, name, collected, each_
     assert len(spans) == (4 if each_message else 1)
     [(_, sent)] = collected.points()["messaging.client.sent.messages"]
     assert sent == 3
+
+
+@pytest.mark.since("2.12")
+def test_an_addition_to_a_counter_carries_the_context_of_its_span(server, name, collected):
+    with js.connect(server.url) as connection:
+        instrument(connection, **collected.settings)
+        jet = connection.jetstream(timeout=10)
+        stream = jet.create_stream(
+            StreamConfig(
+                name=name, subjects=[f"{name}.>"], allow_msg_counter=True, allow_direct=True
+            )
+        )
+        assert Counters(jet, name).add(f"{name}.a", 3) == 3
+        stored = stream.get_message(1)
+    [span] = collected.spans()
+    assert (span.name, span.kind.name) == ("publish", "PRODUCER")
+    assert (span.attributes["nats.stream"], span.attributes["nats.sequence"]) == (name, 1)
+    assert stored.headers["traceparent"].split("-")[2] == f"{span.context.span_id:016x}"
 
 
 def test_the_retries_of_one_call_are_one_span(server, name, collected):

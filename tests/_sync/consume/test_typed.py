@@ -94,7 +94,8 @@ def handled(jet, name, handler, count, **options):
     reports = []
     worker = Worker(jet, name, PATIENT, handler, on_report=reports.append, **options)
     with worker:
-        eventually(settled, jet.get_consumer(name, "c"), count)
+        consumer = jet.get_consumer(name, "c")
+        eventually(settled, consumer, count, patience=300)
     return worker, [each for each in reports if isinstance(each, HandlerFailed)]
 
 
@@ -402,9 +403,13 @@ def test_consume_hands_over(opened, name):
 # ---- odd payloads, by every way
 
 
+def many_odd(seed):
+    return odd_payloads(b'{"number":1,"item":"tea"}', 10_000, random.Random(seed))
+
+
 def test_odd_payloads_end_nothing(opened, name):
     """Each is decoded, or reported with its bytes; none is lost, and none comes again."""
-    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 1300, random.Random(7))
+    payloads = many_odd(7)
     with opened() as jet:
         stream = made(jet, name)
         with jet.publish_many([(f"{name}.a", each) for each in payloads]) as outcomes:
@@ -447,7 +452,7 @@ def test_odd_payloads_end_nothing(opened, name):
 
 
 def test_odd_payloads_end_no_group(opened, name):
-    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 600, random.Random(9))
+    payloads = many_odd(9)
     with opened() as jet:
         group = static(jet, name, "m")
         items = [(f"{name}.{number % 7}", each) for number, each in enumerate(payloads)]
@@ -460,7 +465,7 @@ def test_odd_payloads_end_no_group(opened, name):
             def all_are_done():
                 return worker.handled + worker.rejected >= len(payloads)
 
-            eventually(all_are_done)
+            eventually(all_are_done, patience=300)
         failures = [each for each in reports if isinstance(each, HandlerFailed)]
         assert {type(each.error) for each in failures} == {PayloadError}
         assert (worker.retried, len(failures)) == (0, worker.rejected)
@@ -468,7 +473,7 @@ def test_odd_payloads_end_no_group(opened, name):
 
 
 def test_odd_values_end_no_watch_and_no_cache(opened, name):
-    payloads = odd_payloads(b'{"number":1,"item":"tea"}', 1300, random.Random(8))
+    payloads = many_odd(8)
     with opened() as jet:
         plain = jet.create_key_value(KeyValueConfig(bucket=name))
         typed = plain.typed(Order)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from attrs import frozen
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from twinstream.cli.deploy.step import Step
     from twinstream.errors import PayloadError
 
+# A filter with at most this number of subjects is checked subject by subject.
+_EACH: Final = 100
+# The number of subjects whose last messages are requested together.
+_SNAPSHOT: Final = 10_000
 # How much further back each further read begins, if the one before found too few messages.
 _FURTHER: Final = 8
 
@@ -32,30 +37,56 @@ class Checked:
 
 
 def check_last(jet: JetStream, stream_name: str, contracts: Contracts, count: int) -> list[Checked]:
-    """Decode the last stored messages of each subject, by a read that proves its completeness."""
+    """Decode the last stored messages of each subject, by reads that prove their completeness.
+
+    Of a filter with more than 100 subjects, the last `count` messages of the filter are decoded,
+    and the last one of each subject.
+    """
     from twinstream.codecs import JsonSchemaCodec
 
     found: list[Checked] = []
     for subject, schema in contracts.items():
         stream = jet.bind_stream(stream_name).typed(JsonSchemaCodec(schema))
-        messages = _last(stream, subject, count)
-        errors = [error for each in messages if (error := _error(each)) is not None]
-        first = str(errors[-1]) if errors else ""
-        found.append(Checked(stream_name, subject, len(messages), len(errors), first))
+        fits: dict[int, bool] = {}
+        newest, text = 0, ""
+        for message in _last_of_each(stream, subject, count):
+            error = _error(message)
+            fits[message.seq] = error is None
+            if error is not None and message.seq > newest:
+                newest, text = message.seq, str(error)
+        misfits = len(fits) - sum(fits.values())
+        found.append(Checked(stream_name, subject, len(fits), misfits, text))
     return found
 
 
-def _last(stream: Any, subject: str, count: int) -> list[StreamMessage[Any]]:
-    """Return the last messages of a subject, oldest first."""
+def _last_of_each(stream: Any, filter: str, count: int) -> Iterator[StreamMessage[Any]]:
+    """Yield the last messages of each subject that matches a filter; some may come twice."""
+    stored: Iterator[tuple[str, int]] = iter(stream.subjects(filter))
+    subjects = dict(islice(stored, _EACH + 1))
+    if len(subjects) <= _EACH:
+        for subject, number in subjects.items():
+            yield from _last(stream, subject, count, number <= count)
+        return
+    yield from _last(stream, filter, count)
+    names = chain(subjects, (subject for subject, _ in stored))
+    while part := list(islice(names, _SNAPSHOT)):
+        yield from stream.snapshot(part).values()
+
+
+def _last(
+    stream: Any, subject: str, count: int, is_rare: bool = False
+) -> Iterable[StreamMessage[Any]]:
+    """Return the last messages of a subject, oldest first. `is_rare`: it has no more than that."""
     state = stream.info().state
-    end, window = state.last_seq + 1, count
+    first, end = max(state.first_seq, 1), state.last_seq + 1
+    window = end if is_rare else count
     while True:
-        start = max(state.first_seq, end - window, 1)
+        start = max(first, end - window)
         kept: deque[StreamMessage[Any]] = deque(maxlen=count)
         with stream.read(start, end, subjects=subject) as messages:
             kept.extend(messages)
-        if len(kept) == count or start <= max(state.first_seq, 1):
-            return list(kept)
+        if len(kept) == count or start <= first:
+            return kept
         window *= _FURTHER
 
 
