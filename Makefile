@@ -39,7 +39,7 @@ SCENARIOS ?= tests/_async tests/_sync
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-fast gen check fresh lint types equal test test-long test-fast test-python coverage demo bench soak versions flaky fuzz fuzz-configs fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-long test-fast test-python coverage demo docs bench soak versions flaky fuzz fuzz-configs fuzz-wire goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ coverage: setup-fast ## branch coverage of the fast and some server tests, with 
 
 demo: setup ## the whole way from the spec to Parquet, on a server of its own
 	@$(BIN)/python -m examples.demo $(ARGS)
+
+docs: setup ## build the site of the documentation, with a reference, into build/site
+	$(BIN)/python -m codegen.site
 
 bench: setup ## measure both twins beside nats-py, as ratios of one run
 	$(BIN)/python -m tests.bench $(ARGS)

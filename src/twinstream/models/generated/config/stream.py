@@ -297,7 +297,7 @@ class KeyValueConfig(Model):
 
 @frozen(kw_only=True, repr=False)
 class ObjectStoreConfig(Model):
-    """Settings of an object store, which is a stream with the name OBJ_ and the bucket."""
+    """Settings of an object store, which is a stream with the name `OBJ_` and the bucket."""
 
     bucket: str
     """Name of the store: letters, digits, underscores and hyphens."""

@@ -1,0 +1,1 @@
+"""The documentation site: the guides of docs/, and a reference that is made from the sources."""

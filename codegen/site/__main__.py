@@ -1,0 +1,50 @@
+"""Build the site: `make docs`, or `python -m codegen.site`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from codegen.site.reference import pages
+from sphinx.cmd.build import build_main
+
+_ROOT: Final = Path(__file__).parents[2]
+_BUILD: Final = _ROOT / "build"
+# Pages that stand beside README in the repository, and in the site beside the guides.
+_BESIDE: Final = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md")
+
+
+def collect(folder: Path) -> None:
+    """Write the sources of the site into an empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(_ROOT / "docs", folder, ignore=shutil.ignore_patterns("site"))
+    shutil.copytree(_ROOT / "docs" / "site", folder, dirs_exist_ok=True)
+    for name in _BESIDE:
+        text = (_ROOT / name).read_text().replace("](docs/", "](")
+        (folder / name).write_text(text)
+    for page in folder.glob("*.md"):
+        text = page.read_text()
+        for name in _BESIDE:
+            text = text.replace(f"](../{name}", f"]({name}")
+        page.write_text(text)
+    for path, text in pages().items():
+        target = folder / "reference" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def main() -> int:
+    """Build the site into build/site, and return the exit code."""
+    sources = _BUILD / "docs"
+    collect(sources)
+    options = ["-b", "html", "-W", "--keep-going", "-q", "-j", "2", "-d", str(_BUILD / "doctrees")]
+    code = build_main([*options, str(sources), str(_BUILD / "site")])
+    if code == 0:
+        print(f"the site is in {_BUILD.name}/site: open index.html")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The entries of the reference: a name with its signatures, its docstring and its members."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from enum import Enum, EnumType
+from textwrap import indent
+from typing import Any, Final
+
+import attrs
+from codegen.site.attribute_docs import attribute_docs
+from codegen.site.signatures import is_coroutine, signature
+from sphinx.ext.napoleon import Config
+from sphinx.ext.napoleon.docstring import GoogleDocstring
+
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
+
+__all__ = ["Named", "entry"]
+
+_CONFIG: Final[Any] = Config(
+    napoleon_use_param=True, napoleon_use_rtype=False, napoleon_use_ivar=True
+)
+
+Named = dict[str, Any]
+"""The forms of one object by their full names, such as those of both twins."""
+
+
+def entry(named: Named) -> str:
+    """Return the entry of a function, class, alias or constant."""
+    value = next(iter(named.values()))
+    if inspect.isfunction(value):
+        return _function("function", named)
+    if isinstance(value, type):
+        return _class(named)
+    return _directive("data", named, {}, _plain_doc(value))
+
+
+def _class(named: Named) -> str:
+    cls = next(iter(named.values()))
+    kind = "exception" if issubclass(cls, BaseException) else "class"
+    forms = {f"{name}{_constructor(each)}": each for name, each in named.items()}
+    parts = [_directive(kind, forms, {}, _rst(inspect.getdoc(cls) or ""))]
+    parts += _members(named, cls)
+    return "".join(parts)
+
+
+def _constructor(cls: type) -> str:
+    """Return the signature of a class that programs construct, otherwise nothing."""
+    if issubclass(cls, BaseException | Enum):
+        return ""
+    if cls.__module__.startswith(("js_async.", "js_sync.")):
+        first = next((each for each in inspect.signature(cls).parameters), "")
+        return signature(cls) if first == "jet" else ""
+    return signature(cls)
+
+
+def _members(named: Named, cls: type) -> Iterator[str]:
+    docs = attribute_docs(cls)
+    for member in _member_names(cls):
+        value = inspect.getattr_static(cls, member, None)
+        forms = {f"{name}.{member}": getattr(each, member, None) for name, each in named.items()}
+        if isinstance(value, property):
+            yield _attribute(forms, value.fget, "return", _rst(inspect.getdoc(value) or ""))
+        elif isinstance(cls, EnumType) and isinstance(value, cls):
+            doc = docs.get(member, "")
+            yield _directive("attribute", forms, {"value": repr(value.value)}, _rst(doc))
+        elif member in _fields(cls) or member in docs:
+            yield _attribute(forms, cls, member, _rst(docs.get(member, "")))
+        elif callable(next(iter(forms.values()))):
+            yield _function("method", forms)
+
+
+def _member_names(cls: type) -> list[str]:
+    """Return the names of the public members: the fields in their order, then the others."""
+    found = dict.fromkeys([*_fields(cls), *attribute_docs(cls)])
+    for each in sorted(set(dir(cls)) - _hints(cls)):
+        owner = next((base for base in cls.__mro__ if each in vars(base)), cls)
+        if _is_ours(owner) and not isinstance(getattr(cls, each), type):
+            found[each] = None
+    return [each for each in found if not each.startswith("_")]
+
+
+def _fields(cls: type) -> list[str]:
+    """Return the names of the fields of a record or an error, in their order."""
+    if attrs.has(cls):
+        return [each.name for each in attrs.fields(cls) if each.name != "unknown"]
+    return list(getattr(cls, "_fields", ()))
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith(("twinstream", "js_sync", "js_async"))
+
+
+def _hints(cls: type) -> set[str]:
+    """Return the names that exist only to say how a name of another client is spelled here."""
+    names = [each.__name__ for each in cls.__mro__]
+    tables = (table.get(each, {}) for table in (ATTRIBUTES, GUESSES) for each in names)
+    return {hint for table in tables for hint in table}
+
+
+def _attribute(forms: Named, source: Any, name: str, doc: str) -> str:
+    """Return the entry of an attribute whose type is the annotation `name` of `source`."""
+    sources = inspect.getmro(source) if isinstance(source, type) else (source,)
+    kinds = [vars(each).get("__annotations__", {}).get(name) for each in sources]
+    kind = next((each for each in kinds if isinstance(each, str)), "")
+    return _directive("attribute", forms, {"type": kind.strip("'\"")} if kind else {}, doc)
+
+
+def _function(kind: str, named: Named) -> str:
+    forms = {f"{name}{signature(each)}": each for name, each in named.items()}
+    options = {"coroutine": ""} if any(map(is_coroutine, named.values())) else {}
+    doc = _rst(inspect.getdoc(next(iter(named.values()))) or "")
+    return _directive(f"twin{kind}", forms, options, doc)
+
+
+def _directive(kind: str, forms: Named, options: dict[str, str], body: str) -> str:
+    first, *more = forms
+    head = f".. py:{kind}:: {first}\n"
+    head += "".join(f"{'':{len(kind) + 10}}{each}\n" for each in more)
+    head += "".join(f"   :{name}: {value}\n" for name, value in options.items())
+    return f"{head}\n{indent(body, '   ')}\n\n"
+
+
+def _rst(doc: str) -> str:
+    """Return a docstring with sections as the project writes them, as reStructuredText."""
+    return str(GoogleDocstring(doc, _CONFIG))
+
+
+def _plain_doc(value: object) -> str:
+    """Return the text of an alias or constant: what it is."""
+    text = str(value).replace("typing.", "").replace("twinstream.", "")
+    return f"``{text}``" if len(text) < 400 else ""

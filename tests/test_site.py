@@ -1,0 +1,51 @@
+"""The pages of the reference: every public name has an entry, with all names of its members."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from codegen.site.public_names import public_objects
+from codegen.site.reference import pages
+
+DOCS = Path(__file__).parent.parent / "docs"
+NAMED = re.compile(r"(?:^\.\. py:\w+:: |^ {10,})((?:js_|twinstream)[\w.]+)", re.M)
+
+
+@cache
+def entries() -> set[str]:
+    """Return the full names that have an entry."""
+    return {name for text in pages().values() for name in NAMED.findall(text)}
+
+
+def test_every_public_name_has_an_entry() -> None:
+    names = {name for named in public_objects() for name in named}
+    assert len(names) > 500
+    assert names <= entries()
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        *("Consumer.fetch", "JetStream.publish", "KeyValue.watch", "ConsumerConfig.ack_wait"),
+        *("RevisionMismatch.actual", "PublishRequest.msg_id", "Batch.reason", "workers.Worker.run"),
+    ],
+)
+def test_members_have_an_entry_in_both_twins(member: str) -> None:
+    assert {f"js_sync.{member}", f"js_async.{member}"} <= entries()
+
+
+def test_what_is_awaited_is_marked() -> None:
+    text = pages()["client/Consumer.rst"]
+    assert re.search(r"js_async\.Consumer\.fetch\([^\n]*\n   :coroutine:", text)
+    # The arguments of other clients, which are refused, are none of a user's.
+    assert "Never" not in text
+
+
+def test_every_guide_is_in_the_contents() -> None:
+    front = (DOCS / "site" / "index.md").read_text()
+    reference = pages()["index.rst"]
+    listed = set(re.findall(r"^(?:   \.\./)?([\w-]+)$", front + reference, re.M))
+    assert {page.stem for page in DOCS.glob("*.md")} <= listed
