@@ -13,7 +13,7 @@ from tests._sync.flow import eventually
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.models import KeyValueConfig, evolve
 
-__all__ = ["BUCKET_ACTS", "set_bucket"]
+__all__ = ["BUCKET_ACTS", "BUCKET_PROOFS", "set_bucket"]
 
 
 def set_bucket(jet, name):
@@ -26,6 +26,9 @@ def set_bucket(jet, name):
     made.put("a", b"1")
     made.put("b", b"2")
     made.delete("c")
+    if name in {"key_value_at", "key_value_diff"}:
+        # Only if a revision was removed, the calls read the others.
+        made.purge("c")
 
 
 def bound(jet, stage):
@@ -109,6 +112,18 @@ def get_many(jet, stage):
     ]
 
 
+def at(jet, stage):
+    made = bound(jet, stage)
+    created = (made.history("a"))[0].created
+    assert sorted(made.at(created, idle_timeout=stage.short)) == ["a"]
+
+
+def diff(jet, stage):
+    made = bound(jet, stage)
+    created = (made.history("a"))[0].created
+    assert list(made.diff(created, idle_timeout=stage.short)) == ["b"]
+
+
 def purge_deletes(jet, stage):
     done = bound(jet, stage).purge_deletes(older_than=0, idle_timeout=stage.short)
     assert (done.removed, done.kept) == (1, 0)
@@ -179,7 +194,20 @@ BUCKET_ACTS = {
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),
     "key_value.get_many": ((), get_many, "2.11"),
+    "key_value.at": ((), at, "2.11"),
+    "key_value.diff": ((), diff, "2.11"),
     "key_value.purge_deletes": ((), purge_deletes, "2.11"),
     "key_value.status": ((), status, "2.11"),
     "key_value.change": ((), change, "2.11"),
 }
+
+
+def no_consumer(jet, stage):
+    def gone():
+        return not (bound(jet, stage).status()).info.state.consumer_count
+
+    eventually(gone, patience=3)
+
+
+# What shows that an operation is done, to a user who may look.
+BUCKET_PROOFS = {"key_value_at": no_consumer, "key_value_diff": no_consumer}

@@ -355,6 +355,16 @@ _TABLE: Final = (
         Pattern(f"key_value.{name}", "bucket filter", _WATCH)
         for name in ("keys", "watch", "cached")
     ),
+    *(
+        # The headers of all revisions are read to find out whether some were removed.
+        Pattern(
+            f"key_value.{name}",
+            "bucket",
+            _WATCH.replace("{filter}", ">")
+            + " P.DIRECT.GET.KV_{bucket} P.STREAM.MSG.GET.KV_{bucket}",
+        )
+        for name in ("at", "diff")
+    ),
     Pattern(
         "key_value.history",
         "bucket",
