@@ -12,6 +12,9 @@ import js_sync as js
 from tests._sync.flow import eventually
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.models import KeyValueConfig, evolve
+from twinstream.records.entry import Entry, KeyValueOperation
+from twinstream.records.headers import NO_HEADERS
+from twinstream.records.key_change import KeyChange, KeyChanges
 
 __all__ = ["BUCKET_ACTS", "BUCKET_PROOFS", "set_bucket"]
 
@@ -124,6 +127,15 @@ def diff(jet, stage):
     assert list(made.diff(created, idle_timeout=stage.short)) == ["b"]
 
 
+def revert(jet, stage):
+    made = bound(jet, stage)
+    changes = {}
+    for key, revision in (("a", 1), ("b", 2)):
+        at = (revision, KeyValueOperation.PUT, 0, 0, NO_HEADERS)
+        changes[key] = KeyChange(key, None, Entry(made.bucket, key, b"", *at, raw_key=key))
+    assert not made.revert(KeyChanges(made.bucket, (0, 2), changes), in_parts=True)
+
+
 def purge_deletes(jet, stage):
     done = bound(jet, stage).purge_deletes(older_than=0, idle_timeout=stage.short)
     assert (done.removed, done.kept) == (1, 0)
@@ -196,6 +208,7 @@ BUCKET_ACTS = {
     "key_value.get_many": ((), get_many, "2.11"),
     "key_value.at": ((), at, "2.11"),
     "key_value.diff": ((), diff, "2.11"),
+    "key_value.revert": ((">",), revert, "2.11"),
     "key_value.purge_deletes": ((), purge_deletes, "2.11"),
     "key_value.status": ((), status, "2.11"),
     "key_value.change": ((), change, "2.11"),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from twinstream.codecs import Codec, KeyCodec, ValueCodec
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.config import Edit
-    from twinstream.records.key_change import KeyChanges
+    from twinstream.records.key_change import KeyChange, KeyChanges
     from twinstream.records.publish_request import Ttl
 
 __all__ = ["KeyValue", "handle"]
@@ -541,6 +541,43 @@ class KeyValue(NoContainer, Generic[V]):
         within = seconds(idle_timeout, "idle_timeout")
         given = (self._place, self._maker, self._filters(keys), (a, b), within)
         return changes_between(*given)
+
+    def revert(
+        self,
+        changes: KeyChanges[V],
+        *,
+        in_parts: bool = False,
+        timeout: Seconds | None = None,
+    ) -> list[KeyChange[V]]:
+        """Undo changes that `diff` returned, unless a key was written since.
+
+        Keys get the values that they had before, without a TTL; keys that had none are deleted. Up
+        to 1,000 changes are written as one atomic batch (server 2.12), if the stream of the bucket
+        has `allow_atomic`. A write on another client's newer revision is refused.
+
+        Args:
+            changes: The changes from a past moment until now, or some of them.
+            in_parts: Write without one batch: in batches of 1,000, or each key by itself where the
+                stream has no `allow_atomic`. Then a part can be undone and another one not.
+            timeout: Seconds for each request.
+
+        Returns:
+            With `in_parts`, the changes that were left because another client has written the key,
+            or one of its batch, since. Otherwise an empty list.
+
+        Raises:
+            UnsuitableSettings: There is more than one change, and the stream has no `allow_atomic`.
+            WrongLastSequence: Another client has written one of the keys since, so nothing was
+                undone.
+            BadArgument: There are more changes than fit into a batch, or they are those of another
+                bucket.
+            TwinstreamError: Another error of `update`.
+        """
+        from js_sync.kv.revert import revert
+
+        within = self._place.api.timeout if timeout is None else seconds(timeout)
+        given = (self._place, self._writes, self._maker, changes, in_parts, within)
+        return revert(*given)
 
     def _filters(self, keys: str | Iterable[str] | None) -> list[str]:
         """Return the stored filters of `keys`. An empty result selects all keys."""

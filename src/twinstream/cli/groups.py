@@ -71,6 +71,7 @@ KV_COMMANDS: Final = {
     "compact": "twinstream.cli.kv.buckets:compact",
     "create": "twinstream.cli.kv.keys:create",
     "del": "twinstream.cli.kv.keys:delete",
+    "diff": "twinstream.cli.kv.past:diff",
     "edit": "twinstream.cli.kv.buckets:edit",
     "get": "twinstream.cli.kv.keys:get",
     "history": "twinstream.cli.kv.keys:history",
@@ -78,7 +79,7 @@ KV_COMMANDS: Final = {
     "ls": "twinstream.cli.kv.buckets:ls",
     "purge": "twinstream.cli.kv.keys:purge",
     "put": "twinstream.cli.kv.keys:put",
-    "revert": "twinstream.cli.kv.keys:revert",
+    "revert": "twinstream.cli.kv.past:revert",
     "update": "twinstream.cli.kv.keys:update",
     "watch": "twinstream.cli.kv.watch:watch",
 }

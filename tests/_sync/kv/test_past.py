@@ -10,9 +10,10 @@ import pytest
 import js_sync as js
 from tests._sync.buckets import bucket
 from tests._sync.flow import eventually
-from twinstream.errors import PastNotHeld
+from twinstream.errors import PastNotHeld, UnsuitableSettings
 from twinstream.models import KeyValueConfig, StreamConfig, StreamSource, Timestamp, evolve
 from twinstream.records.entry import KeyValueOperation
+from twinstream.records.key_change import KeyChange, KeyChanges
 
 pytestmark = pytest.mark.since("2.11")
 
@@ -418,3 +419,108 @@ def test_values_with_codecs(opened, name):
         (change,) = (made.diff(1)).changed
         assert (change.before.value, change.after.value) == ({"x": 1}, {"x": 2})
         assert {key: entry.value for key, entry in (made.at(2)).items()} == {"a": {"x": 2}}
+
+
+# ---- undoing changes
+
+
+def atomic(jet, made):
+    stream = jet.bind_stream(made.stream_name)
+    stream.change(lambda config: evolve(config, allow_atomic=True))
+
+
+@pytest.mark.since("2.12")
+def test_changes_are_undone_together(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        atomic(jet, made)
+        written(made, "gone=1", "changed=1", "same=1", "purged=1", "gone", "changed=2")
+        written(made, "new=1")
+        changes = made.diff(4)
+        assert made.revert(changes) == []
+        assert values(made.get_many()) == values(made.at(4))
+        assert (made.get("gone")).value == b"1"
+        assert (made.entry("new")).operation is KeyValueOperation.DELETE
+        found = jet.bind_stream(made.stream_name).read(start=8)
+        ids = {message.headers["Nats-Batch-Id"] for message in found}
+        assert len(ids) == 1
+        # The changes were undone, so their revisions are no longer the present ones.
+        last = (made.status()).last_revision
+        with pytest.raises(js.WrongLastSequence) as refused:
+            made.revert(changes)
+        assert "none of the 3 changes was undone" in refused.value.__notes__[0]
+        assert (made.status()).last_revision == last
+
+
+@pytest.mark.since("2.12")
+@pytest.mark.parametrize("is_atomic", [True, False])
+def test_what_was_written_in_between_is_not_overwritten(opened, name, is_atomic):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        if is_atomic:
+            atomic(jet, made)
+        written(made, "a=1", "b=1", "a=2", "b=2", "c=1")
+        changes = made.diff(2)
+        made.put("b", b"3")
+        left = made.revert(changes, in_parts=True)
+        now = values(made.get_many())
+        if is_atomic:
+            assert [each.key for each in left] == ["a", "b", "c"]
+            assert now == {"a": b"2", "b": b"3", "c": b"1"}
+        else:
+            assert [each.key for each in left] == ["b"]
+            assert now == {"a": b"1", "b": b"3"}
+
+
+def test_without_atomic_batches_several_changes_are_undone_in_parts_only(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        written(made, "a=1", "b=1", "a=2", "b=2")
+        changes = made.diff(2)
+        with pytest.raises(UnsuitableSettings, match=r"allow_atomic .* revert in parts"):
+            made.revert(changes)
+        assert made.revert(made.diff(2, keys="a")) == []
+        assert values(made.get_many()) == {"a": b"1", "b": b"2"}
+        assert made.revert(made.diff(2), in_parts=True) == []
+        assert values(made.get_many()) == {"a": b"1", "b": b"1"}
+        assert made.revert(made.diff(2)) == []
+
+
+def test_a_value_without_a_marker_is_stored_again(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        written(made, "a=1", "b=1", "a")
+        changes = made.diff(2)
+        made.purge_deletes(older_than=0)
+        with pytest.raises(js.RevisionMismatch):
+            made.revert(changes)
+        change = changes["a"]
+        gone = KeyChanges(name, (2, 3), {"a": KeyChange("a", change.before, None)})
+        assert made.revert(gone) == []
+        assert (made.get("a")).value == b"1"
+        with pytest.raises(js.KeyExists):
+            made.revert(gone)
+
+
+def test_changes_of_another_bucket_are_not_undone(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        for wrong in (KeyChanges("other", (1, 2), {}), {}, None):
+            with pytest.raises(js.BadArgument):
+                made.revert(wrong)
+
+
+@pytest.mark.since("2.12")
+def test_more_changes_than_one_batch_takes(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        atomic(jet, made)
+        items = [(f"k.{number}", b"1") for number in range(1500)]
+        made.put("first", b"1")
+        for outcome in made.put_many(items):
+            assert isinstance(outcome, js.PubAck)
+        changes = made.diff(1)
+        with pytest.raises(js.BadArgument, match="1500 changes do not fit"):
+            made.revert(changes)
+        assert made.revert(changes, in_parts=True) == []
+        assert values(made.get_many()) == {"first": b"1"}

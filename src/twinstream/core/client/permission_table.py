@@ -350,6 +350,7 @@ _TABLE: Final = (
     Pattern("key_value.update", "bucket key", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{key}"),
     Pattern("key_value.delete", "bucket key", "K.{bucket}.{key}"),
     Pattern("key_value.purge", "bucket key", "K.{bucket}.{key}"),
+    Pattern("key_value.revert", "bucket filter", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{filter}"),
     Pattern("key_value.delete_many", "bucket filter", _WATCH + " K.{bucket}.{filter}"),
     *(
         Pattern(f"key_value.{name}", "bucket filter", _WATCH)
