@@ -108,8 +108,9 @@ OBJECTS: dict[str, tuple[str, str]] = {
     ),
     "bucket": (
         "bucket = await nc.jetstream().get_key_value('B')\nif bucket:",
-        "bucket cached cached_status change create delete delete_many entry get get_many history"
-        " keys purge purge_deletes put put_many status stream_name typed update watch with_codecs",
+        "at bucket cached cached_status change create delete delete_many diff entry get get_many"
+        " history keys purge purge_deletes put put_many revert status stream_name typed update"
+        " watch with_codecs",
     ),
     "watching": (
         "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.watch() as watching:",

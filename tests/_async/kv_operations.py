@@ -11,8 +11,11 @@ import js_async as js
 from tests._async.flow import eventually
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.models import KeyValueConfig, evolve
+from twinstream.records.entry import Entry, KeyValueOperation
+from twinstream.records.headers import NO_HEADERS
+from twinstream.records.key_change import KeyChange, KeyChanges
 
-__all__ = ["BUCKET_ACTS", "set_bucket"]
+__all__ = ["BUCKET_ACTS", "BUCKET_PROOFS", "set_bucket"]
 
 
 async def set_bucket(jet, name):
@@ -25,6 +28,9 @@ async def set_bucket(jet, name):
     await made.put("a", b"1")
     await made.put("b", b"2")
     await made.delete("c")
+    if name in {"key_value_at", "key_value_diff"}:
+        # Only if a revision was removed, the calls read the others.
+        await made.purge("c")
 
 
 def bound(jet, stage):
@@ -108,6 +114,27 @@ async def get_many(jet, stage):
     ]
 
 
+async def at(jet, stage):
+    made = bound(jet, stage)
+    created = (await made.history("a"))[0].created
+    assert sorted(await made.at(created, idle_timeout=stage.short)) == ["a"]
+
+
+async def diff(jet, stage):
+    made = bound(jet, stage)
+    created = (await made.history("a"))[0].created
+    assert list(await made.diff(created, idle_timeout=stage.short)) == ["b"]
+
+
+async def revert(jet, stage):
+    made = bound(jet, stage)
+    changes = {}
+    for key, revision in (("a", 1), ("b", 2)):
+        at = (revision, KeyValueOperation.PUT, 0, 0, NO_HEADERS)
+        changes[key] = KeyChange(key, None, Entry(made.bucket, key, b"", *at, raw_key=key))
+    assert not await made.revert(KeyChanges(made.bucket, (0, 2), changes), in_parts=True)
+
+
 async def purge_deletes(jet, stage):
     done = await bound(jet, stage).purge_deletes(older_than=0, idle_timeout=stage.short)
     assert (done.removed, done.kept) == (1, 0)
@@ -178,7 +205,21 @@ BUCKET_ACTS = {
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),
     "key_value.get_many": ((), get_many, "2.11"),
+    "key_value.at": ((), at, "2.11"),
+    "key_value.diff": ((), diff, "2.11"),
+    "key_value.revert": ((">",), revert, "2.11"),
     "key_value.purge_deletes": ((), purge_deletes, "2.11"),
     "key_value.status": ((), status, "2.11"),
     "key_value.change": ((), change, "2.11"),
 }
+
+
+async def no_consumer(jet, stage):
+    async def gone():
+        return not (await bound(jet, stage).status()).info.state.consumer_count
+
+    await eventually(gone, patience=3)
+
+
+# What shows that an operation is done, to a user who may look.
+BUCKET_PROOFS = {"key_value_at": no_consumer, "key_value_diff": no_consumer}

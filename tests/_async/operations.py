@@ -25,7 +25,7 @@ from js_async.workers import DeadLetters
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
 from tests._async.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
-from tests._async.kv_operations import BUCKET_ACTS, set_bucket
+from tests._async.kv_operations import BUCKET_ACTS, BUCKET_PROOFS, set_bucket
 from tests._async.streams import settled
 from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
 
@@ -211,7 +211,12 @@ async def one_content(jet, stage):
 
 
 # What shows that an operation is done, to a user who may look.
-PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content, **GROUP_PROOFS}
+PROOFS = {
+    "dead_letters": all_acknowledged,
+    "object_put": one_content,
+    **BUCKET_PROOFS,
+    **GROUP_PROOFS,
+}
 
 
 async def publish(jet, stage):

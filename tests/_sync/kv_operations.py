@@ -12,8 +12,11 @@ import js_sync as js
 from tests._sync.flow import eventually
 from twinstream.core.kv.put_many import KeyPutFailure
 from twinstream.models import KeyValueConfig, evolve
+from twinstream.records.entry import Entry, KeyValueOperation
+from twinstream.records.headers import NO_HEADERS
+from twinstream.records.key_change import KeyChange, KeyChanges
 
-__all__ = ["BUCKET_ACTS", "set_bucket"]
+__all__ = ["BUCKET_ACTS", "BUCKET_PROOFS", "set_bucket"]
 
 
 def set_bucket(jet, name):
@@ -26,6 +29,9 @@ def set_bucket(jet, name):
     made.put("a", b"1")
     made.put("b", b"2")
     made.delete("c")
+    if name in {"key_value_at", "key_value_diff"}:
+        # Only if a revision was removed, the calls read the others.
+        made.purge("c")
 
 
 def bound(jet, stage):
@@ -109,6 +115,27 @@ def get_many(jet, stage):
     ]
 
 
+def at(jet, stage):
+    made = bound(jet, stage)
+    created = (made.history("a"))[0].created
+    assert sorted(made.at(created, idle_timeout=stage.short)) == ["a"]
+
+
+def diff(jet, stage):
+    made = bound(jet, stage)
+    created = (made.history("a"))[0].created
+    assert list(made.diff(created, idle_timeout=stage.short)) == ["b"]
+
+
+def revert(jet, stage):
+    made = bound(jet, stage)
+    changes = {}
+    for key, revision in (("a", 1), ("b", 2)):
+        at = (revision, KeyValueOperation.PUT, 0, 0, NO_HEADERS)
+        changes[key] = KeyChange(key, None, Entry(made.bucket, key, b"", *at, raw_key=key))
+    assert not made.revert(KeyChanges(made.bucket, (0, 2), changes), in_parts=True)
+
+
 def purge_deletes(jet, stage):
     done = bound(jet, stage).purge_deletes(older_than=0, idle_timeout=stage.short)
     assert (done.removed, done.kept) == (1, 0)
@@ -179,7 +206,21 @@ BUCKET_ACTS = {
     "key_value.cached": (("a",), cached, "2.11"),
     "key_value.history": ((), history, "2.11"),
     "key_value.get_many": ((), get_many, "2.11"),
+    "key_value.at": ((), at, "2.11"),
+    "key_value.diff": ((), diff, "2.11"),
+    "key_value.revert": ((">",), revert, "2.11"),
     "key_value.purge_deletes": ((), purge_deletes, "2.11"),
     "key_value.status": ((), status, "2.11"),
     "key_value.change": ((), change, "2.11"),
 }
+
+
+def no_consumer(jet, stage):
+    def gone():
+        return not (bound(jet, stage).status()).info.state.consumer_count
+
+    eventually(gone, patience=3)
+
+
+# What shows that an operation is done, to a user who may look.
+BUCKET_PROOFS = {"key_value_at": no_consumer, "key_value_diff": no_consumer}

@@ -26,7 +26,7 @@ from js_sync.workers import DeadLetters
 from tests._sync.flow import eventually, together
 from tests._sync.flow import pause as a_while
 from tests._sync.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
-from tests._sync.kv_operations import BUCKET_ACTS, set_bucket
+from tests._sync.kv_operations import BUCKET_ACTS, BUCKET_PROOFS, set_bucket
 from tests._sync.streams import settled
 from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
 
@@ -212,7 +212,12 @@ def one_content(jet, stage):
 
 
 # What shows that an operation is done, to a user who may look.
-PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content, **GROUP_PROOFS}
+PROOFS = {
+    "dead_letters": all_acknowledged,
+    "object_put": one_content,
+    **BUCKET_PROOFS,
+    **GROUP_PROOFS,
+}
 
 
 def publish(jet, stage):

@@ -29,6 +29,7 @@ COMMANDS = [
     "kv ls",
     "kv ls prices --display-value",
     "kv history prices tea",
+    "kv diff prices --from 1",
     "kv info prices",
     "object ls",
     "object ls files",

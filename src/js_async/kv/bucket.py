@@ -27,11 +27,13 @@ from twinstream.records.entry import DELETED, PURGED, Entries, Entry
 if TYPE_CHECKING:
     from js_async.kv.cache import KeyValueCache
     from js_async.kv.keys import PurgeDeletesResult
+    from js_async.kv.past import Moment
     from js_async.kv.put_many import PutMany
     from js_async.kv.watch import EntrySteps, KeyValueWatch
     from twinstream.codecs import Codec, KeyCodec, ValueCodec
     from twinstream.core.consume.reports import PullReport
     from twinstream.core.kv.config import Edit
+    from twinstream.records.key_change import KeyChange, KeyChanges
     from twinstream.records.publish_request import Ttl
 
 __all__ = ["KeyValue", "handle"]
@@ -473,6 +475,110 @@ class KeyValue(NoContainer, Generic[V]):
 
         within = seconds(idle_timeout, "idle_timeout")
         return await entries_of(self._place, self._maker, self._filters(keys), at_revision, within)
+
+    async def at(
+        self,
+        moment: Moment,
+        keys: str | Iterable[str] | None = None,
+        *,
+        idle_timeout: Seconds = _PATIENCE,
+    ) -> Entries[V]:
+        """Return the entries of the keys that had a value at a moment, as a mapping by key.
+
+        The result is whole, or the call raises `PastNotHeld`: it never lacks a value that the
+        bucket has removed since. If revisions of the bucket were removed, the call reads the
+        headers of all its revisions to find out. The memory depends on the number of keys only.
+
+        The server keeps no record of what a purge of the stream removed, nor of earlier settings.
+        The call refuses a state if gaps between the revisions do not look like the work of the
+        history and of `purge`. Where all gaps do, it trusts that keys with a value were removed by
+        `delete` or `purge` only, and that the bucket had no smaller history and no TTL before.
+
+        Args:
+            moment: A revision, or a time with a zone (server 2.11). What was stored at this
+                revision or time is part of the state. A time to come means the present revision.
+            keys: Only return keys that match one of these; by default all keys.
+            idle_timeout: Seconds without progress after which the call fails.
+
+        Raises:
+            PastNotHeld: Revisions of this state were removed: by the history, a TTL, a purge or a
+                rollup. Or the bucket did not exist. `earliest_revision` and `earliest_time` are
+                those of the earliest state from which on the bucket holds all states.
+            BadArgument: The bucket has not reached the revision, or the time has no zone.
+            BucketNotFound: The bucket does not exist.
+            InvalidKey: One of `keys` is invalid.
+        """
+        from js_async.kv.past import entries_at
+
+        within = seconds(idle_timeout, "idle_timeout")
+        return await entries_at(self._place, self._maker, self._filters(keys), moment, within)
+
+    async def diff(
+        self,
+        a: Moment,
+        b: Moment | None = None,
+        keys: str | Iterable[str] | None = None,
+        *,
+        idle_timeout: Seconds = _PATIENCE,
+    ) -> KeyChanges[V]:
+        """Return what changed between two moments, as a mapping of keys to changes.
+
+        Each change has the entries before and after it. `added`, `changed` and `deleted` are the
+        changes of one kind. A key whose stored value is the same at both moments has not changed.
+
+        Args:
+            a: The first moment, as in `at`.
+            b: The second moment. None is now.
+            keys: Only compare keys that match one of these; by default all keys.
+            idle_timeout: Seconds without progress after which the call fails.
+
+        Raises:
+            PastNotHeld: The state of one of the moments is not held whole, as in `at`.
+            BadArgument: As in `at`.
+            BucketNotFound: The bucket does not exist.
+        """
+        from js_async.kv.past import changes_between
+
+        within = seconds(idle_timeout, "idle_timeout")
+        given = (self._place, self._maker, self._filters(keys), (a, b), within)
+        return await changes_between(*given)
+
+    async def revert(
+        self,
+        changes: KeyChanges[V],
+        *,
+        in_parts: bool = False,
+        timeout: Seconds | None = None,
+    ) -> list[KeyChange[V]]:
+        """Undo changes that `diff` returned, unless a key was written since.
+
+        Keys get the values that they had before, without a TTL; keys that had none are deleted. Up
+        to 1,000 changes are written as one atomic batch (server 2.12), if the stream of the bucket
+        has `allow_atomic`. A write on another client's newer revision is refused.
+
+        Args:
+            changes: The changes from a past moment until now, or some of them.
+            in_parts: Write without one batch: in batches of 1,000, or each key by itself where the
+                stream has no `allow_atomic`. Then a part can be undone and another one not.
+            timeout: Seconds for each request.
+
+        Returns:
+            With `in_parts`, the changes that were left because another client has written the key,
+            or one of its batch, since. Otherwise an empty list.
+
+        Raises:
+            UnsuitableSettings: There is more than one change, and the stream has no `allow_atomic`.
+            WrongLastSequence: Another client has written one of the keys since, so nothing was
+                undone.
+            BadArgument: There are more changes than fit into a batch, or they are those of another
+                bucket.
+            TwinstreamError: Another error of `update`.
+        """
+        from js_async.kv.revert import revert
+
+        within = self._place.api.timeout if timeout is None else seconds(timeout)
+        given = (self._place, self._writes, self._maker, changes, in_parts, within)
+        return await revert(*given)
 
     def _filters(self, keys: str | Iterable[str] | None) -> list[str]:
         """Return the stored filters of `keys`. An empty result selects all keys."""

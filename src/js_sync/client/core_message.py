@@ -8,6 +8,7 @@ from typing import Any
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.status import is_unserved
 from twinstream.records.headers import Headers
 
 __all__ = ["CoreMessage"]
@@ -56,6 +57,11 @@ class CoreMessage:
             block = self._frame[3][:header_size]
         self._headers: Headers = Headers.parse(block) if header_size else Headers()
         return self._headers
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether the server sent this message, because nothing listens to a request's subject."""
+        return is_unserved(self._frame)
 
     def __repr__(self) -> str:
         size = len(self._frame[3]) - self._frame[2] - 2

@@ -20,13 +20,15 @@ __all__ = [
     "Life",
     "Seconds",
     "Span",
+    "Type",
     "WholeSeconds",
 ]
 
+# The base class of the types of this command.
 if TYPE_CHECKING:
-    _Type: TypeAlias = click.ParamType[Any]
+    Type: TypeAlias = click.ParamType[Any]
 else:
-    _Type = click.ParamType  # not generic before click 8.4
+    Type = click.ParamType  # not generic before click 8.4
 
 LAST_SEQUENCE: Final = 2**64 - 1
 SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
@@ -69,7 +71,7 @@ class Seconds(Finite):
             raise
 
 
-class Span(_Type):
+class Span(Type):
     """The type of an option for a duration with a unit, such as `1h30m` or `7d`.
 
     The value is a `Duration`. Zero is accepted only with `zero`.
@@ -92,7 +94,7 @@ class Span(_Type):
         return Duration.from_ns(ns)
 
 
-class Bytes(_Type):
+class Bytes(Type):
     """The type of an option for a size: a number of bytes, or a size such as `1KB` or `10MiB`.
 
     The value is the number of bytes. With a `min` of -1, -1 means that there is no limit.

@@ -143,6 +143,7 @@ if TYPE_CHECKING:
         KeyDeleted,
         KeyExists,
         KeyNotFound,
+        PastNotHeld,
         RevisionMismatch,
         ValueTooLarge,
     )
@@ -213,6 +214,7 @@ __all__ = [
     "ObjectNotFound",
     "ObjectPutFailed",
     "OutcomeUnknown",
+    "PastNotHeld",
     "PayloadError",
     "PermissionDenied",
     "ProtocolError",

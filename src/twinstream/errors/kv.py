@@ -3,8 +3,9 @@
 ::
 
         TwinstreamError
-        └── KeyNotFound (KeyError)            the key has no value
-            └── KeyDeleted                    the value was deleted, purged, or expired
+        ├── KeyNotFound (KeyError)            the key has no value
+        │   └── KeyDeleted                    the value was deleted, purged, or expired
+        └── PastNotHeld                       a past state of the bucket is not stored whole
         BadArgument ───── InvalidKey          a key, filter or bucket name is invalid
         WrongLastSequence ─ RevisionMismatch  another client wrote the key first
                           └── KeyExists       the key to create already has a value
@@ -30,6 +31,7 @@ from twinstream.models.error_codes import (
 from twinstream.models.picklable_error import harmless_line
 
 if TYPE_CHECKING:
+    from twinstream.models import Timestamp
     from twinstream.records.entry import Entry
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "KeyDeleted",
     "KeyExists",
     "KeyNotFound",
+    "PastNotHeld",
     "RevisionMismatch",
     "ValueTooLarge",
     "bucket_error",
@@ -68,6 +71,62 @@ class KeyDeleted(KeyNotFound):
         self.entry = entry
         marker = f" now: revision {entry.revision} is a marker ({entry.operation.value})"
         super().__init__(entry.bucket, entry.key, marker)
+
+
+class PastNotHeld(TwinstreamError):
+    """The bucket does not hold its whole state at a past moment.
+
+    Revisions that may belong to this state were removed, or the bucket did not exist yet.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        earliest_revision: int | None = None,
+        earliest_time: Timestamp | None = None,
+        held_to: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.earliest_revision = earliest_revision
+        """The revision from which on all states are held; None if only the present one is."""
+        self.earliest_time = earliest_time
+        """When the server stored this revision, or None."""
+        self.held_to = held_to
+        """The states up to this revision are held, too. 0 if no earlier state is."""
+
+    @classmethod
+    def removed(
+        cls,
+        bucket: str,
+        moment: str,
+        reason: str,
+        earliest: tuple[int, Timestamp] | None,
+        held_to: int,
+    ) -> PastNotHeld:
+        """Return the error for a state of which revisions may have been removed.
+
+        `earliest` are the earliest revision of a state that is held, and its time.
+        """
+        held = "only its present state"
+        if earliest is not None:
+            held = f"its states from {earliest[1].rfc3339()} (revision {earliest[0]}) on"
+        early = f", and those up to revision {held_to}" if held_to else ""
+        return cls(
+            f"bucket {bucket} does not hold its whole state at {moment}: {reason}; it holds"
+            f" {held}{early}",
+            earliest_revision=None if earliest is None else earliest[0],
+            earliest_time=None if earliest is None else earliest[1],
+            held_to=held_to,
+        )
+
+    @classmethod
+    def before_creation(cls, bucket: str, moment: str, created: Timestamp) -> PastNotHeld:
+        """Return the error for a moment before the bucket was created."""
+        return cls(
+            f"bucket {bucket} has no state at {moment}: it was created at {created.rfc3339()}",
+            earliest_time=created,
+        )
 
 
 class RevisionMismatch(WrongLastSequence):

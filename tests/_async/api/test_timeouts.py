@@ -181,6 +181,8 @@ OWN = {
     "KeyValue.keys",  # as long as there is progress
     "KeyValue.history",
     "KeyValue.get_many",
+    "KeyValue.at",
+    "KeyValue.diff",
     "KeyValue.delete_many",
     "KeyValue.purge_deletes",
     "KeyValue.watch",

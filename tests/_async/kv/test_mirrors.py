@@ -8,7 +8,7 @@ import js_async as js
 from tests._async.buckets import bucket, listed, state
 from tests._async.flow import eventually
 from tests.conftest import VERSION
-from twinstream.errors import NotABucket, ObjectPutFailed
+from twinstream.errors import NotABucket, ObjectPutFailed, PastNotHeld
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
@@ -175,7 +175,14 @@ async def test_a_bucket_of_another_domain(leaf, name, domain):
         with pytest.raises(js.RevisionMismatch):
             await made.update("a", b"3", 1)
         assert (await made.get("b", revision=2)).value == b"1"
+        assert {key: entry.value for key, entry in (await made.at(2)).items()} == {
+            "a": b"1",
+            "b": b"1",
+        }
         assert await made.purge("b") == 6
+        with pytest.raises(PastNotHeld):
+            await made.at(5)
+        assert [each.key for each in (await made.diff(1, 6)).changed] == ["a"]
         assert await listed(made.keys()) == ["a"]
         async with made.watch() as watch:
             assert await state(watch) == [("a", "put", b"2"), ("b", "purge", None)]

@@ -9,7 +9,7 @@ import js_sync as js
 from tests._sync.buckets import bucket, listed, state
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
-from twinstream.errors import NotABucket, ObjectPutFailed
+from twinstream.errors import NotABucket, ObjectPutFailed, PastNotHeld
 from twinstream.models import (
     ExternalStream,
     KeyValueConfig,
@@ -176,7 +176,14 @@ def test_a_bucket_of_another_domain(leaf, name, domain):
         with pytest.raises(js.RevisionMismatch):
             made.update("a", b"3", 1)
         assert (made.get("b", revision=2)).value == b"1"
+        assert {key: entry.value for key, entry in (made.at(2)).items()} == {
+            "a": b"1",
+            "b": b"1",
+        }
         assert made.purge("b") == 6
+        with pytest.raises(PastNotHeld):
+            made.at(5)
+        assert [each.key for each in (made.diff(1, 6)).changed] == ["a"]
         assert listed(made.keys()) == ["a"]
         with made.watch() as watch:
             assert state(watch) == [("a", "put", b"2"), ("b", "purge", None)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,6 +15,7 @@ from twinstream.cli.failures import NotThere
 from twinstream.cli.kv.view import entry_as_json, show_entries
 from twinstream.cli.message.message_view import printable
 from twinstream.cli.message.payloads import argument, standard_input
+from twinstream.cli.message.start_position import Moment
 from twinstream.cli.option_types import SEQUENCE, Life
 from twinstream.cli.screen import counted, print_json, print_text, to_terminal, write_bytes
 from twinstream.cli.target import Target, json_option, server_options
@@ -28,7 +30,8 @@ _TTL: Final = click.option(
 
 
 @contextmanager
-def _opened(target: Target, bucket: str) -> Generator[KeyValue[bytes]]:
+def opened(target: Target, bucket: str) -> Generator[KeyValue[bytes]]:
+    """Within the block, the bucket, on a connection of its own."""
     with target.connect() as nc:
         yield target.jetstream(nc).get_key_value(bucket)
 
@@ -40,7 +43,8 @@ def _value(text: str | None) -> bytes:
     return argument(text)
 
 
-def _print_revision(bucket: str, key: str, revision: int, as_json: bool) -> None:
+def print_revision(bucket: str, key: str, revision: int, as_json: bool) -> None:
+    """Print the new revision of a key."""
     if as_json:
         print_json({"bucket": bucket, "key": key, "revision": revision})
     else:
@@ -51,19 +55,36 @@ def _print_revision(bucket: str, key: str, revision: int, as_json: bool) -> None
 @click.argument("bucket")
 @click.argument("key")
 @click.option("--revision", type=SEQUENCE, help="Print this older revision.")
+@click.option("--at", type=Moment("revision"), metavar="MOMENT", help="The value at this moment.")
 @click.option("--raw", is_flag=True, help="The bytes of the value, also on a terminal.")
 @json_option
 @server_options
 def get(
-    target: Target, bucket: str, key: str, revision: int | None, raw: bool, as_json: bool
+    target: Target,
+    bucket: str,
+    key: str,
+    revision: int | None,
+    at: int | datetime | None,
+    raw: bool,
+    as_json: bool,
 ) -> None:
     """Print the value of KEY in BUCKET. The exit code is 3 if KEY has no value.
+
+    --at takes a revision of the bucket, an age such as 2h, a time of day such as 14:05, or a time
+    in RFC 3339. It is refused if the bucket does not hold its whole state at this moment.
 
     Into a file or a pipe, exactly the bytes of the value are written. On a terminal, control
     characters are escaped and a newline follows, unless --raw is given.
     """
-    with _opened(target, bucket) as found:
-        entry = found.get(key, revision=revision)
+    if revision is not None and at is not None:
+        raise click.UsageError("give --revision or --at, not both")
+    with opened(target, bucket) as found:
+        if at is None:
+            entry = found.get(key, revision=revision)
+        elif key not in (then := found.at(at, key)):
+            raise NotThere(f"bucket {bucket} had no key {key!r} then, at revision {then.revision}")
+        else:
+            entry = then[key]
     if as_json:
         print_json(entry_as_json(entry))
     elif raw or not to_terminal():
@@ -84,8 +105,8 @@ def put(
 ) -> None:
     """Store VALUE, or standard input, as the value of KEY in BUCKET."""
     data = _value(value)
-    with _opened(target, bucket) as found:
-        _print_revision(bucket, key, found.put(key, data, ttl=ttl), as_json)
+    with opened(target, bucket) as found:
+        print_revision(bucket, key, found.put(key, data, ttl=ttl), as_json)
 
 
 @click.command(short_help="Store a value if the key has none.")
@@ -100,8 +121,8 @@ def create(
 ) -> None:
     """Store VALUE, or standard input, unless KEY already has a value in BUCKET."""
     data = _value(value)
-    with _opened(target, bucket) as found:
-        _print_revision(bucket, key, found.create(key, data, ttl=ttl), as_json)
+    with opened(target, bucket) as found:
+        print_revision(bucket, key, found.create(key, data, ttl=ttl), as_json)
 
 
 @click.command(short_help="Replace the value of a given revision.")
@@ -114,8 +135,8 @@ def create(
 def update(target: Target, bucket: str, key: str, value: str, revision: int, as_json: bool) -> None:
     """Store VALUE (- is standard input) if KEY of BUCKET is still at REVISION."""
     data = _value(value)
-    with _opened(target, bucket) as found:
-        _print_revision(bucket, key, found.update(key, data, revision), as_json)
+    with opened(target, bucket) as found:
+        print_revision(bucket, key, found.update(key, data, revision), as_json)
 
 
 @click.command("del", short_help="Delete keys, or a bucket.")
@@ -144,10 +165,10 @@ def delete(
         else:
             print_text(f"deleted bucket {bucket}")
         return
-    with _opened(target, bucket) as found:
+    with opened(target, bucket) as found:
         sure(f"Delete {' '.join(keys)} of {bucket}?", yes=yes)
         if _is_one(keys):
-            _print_revision(bucket, keys[0], found.delete(keys[0]), as_json)
+            print_revision(bucket, keys[0], found.delete(keys[0]), as_json)
         else:
             _print_count(bucket, "deleted", found.delete_many(keys), as_json)
 
@@ -189,10 +210,10 @@ def purge(
     """
     if bool(keys) is every:
         raise click.UsageError("give a KEY, or --all")
-    with _opened(target, bucket) as found:
+    with opened(target, bucket) as found:
         if keys and _is_one(keys):
             sure(f"Purge {keys[0]} of {bucket}?", yes=yes)
-            _print_revision(bucket, keys[0], found.purge(keys[0], ttl=ttl), as_json)
+            print_revision(bucket, keys[0], found.purge(keys[0], ttl=ttl), as_json)
             return
         what = "all keys" if every else " ".join(keys)
         sure(f"Purge {what} of {bucket}?", yes=yes)
@@ -210,28 +231,10 @@ def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
 
     The exit code is 3 if KEY has no revisions.
     """
-    with _opened(target, bucket) as found:
+    with opened(target, bucket) as found:
         entries = found.history(key)
     if as_json:
         for entry in entries:
             print_json(entry_as_json(entry))
     else:
         show_entries(entries)
-
-
-@click.command(short_help="Restore the value of an older revision.")
-@click.argument("bucket")
-@click.argument("key")
-@click.argument("revision", type=SEQUENCE)
-@yes_option
-@json_option
-@server_options
-def revert(target: Target, bucket: str, key: str, revision: int, yes: bool, as_json: bool) -> None:
-    """Store the value of KEY at REVISION again, unless another client writes KEY meanwhile."""
-    with _opened(target, bucket) as found:
-        now, then = found.entry(key), found.get(key, revision=revision)
-        if now is None:
-            raise NotThere(f"bucket {bucket} has no key {key!r}")
-        sure(f"Restore {key} of {bucket} to its value at revision {revision}?", yes=yes)
-        new = found.update(key, then.value or b"", now.revision)
-        _print_revision(bucket, key, new, as_json)

@@ -134,7 +134,7 @@ def _pinged(nc: Connection, target: Target, wait: float) -> Iterator[_Answer]:
         nc.publish(_PING, b"", reply=inbox)
         # The first answer may take longer than the distance between two of them.
         while message := answers.next(timeout=wait if count else target.timeout):
-            if not message.data:  # the status of a request that nothing listens to
+            if message.is_unserved:
                 break
             found = json.loads(message.data)
             count += 1

@@ -350,10 +350,21 @@ _TABLE: Final = (
     Pattern("key_value.update", "bucket key", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{key}"),
     Pattern("key_value.delete", "bucket key", "K.{bucket}.{key}"),
     Pattern("key_value.purge", "bucket key", "K.{bucket}.{key}"),
+    Pattern("key_value.revert", "bucket filter", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{filter}"),
     Pattern("key_value.delete_many", "bucket filter", _WATCH + " K.{bucket}.{filter}"),
     *(
         Pattern(f"key_value.{name}", "bucket filter", _WATCH)
         for name in ("keys", "watch", "cached")
+    ),
+    *(
+        # The headers of all revisions are read to find out whether some were removed.
+        Pattern(
+            f"key_value.{name}",
+            "bucket",
+            _WATCH.replace("{filter}", ">")
+            + " P.DIRECT.GET.KV_{bucket} P.STREAM.MSG.GET.KV_{bucket}",
+        )
+        for name in ("at", "diff")
     ),
     Pattern(
         "key_value.history",

@@ -35,20 +35,25 @@ class Snapshot(Mapping[str, StreamMessage[P]], Generic[P]):
 
 
 class Latest:
-    """The last message of each subject, collected from pages."""
+    """The last message of each subject, collected from pages.
+
+    It keeps these messages only, and not the pages.
+    """
 
     def __init__(self) -> None:
-        self._rows: Final[dict[bytes, tuple[int, StoredPage, int]]] = {}
+        # Sequence, time, header block and payload by subject.
+        self._rows: Final[dict[bytes, tuple[int, bytes | int, bytes, bytes]]] = {}
         self.last_seq = 0
         """The highest sequence in the pages."""
 
     def add(self, page: StoredPage) -> None:
         """Add a page; pages may come in any order."""
         rows = self._rows
-        for at, (seq, subject) in enumerate(zip(page.seqs, page.subjects, strict=True)):
+        columns = (page.seqs, page.times, page.headers, page.payloads)
+        for subject, row in zip(page.subjects, zip(*columns, strict=True), strict=True):
             known = rows.get(subject)
-            if known is None or known[0] < seq:
-                rows[subject] = (seq, page, at)
+            if known is None or known[0] < row[0]:
+                rows[subject] = row
         if page.seqs:
             self.last_seq = max(self.last_seq, page.seqs[-1])
 
@@ -59,21 +64,21 @@ class Latest:
 
     def snapshot(self, stream: str, seq: int) -> Snapshot:
         """Return the collected messages as a snapshot of `stream` as of the sequence `seq`."""
-        found = sorted(self._rows.values(), key=lambda row: row[0])
-        messages = (page.message(at, stream) for _, page, at in found)
+        page = self.page(stream)
+        messages = (page.message(at, stream) for at in range(len(page)))
         return Snapshot(stream, seq, {message.subject: message for message in messages})
 
     def page(self, stream: str) -> StoredPage:
         """Return the collected messages as one page."""
         found = StoredPage()
-        for seq, page, at in sorted(self._rows.values(), key=lambda row: row[0]):
-            time = page.times[at]
+        for subject, row in sorted(self._rows.items(), key=lambda each: each[1][0]):
+            seq, time, block, payload = row
             found.seqs.append(seq)
-            found.subjects.append(page.subjects[at])
+            found.subjects.append(subject)
             # Collected pages may have times of both kinds, but one page must have one kind.
             found.times.append(time if isinstance(time, int) else ns_of(time, stream))
-            found.headers.append(page.headers[at])
-            found.payloads.append(page.payloads[at])
+            found.headers.append(block)
+            found.payloads.append(payload)
         return found
 
 
