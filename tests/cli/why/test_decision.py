@@ -248,6 +248,12 @@ def test_what_keeps_a_message_back(
             Window(first_seq=5, count=4),
             ("redelivered", "unknown"),
         ),
+        # A message that was given up still counts as delivered again.
+        (
+            consumer(8, 4, pending=4, again=4, max_deliver=2),
+            Window(first_seq=5, count=4),
+            ("pending", "certain"),
+        ),
         # Some of the pending messages were delivered again, and it is not known which.
         (consumer(8, 4, pending=4, again=2), Window(first_seq=5, count=4), ("pending", "certain")),
     ],
@@ -378,6 +384,7 @@ YOUNG = timedelta(hours=1)
         (stream(8, max_bytes=350, max_msgs=3), ("removed", "unknown")),
         (stream(8, allow_msg_ttl=True), ("ttl_expired", "possible")),
         (stream(8, max_msgs_per_subject=1), ("overwritten", "possible")),
+        (stream(8, max_msgs_per_subject=6), ("removed_by_client", "likely")),
         (stream(8, allow_msg_ttl=True, max_msgs_per_subject=1), ("removed", "unknown")),
         (stream(8, allow_msg_schedules=True), ("schedule_done", "possible")),
         (stream(8, mirror=StreamSource(name="O")), ("not_in_origin", "possible")),

@@ -129,6 +129,24 @@ def test_given_up_after_max_deliver(staged: Staged) -> None:
     assert kinds(stage.ask_with_events(1)) == ("given_up", "reported")
 
 
+def test_a_message_that_was_given_up_counts_as_redelivered(staged: Staged) -> None:
+    stage = staged()
+    worker = stage.consumer(max_deliver=2)
+    stage.publish("1")
+    for _ in range(2):
+        worker.fetch(1, timeout=30)[0].nak()
+    assert not worker.fetch(1, timeout=0.1)  # the server gives up when it looks for a message
+    stage.wait_for("MAX_DELIVERIES")
+    stage.publish("2", "3")
+    worker.fetch(1, timeout=30)[0].double_ack()
+    assert worker.fetch(1, timeout=30)[0].num_delivered == 1
+    state = worker.info()
+    assert (state.num_ack_pending, state.num_redelivered) == (1, 1)  # of the first message
+    answer = stage.ask(3)
+    assert kinds(answer) == ("pending", "certain")
+    assert "whether it was delivered again is unknown" in answer["verdict"]["text"]
+
+
 def test_terminated(staged: Staged) -> None:
     stage = staged()
     worker = stage.consumer()

@@ -36,7 +36,8 @@ def decide(facts: Facts) -> Answer:
         if other is not None and other.verdict.kind not in known:
             also.append(other.verdict)
             claims += other.claims
-    claims += advisory_claims(facts)
+    used = {claim.source for claim in claims}
+    claims += (claim for claim in advisory_claims(facts) if claim.source not in used)
     return Answer(finding.verdict, tuple(also), tuple(dict.fromkeys(claims)))
 
 

@@ -7,7 +7,7 @@ messages are pending. So what is not proven by their number stays unknown.
 
 from __future__ import annotations
 
-from twinstream.cli.why.answer import Claim, Confidence, Finding, Verdict
+from twinstream.cli.why.answer import Claim, Finding, Verdict
 from twinstream.cli.why.consumer_events import (
     acknowledged_at,
     given_up_at,
@@ -15,8 +15,12 @@ from twinstream.cli.why.consumer_events import (
     terminated_at,
 )
 from twinstream.cli.why.facts import Facts
-from twinstream.cli.why.redelivery import cause_of_redelivery, refused_and_waiting
-from twinstream.models import AckPolicy, DeliverPolicy
+from twinstream.cli.why.redelivery import (
+    cause_of_redelivery,
+    no_pulls,
+    refused_and_waiting,
+)
+from twinstream.models import AckPolicy
 
 __all__ = ["acknowledged", "between_floors", "ended", "redelivered_before", "without_acks"]
 
@@ -66,13 +70,14 @@ def between_floors(facts: Facts) -> Finding:
     refused = refused_and_waiting(facts, is_delivered_once=not again)
     if refused is not None:
         return refused
-    places = (*_passed(facts), _numbers(facts))
+    numbers = (_numbers(facts), *no_pulls(facts))
     if proof is None:
-        return Finding(_ambiguous(facts), places)
-    if most_deliveries(facts) > 1 or again == pending:
+        return Finding(_ambiguous(facts), (*_passed(facts), *numbers))
+    # A message that was given up still counts as delivered again, so the number proves less then.
+    if most_deliveries(facts) > 1 or (again == pending and not _max_deliver(facts)):
         cause = cause_of_redelivery(facts)
-        return Finding(cause.verdict, (proof, *places, *cause.claims), (_pending(proof, facts),))
-    return Finding(_pending(proof, facts), (proof, *places))
+        return Finding(cause.verdict, (proof, *numbers, *cause.claims), (_pending(proof, facts),))
+    return Finding(_pending(proof, facts), (proof, *numbers))
 
 
 def redelivered_before(facts: Facts) -> Finding | None:
@@ -117,7 +122,7 @@ def _proof_of_pending(facts: Facts) -> Claim | None:
 def _pending(proof: Claim, facts: Facts) -> Verdict:
     text = "delivered, and waits for its acknowledgement"
     again = facts.consumer.num_redelivered or 0
-    if again and again != facts.consumer.num_ack_pending and not most_deliveries(facts):
+    if again and (again != facts.consumer.num_ack_pending or _max_deliver(facts)):
         text += "; whether it was delivered again is unknown"
     return Verdict("pending", text, proof.confidence)
 
@@ -136,28 +141,19 @@ _NUMBERS = "consumer info: num_ack_pending, ack_floor, delivered"
 
 def _numbers(facts: Facts) -> Claim:
     text = (
-        f"{facts.consumer.num_ack_pending} are pending, {facts.consumer.num_redelivered} of them"
-        " were delivered again"
+        f"{facts.consumer.num_ack_pending} are pending; {facts.consumer.num_redelivered} were"
+        " delivered again, which includes those that were given up"
     )
     return Claim(text, "consumer info: num_ack_pending, num_redelivered")
 
 
 def _passed(facts: Facts) -> tuple[Claim, ...]:
     """Return that the consumer has passed the message, and what may contradict its delivery."""
-    last, policy = facts.delivered.stream_seq, facts.config.deliver_policy
-    confidence: Confidence = "likely"
-    text = f"it was delivered: the last delivery is {last}"
-    found = [Claim(text, "consumer info: delivered.stream_seq", confidence)]
+    text = f"it was delivered: the last delivery is {facts.delivered.stream_seq}"
+    found = [Claim(text, "consumer info: delivered.stream_seq", "likely")]
     if facts.filters:
         source = "consumer info: config.filter_subject"
         found.append(Claim("the filters may have been others then", source, "possible"))
-    created = facts.consumer.created
-    if policy == DeliverPolicy.ALL and facts.message and facts.message.time < created:
-        text = (
-            "the consumer is younger than the message: an earlier consumer of this name may have"
-            " delivered it, too"
-        )
-        found.append(Claim(text, "consumer info: created", "possible"))
     return tuple(found)
 
 

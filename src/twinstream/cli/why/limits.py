@@ -51,7 +51,7 @@ def by_max_msgs(facts: Facts) -> Cause | None:
     if has_older_message(facts):
         return Cause("max_msgs", "excluded", f"not by max_msgs: {_OLDEST_FIRST}", source)
     if state.last_seq - facts.seq < limit:
-        text = f"not by max_msgs: only {state.last_seq - facts.seq} messages came after it"
+        text = f"not by max_msgs: {_fewer_came(facts)}"
         return Cause("max_msgs", "excluded", text, f"{source}, state.last_seq")
     if state.messages >= limit:
         text = f"the stream is at max_msgs: it has {state.messages} messages"
@@ -90,6 +90,9 @@ def by_max_msgs_per_subject(facts: Facts) -> Cause | None:
     name = "max_msgs_per_subject"
     if _refuses(facts) and facts.stream.config.discard_new_per_subject:
         return Cause("overwritten", "excluded", f"not by {name}: {_REFUSES}", f"{source}, discard")
+    if facts.stream.state.last_seq - facts.seq < limit:
+        text = f"not by {name}: {_fewer_came(facts)}"
+        return Cause("overwritten", "excluded", text, f"{source}, state.last_seq")
     if facts.subject is None:
         text = (
             f"{name} may have removed it for a later message of its subject, which is not known:"
@@ -109,6 +112,10 @@ def _by_known_subject(facts: Facts, limit: int, source: str) -> Cause:
         return Cause("overwritten", "likely", f"{text} {later[0].seq}", f"{source}, messages")
     text = f"{facts.subject} is below {name} now: {len(later)} later messages are stored"
     return Cause("overwritten", "unlikely", text, f"{source}, messages")
+
+
+def _fewer_came(facts: Facts) -> str:
+    return f"only {facts.stream.state.last_seq - facts.seq} messages came after it"
 
 
 def _refuses(facts: Facts) -> bool:

@@ -11,7 +11,7 @@ from twinstream.cli.why.consumer_events import has_all, leader_changes, naks
 from twinstream.cli.why.facts import Facts
 from twinstream.models import Timestamp
 
-__all__ = ["cause_of_redelivery", "refused_and_waiting"]
+__all__ = ["cause_of_redelivery", "no_pulls", "refused_and_waiting"]
 
 # How long after its creation a consumer may get its first leader.
 _FIRST_ELECTION: Final = timedelta(seconds=10)
@@ -39,14 +39,18 @@ def refused_and_waiting(facts: Facts, *, is_delivered_once: bool) -> Finding | N
         f"{claim.text}, and it is not delivered again yet: the refusal may ask for a delay,"
         " which no advisory contains"
     )
-    claims = (*(each for each, _ in refused), proof, *_nobody_pulls(facts))
+    claims = (*(each for each, _ in refused), proof, *no_pulls(facts))
     return Finding(Verdict("nak_pending", text, "reported"), claims)
 
 
 _LAST_DELIVERY: Final = "consumer info: delivered.last_active"
 
 
-def _nobody_pulls(facts: Facts) -> tuple[Claim, ...]:
+def no_pulls(facts: Facts) -> tuple[Claim, ...]:
+    """Return that no client asks for messages, if none does.
+
+    The server looks for messages whose `ack_wait` has passed only to answer a pull request.
+    """
     if facts.config.deliver_subject or facts.consumer.num_waiting:
         return ()
     text = "no pull request waits: nothing is delivered again until a client asks for messages"

@@ -10,7 +10,7 @@ from twinstream.cli.value_text import in_time, rfc3339
 from twinstream.cli.why.advisories import Advisories
 from twinstream.cli.why.answer import Claim
 from twinstream.cli.why.facts import Facts
-from twinstream.models import ApiAudit
+from twinstream.models import ApiAudit, DeliverPolicy
 from twinstream.records.header_names import TTL
 
 __all__ = ["advisory_claims", "state_claims"]
@@ -34,6 +34,7 @@ def state_claims(facts: Facts) -> Iterator[Claim]:
     floor, last = facts.ack_floor, facts.delivered
     text = f"ack floor {floor.stream_seq}, last delivery {last.stream_seq}"
     yield Claim(f"{text}, {last.consumer_seq} deliveries", "consumer info: ack_floor, delivered")
+    yield from _earlier_consumer(facts)
 
 
 def _leaves(facts: Facts) -> Iterator[Claim]:
@@ -48,6 +49,18 @@ def _leaves(facts: Facts) -> Iterator[Claim]:
         ends = rfc3339(message.time + limit)
         text = f"max_age ({in_time(limit)}) removes it at {ends}"
         yield Claim(text, "stream info: config.max_age")
+
+
+def _earlier_consumer(facts: Facts) -> Iterator[Claim]:
+    """Yield that a consumer of the same name may have delivered a stored message before."""
+    if facts.message is None or facts.config.deliver_policy != DeliverPolicy.ALL:
+        return
+    if facts.message.time < facts.consumer.created:
+        text = (
+            "the consumer is younger than the message: an earlier consumer of this name may have"
+            " delivered it, too"
+        )
+        yield Claim(text, "consumer info: created", "possible")
 
 
 def advisory_claims(facts: Facts) -> Iterator[Claim]:
