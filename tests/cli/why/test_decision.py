@@ -100,7 +100,7 @@ def verdict(seq: int, described: ConsumerInfo, **facts: Any) -> tuple[str, str]:
     facts.setdefault("message", message(seq))
     found = facts["message"]
     facts.setdefault("subject", found.subject if found else None)
-    answer = decide(Facts(seq=seq, consumer=described, **facts))
+    answer = decide(Facts(**{"server": (2, 15), **facts}, seq=seq, consumer=described))
     assert all(claim.source and claim.text for claim in answer.evidence)
     assert len(set(answer.evidence)) == len(answer.evidence)
     return answer.verdict.kind, answer.verdict.confidence
@@ -173,7 +173,7 @@ def call(name: str, request: object, response: object, time: float = 500) -> dic
 def test_a_sequence_beyond_the_last_one() -> None:
     assert verdict(11, consumer(), message=None) == ("not_stored_yet", "certain")
     lagging = evolve(stream(), mirror=StreamSourceInfo(name="O", lag=7))
-    answer = decide(Facts(seq=11, consumer=consumer(), stream=lagging))
+    answer = decide(Facts(server=(2, 15), seq=11, consumer=consumer(), stream=lagging))
     assert "7 messages behind O" in str(answer.evidence)
 
 
@@ -223,7 +223,14 @@ def test_what_keeps_a_message_back(
     state: dict[str, Any], settings: dict[str, Any], kinds: list[str]
 ) -> None:
     described = consumer(4, 2, pending=2, state=state, **settings)
-    facts = Facts(seq=5, consumer=described, stream=stream(), message=message(5), subject="s.1")
+    facts = Facts(
+        server=(2, 15),
+        seq=5,
+        consumer=described,
+        stream=stream(),
+        message=message(5),
+        subject="s.1",
+    )
     answer = decide(facts)
     assert [answer.verdict.kind, *(each.kind for each in answer.also)] == kinds
 
@@ -262,6 +269,11 @@ def test_between_the_floors(
     described: ConsumerInfo, window: Window | None, expected: tuple[str, str]
 ) -> None:
     assert verdict(5, described, window=window) == expected
+
+
+def test_the_ack_floor_of_an_older_server_proves_nothing_after_max_deliver() -> None:
+    described = consumer(8, 4, max_deliver=2)
+    assert verdict(5, described, server=(2, 12, 8)) == ("unknown", "unknown")
 
 
 ALL_PENDING = {"window": Window(first_seq=5, count=4)}
@@ -330,6 +342,7 @@ def test_an_advisory_that_no_server_published_is_skipped(body: dict[str, Any], r
     assert [reason in each.reason for each in found.skipped] == [True]
     answer = decide(
         Facts(
+            server=(2, 15),
             seq=5,
             consumer=consumer(8, 4, pending=4),
             stream=stream(),

@@ -57,7 +57,9 @@ def why(
         advisories=advisories,
     )
     with target.connect() as nc:
-        answer = decide(gather(target.jetstream(nc), question, target.timeout))
+        version = nc.server_info.version_numbers
+        facts = gather(target.jetstream(nc), question, target.timeout, version)
+    answer = decide(facts)
     if as_json:
         print_json(_as_json(question, answer))
     else:

@@ -7,6 +7,8 @@ messages are pending. So what is not proven by their number stays unknown.
 
 from __future__ import annotations
 
+from typing import Final
+
 from twinstream.cli.why.answer import Claim, Finding, Verdict
 from twinstream.cli.why.consumer_events import (
     acknowledged_at,
@@ -24,7 +26,10 @@ from twinstream.models import AckPolicy
 
 __all__ = ["acknowledged", "between_floors", "ended", "redelivered_before", "without_acks"]
 
-_FLOOR = "consumer info: ack_floor.stream_seq"
+_FLOOR: Final = "consumer info: ack_floor.stream_seq"
+_NUMBERS: Final = "consumer info: num_ack_pending, ack_floor, delivered"
+# Tried with 2.12.8, whose ack floor stays behind after `max_deliver`, and 2.14.6.
+_EXACT_FLOOR: Final = (2, 14)
 
 
 def ended(facts: Facts) -> Finding | None:
@@ -89,11 +94,17 @@ def _none_pending(facts: Facts) -> Finding:
     """Return what became of the message if nothing is pending, although the floor is below.
 
     An acknowledgement of the last pending message raises the floor to the last delivery. The end of
-    deliveries by `max_deliver` does not.
+    deliveries by `max_deliver` does not. In older servers, the floor then stays where it is.
     """
     claim = Claim("no message is pending, and the ack floor is below", _NUMBERS)
     if not _max_deliver(facts):
         text = "delivered, and not pending; the server does not say how it ended"
+        return Finding(Verdict("unknown", text, "unknown"), (claim, *_passed(facts)))
+    if facts.server < _EXACT_FLOOR:
+        text = (
+            f"acknowledged, or given up after {_max_deliver(facts)} deliveries: the ack floor of"
+            " this server stays where it is after it gave up a message"
+        )
         return Finding(Verdict("unknown", text, "unknown"), (claim, *_passed(facts)))
     text = f"not delivered again: given up after {_max_deliver(facts)} deliveries"
     limit = Claim(
@@ -134,9 +145,6 @@ def _ambiguous(facts: Facts) -> Verdict:
         f" server says only that {facts.consumer.num_ack_pending} are pending"
     )
     return Verdict("unknown", text, "unknown")
-
-
-_NUMBERS = "consumer info: num_ack_pending, ack_floor, delivered"
 
 
 def _numbers(facts: Facts) -> Claim:

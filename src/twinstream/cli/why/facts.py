@@ -36,6 +36,8 @@ class LaterMessages:
 class Facts:
     """The facts from which `decide` derives the answer."""
 
+    server: tuple[int, ...]
+    """The version of the server."""
     seq: int
     consumer: ConsumerInfo
     stream: StreamInfo

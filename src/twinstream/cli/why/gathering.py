@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,7 @@ from twinstream.errors import MessageNotFound
 from twinstream.models import DeliverPolicy, StreamInfo, Timestamp
 
 if TYPE_CHECKING:
-    from js_sync import JetStream, Stream, StreamMessage, StreamRead
+    from js_sync import JetStream, Stream, StreamMessage
 
 __all__ = ["Question", "gather"]
 
@@ -51,13 +52,14 @@ class Question:
     """The stream that stores advisories."""
 
 
-def gather(jet: JetStream, question: Question, timeout: float) -> Facts:
+def gather(jet: JetStream, question: Question, timeout: float, server: tuple[int, ...]) -> Facts:
     """Request what is needed to answer a question.
 
     Args:
         jet: The JetStream context.
         question: The question.
         timeout: Seconds without progress after which a read of several messages fails.
+        server: The version of the server.
 
     Raises:
         StreamNotFound: The stream, or the one of advisories, does not exist.
@@ -68,7 +70,11 @@ def gather(jet: JetStream, question: Question, timeout: float) -> Facts:
     # The consumer first: what it has delivered is then stored in the stream as described.
     consumer = jet.bind_consumer(question.stream_name, question.consumer_name).info()
     facts = Facts(
-        seq=question.seq, consumer=consumer, stream=stream.info(), subject=question.subject
+        server=server,
+        seq=question.seq,
+        consumer=consumer,
+        stream=stream.info(),
+        subject=question.subject,
     )
     if facts.seq <= facts.stream.state.last_seq:
         message = _found(stream, question.seq)
@@ -121,16 +127,37 @@ def _successor(stream: Stream, facts: Facts) -> StreamMessage[Any] | None:
 def _window(stream: Stream, facts: Facts, timeout: float) -> Window | None:
     """Count the messages that may be pending, up to one more than are pending."""
     floor, last = facts.ack_floor.stream_seq, facts.delivered.stream_seq
-    pending = facts.consumer.num_ack_pending or 0
-    # This policy delivers only some of the messages that match.
-    is_partial = facts.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
-    if is_partial or not (floor < facts.seq <= last and 0 < pending <= _MOST_PENDING):
+    pending, start = facts.consumer.num_ack_pending or 0, _first_to_deliver(facts)
+    if start is None or not (floor < facts.seq <= last and 0 < pending <= _MOST_PENDING):
         return None
     subjects = widest(facts.filters) or None
-    reading = stream.read(floor + 1, last + 1, subjects=subjects, idle_timeout=timeout)
+    reading = stream.read(**start, end=last + 1, subjects=subjects, idle_timeout=timeout)
     with reading:
         found = [message.seq for message in islice(reading, pending + 1)]
     return Window(first_seq=found[0], count=len(found)) if found else None
+
+
+def _first_to_deliver(facts: Facts) -> dict[str, Any] | None:
+    """Return where to read messages that the consumer has delivered, above its ack floor.
+
+    Servers before 2.14 report 0 as the ack floor until the first acknowledgement, also of a
+    consumer that began later. Return None if it is not known where it began, or if the consumer
+    delivers only some of the messages that match.
+    """
+    config, floor = facts.config, facts.ack_floor.stream_seq
+    match config.deliver_policy:
+        case DeliverPolicy.LAST_PER_SUBJECT:
+            return None
+        case _ if floor:
+            return {"start": floor + 1}
+        case DeliverPolicy.LAST:
+            return None
+        case DeliverPolicy.NEW:
+            return {"start_time": facts.consumer.created}
+        case DeliverPolicy.BY_START_TIME:
+            return {"start_time": config.opt_start_time}
+        case _:
+            return {"start": config.opt_start_seq or 1}
 
 
 def _without_message(stream: Stream, facts: Facts, timeout: float) -> Facts:
@@ -172,14 +199,13 @@ def _advisories(jet: JetStream, name: str, facts: Facts, timeout: float) -> Advi
         consumer_created=facts.consumer.created,
         last_delivery=facts.delivered.consumer_seq,
     )
-    found, is_cut = list[Stored | Skipped](), False
-    with _reading(stream, subject, timeout) as reading:
-        for number, message in enumerate(reading):
-            if number == _MOST_ADVISORIES:
-                is_cut = True
-                break
-            if (each := judged(message, subject)) is not None:
-                found.append(each)
+    found = list[Stored | Skipped]()
+    reading = _advisory_messages(stream, subject, timeout)
+    for message in islice(reading, _MOST_ADVISORIES):
+        if (each := judged(message, subject)) is not None:
+            found.append(each)
+    is_cut = next(reading, None) is not None
+    reading.close()
     return Advisories(
         stream_name=name,
         created=described.created,
@@ -190,15 +216,22 @@ def _advisories(jet: JetStream, name: str, facts: Facts, timeout: float) -> Advi
     )
 
 
-def _reading(stream: Stream, subject: Subject, timeout: float) -> StreamRead:
-    subjects = [
+def _advisory_messages(
+    stream: Stream, subject: Subject, timeout: float
+) -> Generator[StreamMessage[Any]]:
+    """Read the stored advisories that can be about a message, its consumer or its stream.
+
+    Each kind of subject is read by itself: a consumer of server 2.11.11 with a literal subject and
+    a wildcard among its filters skips messages of the literal subject.
+    """
+    start = subject.stored_after - CLOCKS
+    for each in (
         AUDITS,
         *event_subjects(subject.stream_name, subject.consumer_name, None),
         f"$JS.EVENT.*.STREAM.*.{subject.stream_name}",
-    ]
-    return stream.read(
-        start_time=subject.stored_after - CLOCKS, subjects=subjects, idle_timeout=timeout
-    )
+    ):
+        with stream.read(start_time=start, subjects=each, idle_timeout=timeout) as reading:
+            yield from reading
 
 
 def _has_all(described: StreamInfo, since: Timestamp) -> bool:
