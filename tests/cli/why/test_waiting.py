@@ -10,7 +10,7 @@ import pytest
 import js_sync
 from tests._sync.flow import eventually
 from tests.cli.output import Run
-from tests.cli.why.staging import Stage, kinds, sources
+from tests.cli.why.staging import EVENTS, Stage, kinds, sources
 
 Staged = Callable[..., Stage]
 
@@ -103,6 +103,17 @@ def test_what_does_not_exist(run: Run, staged: Staged) -> None:
         assert "no-such" in missing.stderr.lower()
     for wrong in (("0",), ("x",), ("1", "--subject", f"{name}.2")):
         assert run("why", name, "c", *wrong).exit_code == 2
+
+
+def test_a_removed_consumer(run: Run, staged: Staged) -> None:
+    stage = staged()
+    stage.consumer().delete()
+    stage.wait_for("DELETED")
+    arguments = ("why", stage.stream.name, "c", "1")
+    plain, reported = run(*arguments), run(*arguments, "--advisories", EVENTS)
+    assert (plain.exit_code, reported.exit_code) == (3, 3)
+    assert "was removed at" not in plain.stderr
+    assert f"of {EVENTS} reports that it was removed at" in reported.stderr
 
 
 def test_the_output_in_a_pipe(run: Run, staged: Staged) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from attrs import evolve, frozen
 
+from twinstream.cli.value_text import rfc3339
 from twinstream.cli.why.advisories import (
     AUDITS,
     CLOCKS,
@@ -20,10 +21,10 @@ from twinstream.cli.why.advisories import (
 )
 from twinstream.cli.why.facts import Facts, LaterMessages, Window
 from twinstream.cli.why.removal_cause import stored_between
-from twinstream.core.consume.advisories import event_subjects
+from twinstream.core.consume.advisories import decoded_event, event_subjects
 from twinstream.core.wire.subject_match import widest
-from twinstream.errors import MessageNotFound
-from twinstream.models import DeliverPolicy, StreamInfo, Timestamp
+from twinstream.errors import ConsumerNotFound, MessageNotFound, StreamNotFound
+from twinstream.models import ConsumerInfo, DeliverPolicy, StreamInfo, Timestamp
 
 if TYPE_CHECKING:
     from js_sync import JetStream, Stream, StreamMessage
@@ -68,7 +69,7 @@ def gather(jet: JetStream, question: Question, timeout: float, server: tuple[int
     """
     stream = jet.bind_stream(question.stream_name)
     # The consumer first: what it has delivered is then stored in the stream as described.
-    consumer = jet.bind_consumer(question.stream_name, question.consumer_name).info()
+    consumer = _described(jet, question)
     facts = Facts(
         server=server,
         seq=question.seq,
@@ -85,6 +86,29 @@ def gather(jet: JetStream, question: Question, timeout: float, server: tuple[int
     if question.advisories is None:
         return facts
     return evolve(facts, advisories=_advisories(jet, question.advisories, facts, timeout))
+
+
+def _described(jet: JetStream, question: Question) -> ConsumerInfo:
+    """Return the info of the consumer. The error for a missing one says when it was removed."""
+    try:
+        return jet.bind_consumer(question.stream_name, question.consumer_name).info()
+    except ConsumerNotFound as error:
+        if question.advisories is not None and (removed := _removal(jet, question)) is not None:
+            error.add_note(
+                f"advisory {removed.seq} of {question.advisories} reports that it was removed at"
+                f" {rfc3339(removed.time)}"
+            )
+        raise
+
+
+def _removal(jet: JetStream, question: Question) -> StreamMessage[Any] | None:
+    """Return the last stored advisory of the removal of a consumer, None if there is none."""
+    subject = f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{question.stream_name}.{question.consumer_name}"
+    try:
+        found = jet.bind_stream(question.advisories or "").get_last_message(subject)
+    except (MessageNotFound, StreamNotFound):
+        return None
+    return None if decoded_event(subject, found.data).problem else found
 
 
 def _found(
