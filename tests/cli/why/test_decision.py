@@ -285,7 +285,9 @@ LEADER = {"kind": "consumer_leader_elected", "leader": "n1"}
     [
         ([], 4, ("redelivered_by_ack_wait", "likely")),
         ([{}], 4, ("redelivered_by_nak", "reported")),
-        ([{"deliveries": 2}], 2, ("redelivered_by_nak", "reported")),
+        ([{}, {"deliveries": 2}], 2, ("redelivered_by_nak", "reported")),
+        # The second delivery had another cause than this refusal of it.
+        ([{"deliveries": 2}], 2, ("redelivered_by_ack_wait", "likely")),
         # The only election is that after the creation of the consumer.
         ([{**LEADER, "time": 20}], 4, ("redelivered_by_ack_wait", "likely")),
         (
@@ -482,6 +484,7 @@ PURGE, DELETE = "STREAM.PURGE", "STREAM.MSG.DELETE"
         ([call(PURGE, "", {"purged": 5})], {}, ("purged", "reported")),
         ([call(PURGE, {"seq": 6}, {"purged": 5})], {}, ("purged", "reported")),
         ([call(PURGE, {"seq": 5}, {"purged": 4})], {}, ("removed", "unknown")),
+        ([call(PURGE, {"seq": "x" * 9999}, {"purged": [{}]})], {}, ("purged", "reported")),
         ([call(PURGE, {}, {"purged": 0})], {}, ("removed", "unknown")),
         ([call(PURGE, {"filter": "s.*"}, {"purged": 4})], {}, ("purged", "possible")),
         (

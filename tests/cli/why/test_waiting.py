@@ -10,7 +10,9 @@ import pytest
 import js_sync
 from tests._sync.flow import eventually
 from tests.cli.output import Run
+from tests.cli.terminal import on_terminal
 from tests.cli.why.staging import EVENTS, Stage, kinds, sources
+from twinstream.testing import NatsServer
 
 Staged = Callable[..., Stage]
 
@@ -129,3 +131,18 @@ def test_the_output_in_a_pipe(run: Run, staged: Staged) -> None:
         "no pull request waits: no client asks for messages",
         "consumer info: num_waiting",
     ] in [row.split("\t") for row in rows]
+
+
+def test_the_output_on_a_terminal(server: NatsServer, staged: Staged) -> None:
+    stage = staged()
+    stage.publish("1")
+    stage.consumer()
+    arguments = ["why", stage.stream.name, "c", "1"]
+    shown = on_terminal(arguments, 80, TWINSTREAM_URL=server.url, NO_COLOR="1")
+    assert shown.code == 0
+    verdict, _, title, *rows = shown.out.splitlines()
+    assert verdict.endswith("(certain)")
+    assert "evidence" in title
+    # Each claim is whole, continued on indented lines.
+    assert all(len(row) <= 80 for row in rows)
+    assert "[consumer info: num_waiting]" in " ".join(" ".join(rows).split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from twinstream.cli.value_text import rfc3339
 from twinstream.cli.why.advisories import Advisories, ApiCall, Stored, call_of
@@ -13,6 +13,8 @@ from twinstream.core.wire.subject_match import covers
 from twinstream.models import ApiAudit, Timestamp
 
 __all__ = ["reported_removals"]
+
+_LONG: Final = 200
 
 
 def reported_removals(facts: Facts) -> Iterator[Cause]:
@@ -37,8 +39,8 @@ def _of_call(facts: Facts, call: ApiCall, stored: Stored, advisories: Advisories
     standing = _fit(facts, call.request, stored.time)
     if standing is None:
         return None
-    text = f"a client purged {_what(call.request)} at {time}: {call.response['purged']} messages"
-    return Cause("purged", standing, text, source)
+    text = f"a client purged {_what(call.request)} at {time}: {_shown(call.response, 'purged')}"
+    return Cause("purged", standing, f"{text} messages", source)
 
 
 def _fit(facts: Facts, request: Mapping[str, Any], time: Timestamp) -> Standing | None:
@@ -71,7 +73,12 @@ def _had_expired(facts: Facts, time: Timestamp) -> bool:
 
 def _what(request: Mapping[str, Any]) -> str:
     """Describe what a purge selected."""
-    which = f"the subjects {request['filter']}" if request.get("filter") else "the stream"
+    which = f"the subjects {_shown(request, 'filter')}" if request.get("filter") else "the stream"
     if request.get("seq"):
-        return f"{which} below {request['seq']}"
-    return f"{which} but the last {request['keep']}" if request.get("keep") else which
+        return f"{which} below {_shown(request, 'seq')}"
+    return f"{which} but the last {_shown(request, 'keep')}" if request.get("keep") else which
+
+
+def _shown(members: Mapping[str, Any], name: str) -> str:
+    """Return a member as text. A forged advisory can have anything there, of any length."""
+    return str(members[name])[:_LONG]

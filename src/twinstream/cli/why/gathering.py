@@ -198,6 +198,10 @@ def _without_message(stream: Stream, facts: Facts, timeout: float) -> Facts:
 
 def _later(stream: Stream, facts: Facts, timeout: float) -> LaterMessages:
     """Read messages above the sequence, which may show what removed the message."""
+    config = facts.stream.config
+    is_overwritten = facts.subject is not None and config.max_msgs_per_subject
+    if not (config.allow_rollup_hdrs or config.subject_delete_marker_ttl or is_overwritten):
+        return LaterMessages()
     found: list[StreamMessage[Any]] = []
     size, is_whole = 0, True
     reading = stream.read(facts.seq + 1, subjects=facts.subject, idle_timeout=timeout)

@@ -7,7 +7,7 @@ from typing import Final
 
 from twinstream.cli.value_text import in_time, rfc3339
 from twinstream.cli.why.answer import Claim, Finding, Verdict
-from twinstream.cli.why.consumer_events import has_all, leader_changes, naks
+from twinstream.cli.why.consumer_events import has_all, leader_changes, most_deliveries, naks
 from twinstream.cli.why.facts import Facts
 from twinstream.models import Timestamp
 
@@ -64,13 +64,17 @@ def cause_of_redelivery(facts: Facts) -> Finding:
     elected = leader_changes(facts, since)
     claims = (*(claim for claim, _ in refused), *elected, *_leader_since(facts, since))
     claims += _ack_wait(facts)
-    if refused:
-        text = f"delivered again: {refused[0][0].text}"
+    # A refusal of the last known delivery is not known to have led to another one.
+    known = max(most_deliveries(facts), 2)
+    leading = [claim for claim, event in refused if event.deliveries < known]
+    if leading:
+        text = f"delivered again: {leading[-1].text}"
         return Finding(Verdict("redelivered_by_nak", text, "reported"), claims)
     if not has_all(facts, "nak", since):
         return Finding(Verdict("redelivered", _unknown_cause(facts), "unknown"), claims)
     assert facts.advisories is not None
-    none = Claim("no client refused it", f"stream {facts.advisories.stream_name}", "reported")
+    text = "no client refused an earlier delivery"
+    none = Claim(text, f"stream {facts.advisories.stream_name}", "reported")
     if elected:
         text = f"delivered again after a change of the leader: {elected[-1].text}"
         verdict = Verdict("redelivered_after_leader_change", text, "likely")
