@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from attrs import field, frozen
 
 from twinstream.cli.why.advisories import Advisories
+from twinstream.core.groups.member_consumer import stored_filters
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.models import ConsumerConfig, ConsumerInfo, SequenceInfo, StreamInfo, Timestamp
 
 __all__ = ["Facts", "LaterMessages", "Window"]
+
+_NOTHING: Final = SequenceInfo(consumer_seq=0, stream_seq=0)
 
 
 @frozen(kw_only=True)
@@ -67,7 +70,7 @@ class Facts:
     @property
     def filters(self) -> tuple[str, ...]:
         """The filters of the consumer, empty for all subjects."""
-        return filters_of(self.config)
+        return stored_filters(self.consumer)
 
     @property
     def delivered(self) -> SequenceInfo:
@@ -83,13 +86,3 @@ class Facts:
     def now(self) -> Timestamp | None:
         """The time of the server when it described the stream."""
         return self.stream.ts or self.consumer.ts
-
-
-_NOTHING = SequenceInfo(consumer_seq=0, stream_seq=0)
-
-
-def filters_of(config: ConsumerConfig) -> tuple[str, ...]:
-    """Return the filters of a consumer, empty for all subjects."""
-    if config.filter_subjects:
-        return tuple(config.filter_subjects)
-    return (config.filter_subject,) if config.filter_subject else ()

@@ -10,7 +10,7 @@ from twinstream.cli.why.answer import Claim, Confidence, Kind
 from twinstream.cli.why.facts import Facts
 from twinstream.models import Timestamp
 
-__all__ = ["Cause", "Standing", "stored_between"]
+__all__ = ["Cause", "Standing", "has_older_message", "stored_between"]
 
 Standing = Literal["certain", "reported", "likely", "possible", "unlikely", "excluded"]
 """How well a cause fits, from the best. `excluded` says that it cannot be the cause."""
