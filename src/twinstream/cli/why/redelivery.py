@@ -49,7 +49,7 @@ _LAST_DELIVERY: Final = "consumer info: delivered.last_active"
 def no_pulls(facts: Facts) -> tuple[Claim, ...]:
     """Return that no client asks for messages, if none does.
 
-    The server looks for messages whose `ack_wait` has passed only to answer a pull request.
+    The server delivers a message of a pull consumer again only to answer a pull request.
     """
     if facts.config.deliver_subject or facts.consumer.num_waiting:
         return ()
