@@ -254,9 +254,9 @@ def _advisory_messages(
     """
     start = subject.stored_after - CLOCKS
     for each in (
-        AUDITS,
         *event_subjects(subject.stream_name, subject.consumer_name, None),
         f"$JS.EVENT.*.STREAM.*.{subject.stream_name}",
+        AUDITS,  # the most, so the last
     ):
         with stream.read(start_time=start, subjects=each, idle_timeout=timeout) as reading:
             yield from reading
