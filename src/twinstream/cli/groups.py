@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "subject": "twinstream.cli.groups:subject",
     "validate": "twinstream.cli.config.validate:validate",
     "version": "twinstream.cli.version:version",
+    "why": "twinstream.cli.why.command:why",
 }
 BENCH_COMMANDS: Final = {
     "consume": "twinstream.cli.bench.run:consume",

@@ -110,5 +110,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "subject transform": "twinstream subject transform 'orders.*' 'new.$1' orders.77",
     "validate": "twinstream validate configs --server-version 2.12",
     "version": "twinstream version --json",
+    "why": "twinstream why ORDERS packer 17 --advisories EVENTS",
 }
 """By the names of the command after `twinstream`."""

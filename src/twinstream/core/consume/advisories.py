@@ -21,7 +21,15 @@ from twinstream.errors import BadArgument
 from twinstream.models import DecodeError, Model, Timestamp, UnknownEvent, decode
 from twinstream.models.event_subjects import EVENT_SUBJECTS
 
-__all__ = ["Event", "EventKind", "contradiction", "event_subjects", "read_event", "subject_of"]
+__all__ = [
+    "Event",
+    "EventKind",
+    "contradiction",
+    "decoded_event",
+    "event_subjects",
+    "read_event",
+    "subject_of",
+]
 
 EventKind = type[Model] | str
 """A kind of event: its model class, such as `MaxDeliver`, or its name, such as `max_deliver`."""
@@ -190,14 +198,17 @@ def contradiction(subject: str, record: Model) -> str:
 
 
 def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Event:
-    """Return the event in a message.
-
-    Its `problem` is set if the message cannot be decoded, or if its content contradicts its
-    subject.
-    """
+    """Return the event in a message, as `decoded_event` does."""
     subject, _, header_size, body = frame
     raw = bytes(body[header_size:-2])
-    name = subject.decode("utf-8", "surrogateescape")
+    return decoded_event(subject.decode("utf-8", "surrogateescape"), raw, missed, reconnected)
+
+
+def decoded_event(name: str, raw: bytes, missed: int = 0, reconnected: bool = False) -> Event:
+    """Return the event with a subject and a payload.
+
+    Its `problem` is set if the payload cannot be decoded, or if it contradicts the subject.
+    """
     record: Model = UnknownEvent()
     try:
         record = decode(raw)

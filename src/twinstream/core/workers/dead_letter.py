@@ -37,6 +37,7 @@ from twinstream.records.headers import Headers
 from twinstream.records.publish_request import PublishRequest
 
 __all__ = [
+    "SERVER_REASONS",
     "Cause",
     "DeadLetter",
     "Failure",
@@ -64,9 +65,10 @@ Part = Literal["data", "headers"]
 Cause = Literal["max_deliver", "terminated", "rejected"]
 """The cause of a failure: too many deliveries, termination by a client, rejection by a worker."""
 
-_SERVER_REASONS: Final = frozenset(
+SERVER_REASONS: Final = frozenset(
     {"Unacknowledged message was deleted", "Message deleted by stream limits"}
 )
+"""The reasons with which a server terminates a pending message that is removed."""
 # The beginning of the reason if a worker has already stored the dead letter.
 _STORED: Final = "stored as a dead letter: "
 # Assumed maximum difference in nanoseconds between the clocks of the server that created the stream
@@ -294,7 +296,7 @@ def _failure(record: MaxDeliver | Terminated) -> Failure | Skip:
         reason = f"delivered {record.deliveries} times without an acknowledgement"
     else:
         cause, reason = "terminated", record.reason or ""
-        if reason in _SERVER_REASONS:
+        if reason in SERVER_REASONS:
             return Skip(f"the server removed message {record.stream_seq}: {reason}")
         if reason.startswith(_STORED):
             return Skip(f"message {record.stream_seq} was stored by its worker")

@@ -1,0 +1,1 @@
+"""`twinstream why`: what happened to one message for one consumer."""
