@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
-from twinstream.spark.source.bounds import Bound, SeqAt
+from twinstream.spark.source.bounds import Bound, SeqAt, SeqOfLast
 from twinstream.spark.source.filters import instead_of, same_filter
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
@@ -38,13 +38,19 @@ class Continuity:
         self._strict = options.fail_on_data_loss
         self._filter = ",".join(options.subjects)
 
-    def first(self, bound: Bound, state: StreamState, seq_at: SeqAt) -> int:
+    def first(
+        self,
+        bound: Bound,
+        state: StreamState,
+        seq_at: SeqAt,
+        seq_of_last: SeqOfLast | None = None,
+    ) -> int:
         """Return the start of a read without a previous offset.
 
         Raises `DataLossError` as `check_start` does, and `OptionError` as `within` and
         `Bound.resolve` do.
         """
-        start = bound.resolve(state, seq_at)
+        start = bound.resolve(state, seq_at, seq_of_last)
         self.check_start(bound, start, state)
         return self.within(bound, start, state)
 
@@ -122,8 +128,11 @@ class Continuity:
             # that no sequence is left out between two batches.
             restart = self._restart(state)
             return evolve(restart, since=position.next) if self._strict else restart
+        # The first batch contains its own start, because `latest` and times before now would
+        # resolve to another start when the batch is repeated.
+        since = position.next if position.is_initial else None
         # Update the creation time, because the stream may be a copy of the previous one.
-        return evolve(position, since=None, created=state.created)
+        return evolve(position, since=since, created=state.created)
 
     def check_filter(self, position: Position, name: str) -> None:
         """Raise `CheckpointError` in a strict read whose filters differ from those of `position`.

@@ -214,6 +214,8 @@ def _bound_of(
             bound = Bound.parse(name, text, streams)
             if end == "ending" and bound.asks_for("earliest"):
                 raise OptionError(name, "may not be earliest (-2): no message is before it")
+            if end == "ending" and bound.last is not None:
+                raise OptionError(name, f"'{text}' is a start; a read ends at latest or a sequence")
             return bound
         if name == names[1]:
             return Bound.at_time(name, text, streams, otherwise)

@@ -58,8 +58,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         bound = self._options.start or _LATEST
         found: dict[str, Position] = {}
         for state in self._leader.states():
-            start = self._continuity.first(bound, state, self._leader.seq_at)
-            found[state.name] = Position(start, state.created, self._filter, mark=state.mark)
+            start = self._continuity.first(
+                bound, state, self._leader.seq_at, self._counts.start_of_last
+            )
+            found[state.name] = Position(
+                start, state.created, self._filter, since=start, mark=state.mark
+            )
         return Offset(found).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -117,6 +121,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         states = {state.name: state for state in self._leader.states()}
         found: list[InputPartition] = []
         for name, position in Offset.from_json(end).streams.items():
+            if position == before.get(name):
+                continue  # `since` is the start of the batch before
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
                 self._continuity.check_filter(position, name)
