@@ -65,6 +65,8 @@ class SourceOptions:
     slots: int | None = None
     """The number of tasks that run at once, or `None` if it is not known. No option sets it: it
     is a property of the session."""
+    more_slots: bool = False
+    """Whether the session may have more slots when the query runs, as on a cluster."""
     min_partitions: int | None = None
     max_messages_per_partition: int | None = None
     read_mode: ReadMode = "auto"
