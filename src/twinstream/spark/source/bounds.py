@@ -54,15 +54,16 @@ class Bound:
     """The start or end of a read.
 
     Exactly one attribute is set: `word`, a keyword for all streams; `last`, a number of messages at
-    the end of each stream; `by_stream`, a keyword or sequence for each stream; or `by_time`, a time
-    for each stream. `option` is the option's name for error messages. `otherwise` is what a time
-    means after the last message.
+    the end of each stream; `by_stream`, a keyword or sequence for each stream; `time`, a time for
+    all streams; or `by_time`, a time for each stream. `option` is the option's name for error
+    messages. `otherwise` is what a time means after the last message.
     """
 
     option: str
     word: _Word | None = None
     last: int | None = None
     by_stream: Mapping[str, int | _Word] = field(factory=dict[str, "int | _Word"])
+    time: Moment | None = None
     by_time: Mapping[str, Moment] = field(factory=dict[str, Moment])
     otherwise: Strategy = "latest"
 
@@ -82,15 +83,12 @@ class Bound:
         return cls(option, by_stream={name: _place(option, name, at) for name, at in given.items()})
 
     @classmethod
-    def at_time(
-        cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
-    ) -> Bound:
+    def at_time(cls, option: str, text: str, otherwise: Strategy) -> Bound:
         """Return the bound of an option with one time for all streams.
 
         Raises `OptionError` if the text is no time.
         """
-        time = parse_moment(option, text)
-        return cls(option, by_time=dict.fromkeys(streams, time), otherwise=otherwise)
+        return cls(option, time=parse_moment(option, text), otherwise=otherwise)
 
     @classmethod
     def at_times(
@@ -122,7 +120,7 @@ class Bound:
         `latest`. If it is `error`, `OptionError` is raised. Without `seq_of_last`, `OptionError` is
         raised for a number of last messages.
         """
-        time = self.by_time.get(state.name)
+        time = self._time_of(state.name)
         if time is not None:
             return self._resolve_time(time, state, seq_at)
         if self.last is not None:
@@ -164,15 +162,19 @@ class Bound:
             high = end.by_stream.get(name)
             if isinstance(low, int) and isinstance(high, int) and high < low:
                 self._refuse(end, name, str(high), str(low))
-        for name, since in self.by_time.items():
-            until = end.by_time.get(name)
-            if until is not None and is_before(until, since):
+        for name in sorted({*self.by_time, *end.by_time}) or [""]:
+            since, until = self._time_of(name), end._time_of(name)
+            if since is not None and until is not None and is_before(until, since):
                 self._refuse(end, name, until.rfc3339(), since.rfc3339())
 
+    def _time_of(self, name: str) -> Moment | None:
+        return self.by_time.get(name, self.time)
+
     def _refuse(self, end: Bound, name: str, high: str, low: str) -> None:
+        where = f"stream {name}: " if name else ""
         raise OptionError(
             end.option,
-            f"stream {name}: {high} is before {self.option}, which is {low}; give a later end, or"
+            f"{where}{high} is before {self.option}, which is {low}; give a later end, or"
             " an earlier start",
         )
 
@@ -198,6 +200,12 @@ def _for_each(
 
     Raises `OptionError` for any other text. `what` and `wanted` are parts of the error message.
     """
+    if not streams:
+        raise OptionError(
+            option,
+            "is for streams that are named; with subscribePattern give earliest, latest or last 100"
+            " as offsets, or one time",
+        )
     try:
         value = read_json(text)
     except ValueError:

@@ -110,8 +110,7 @@ class Continuity:
         left = start.streams.keys() - states.keys()
         if left and self._strict:
             raise CheckpointError(
-                f"the checkpoint also has stream {min(left)}, which the option 'stream' no longer"
-                f" names{_GO_ON}"
+                f"the checkpoint also has stream {min(left)}, {self._why_left()}{_GO_ON}"
             )
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
@@ -165,22 +164,30 @@ class Continuity:
         stream, or `None` if the read no longer has the stream. `before` is the stream's last
         message when the previous batch was planned.
 
-        Returns `None` if the stream was replaced and the read is not strict. Then this batch must
-        read no messages of the stream, because the next batch begins at the first message.
+        Returns `None` if the stream was replaced, or no longer matches a pattern, and the read is
+        not strict. Then this batch must read no messages of the stream, because the next batch
+        begins at the first message.
 
         Raises `CheckpointError` if `state` is `None`, and `DataLossError` in a strict read if
         the stream was replaced or messages were lost.
         """
+        if state is None and self._options.pattern is not None and not self._strict:
+            return None
         if state is None:
             raise CheckpointError(
-                f"the unfinished batch reads stream {name}, which the option 'stream' no longer"
-                " names; name it until the batch is finished"
+                f"the unfinished batch reads stream {name}, {self._why_left()}; it must be there"
+                " until the batch is finished"
             )
         if self._is_other(position, state):
             return None
         if state.first > low:
             self._refuse_overtaken(low, state, before)
         return state
+
+    def _why_left(self) -> str:
+        if self._options.pattern is None:
+            return "which the option 'stream' no longer names"
+        return f"which does not exist or does not match {self._options.pattern!r}"
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
         """Return whether a stream is not the stream of `position`.

@@ -5,6 +5,7 @@ Options that also exist in Spark's Kafka source have the same names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
@@ -46,6 +47,10 @@ class SourceOptions:
 
     connection: ConnectionSettings
     streams: tuple[str, ...]
+    """The names of the streams; empty with a pattern."""
+    pattern: str | None = None
+    """A regular expression for names of streams. The streams are those that exist when a batch is
+    planned."""
     subjects: tuple[str, ...] = ()
     """The subject filters, which the server applies. A filter is omitted if another filter covers
     it. Without filters, all messages are read."""
@@ -103,10 +108,15 @@ class SourceOptions:
             raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
         bucket = BucketOptions.take(given)
-        streams = _streams(given) if bucket is None else (bucket.stream,)
+        pattern = _pattern(given)
+        if bucket is not None:
+            streams: tuple[str, ...] = (bucket.stream,)
+        else:
+            streams = _streams(given) if pattern is None else ()
         parsed = cls(
             connection=ConnectionSettings.take(given),
             streams=streams,
+            pattern=pattern,
             subjects=_subjects(given),
             bucket=bucket,
             start=_bound(given, "starting", streams, bucket),
@@ -158,7 +168,8 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
     if not streams:
         raise OptionError(
             "stream",
-            "is required: the name of a stream, or several, with commas; or the option bucket",
+            "is required: the name of a stream, or several, with commas; or the option"
+            " subscribePattern or bucket",
         )
     for name in streams:
         try:
@@ -166,6 +177,20 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
         except BadArgument as error:
             raise OptionError(given.given_name("stream", "subscribe"), str(error)) from error
     return streams
+
+
+def _pattern(given: OptionsMap) -> str | None:
+    pattern = given.text("subscribePattern")
+    if pattern is None:
+        return None
+    if given.text("stream", "subscribe") is not None:
+        one = given.given_name("stream", "subscribe")
+        raise OptionError("subscribePattern", f"cannot be combined with {one}; give one of them")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise OptionError("subscribePattern", f"is no regular expression: {error}") from error
+    return pattern
 
 
 def _json_schema(given: OptionsMap) -> str | None:
@@ -220,6 +245,6 @@ def _bound_of(
                 raise OptionError(name, f"'{text}' is a start; a read ends at latest or a sequence")
             return bound
         if name == names[1]:
-            return Bound.at_time(name, text, streams, otherwise)
+            return Bound.at_time(name, text, otherwise)
         return Bound.at_times(name, text, streams, otherwise)
     return None

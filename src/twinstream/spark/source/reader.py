@@ -54,7 +54,7 @@ class JetStreamReader(DataSourceReader):
         with Leader(self._options) as leader:
             found = self._plan(leader)
         # Spark replaces an empty list by one partition that is `None`, so return an empty range.
-        ranges = found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+        ranges = found or [SequenceRange("", 1, 1, "direct")]
         ranges[0].leads = True
         return [*ranges]
 

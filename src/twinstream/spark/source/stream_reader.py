@@ -132,7 +132,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     way = read_way(self._options, state)
                     parts, since = position.parts, not_before(low, state, mark)
                     found += split(name, low, position.next, parts, way, state.created, since)
-        return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
+        return found or [SequenceRange("", 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one range, in a task."""
