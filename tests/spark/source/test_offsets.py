@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
 from twinstream.spark.landing.resume import start_behind
-from twinstream.spark.source.batch_limits import admit, is_too_little
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.limits.batch_limits import admit, is_too_little
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import partition_count, split

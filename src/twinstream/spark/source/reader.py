@@ -21,7 +21,7 @@ from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.message_counts import MessageCounts
+from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_batches

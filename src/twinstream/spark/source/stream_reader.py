@@ -18,13 +18,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.source.backlog import Backlog
-from twinstream.spark.source.batch_limits import read_limit
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.message_counts import MessageCounts
+from twinstream.spark.source.limits.backlog import Backlog
+from twinstream.spark.source.limits.batch_limits import read_limit
+from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
