@@ -60,7 +60,7 @@ def test_static_sides_of_a_join_have_what_was_stored_since_the_first_batch(
         .load()
         .selectExpr("seq", "CAST(data AS STRING) AS key")
         .join(of_stream, "key", "left")
-        .join(of_bucket, "key", "left")
+        .join(of_bucket.hint("broadcast"), "key", "left")
         .join(fixed, "key", "left")
         .writeStream.format("memory")
         .queryName("priced")
