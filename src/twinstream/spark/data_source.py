@@ -56,6 +56,9 @@ class JetStreamDataSource(DataSource):
     process that plans a read has no access to the session, so `register` sends the number with the
     class."""
 
+    more_slots: ClassVar[bool] = False
+    """Whether the session may have more slots when the query runs, as on a cluster."""
+
     @classmethod
     def name(cls) -> str:
         """Return the name of the source for `format` and `USING`."""
@@ -117,7 +120,8 @@ class JetStreamDataSource(DataSource):
         return JetStreamStreamWriter(SinkOptions.parse(self.options), schema)
 
     def _source_options(self) -> SourceOptions:
-        return evolve(SourceOptions.parse(self.options), slots=self.slots)
+        options = SourceOptions.parse(self.options)
+        return evolve(options, slots=self.slots, more_slots=self.more_slots)
 
 
 def register(spark: SparkSession) -> None:
@@ -129,8 +133,9 @@ def register(spark: SparkSession) -> None:
     session. It is harmless to register the source twice.
 
     A registered source also knows how many tasks the session runs at once, and divides its reads by
-    this number. A discovered source only knows the cores of the driver's machine. On a cluster, the
-    executors that run at the time of this call count, but never less than the driver's cores.
+    this number. A discovered source only knows the cores of the driver's machine, and divides large
+    reads further. On a cluster, the executors that run at the time of this call count, but never
+    less than the driver's cores; large reads are divided further, because more executors may start.
 
     Spark also raises `DATA_SOURCE_NOT_FOUND` when a thread without an active session writes or
     starts a query. A thread that the application started has no active session, so call this
@@ -140,15 +145,21 @@ def register(spark: SparkSession) -> None:
         spark: the session. It also becomes the active session of the calling thread.
     """
     slots = slots_of(spark)
-    if slots is not None and not str(spark.sparkContext.master).startswith("local"):
-        # More executors may start later.
+    on_cluster = slots is not None and not _is_local(spark)
+    if slots is not None and on_cluster:
         slots = max(slots, os.cpu_count() or 1)
-    spark.dataSource.register(_with_slots(slots))
+    spark.dataSource.register(_with_slots(slots, on_cluster))
     make_active(spark)
 
 
+def _is_local(spark: SparkSession) -> bool:
+    """Return whether the tasks run in this session's own process."""
+    master = str(spark.sparkContext.master)
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
 @cache
-def _with_slots(count: int | None) -> type[JetStreamDataSource]:
+def _with_slots(count: int | None, more: bool) -> type[JetStreamDataSource]:
     """Return the class of the source for sessions with this number of slots."""
     if count is None:
         return JetStreamDataSource
@@ -156,5 +167,6 @@ def _with_slots(count: int | None) -> type[JetStreamDataSource]:
     # Spark pickles this class by value, as no module has it, but its base by name.
     class Registered(JetStreamDataSource):
         slots = count
+        more_slots = more
 
     return Registered

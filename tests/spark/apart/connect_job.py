@@ -47,6 +47,7 @@ def without_the_package(spark: SparkSession, nats: str, folder: str) -> dict[str
     return {
         "read": orders.count(),
         "in_batch": patiently(lambda: written_in_batches(spark, nats, folder)),
+        "joined": patiently(lambda: joined(spark, nats, folder)),
     }
 
 
@@ -103,6 +104,41 @@ def copied(spark: SparkSession, nats: str, folder: str) -> None:
     error = query.exception()
     if error is not None:
         raise error
+
+
+def joined(spark: SparkSession, nats: str, folder: str) -> list[tuple[str, str | None]]:
+    """Join a query with a stream of names that gets another name after the first micro-batch."""
+    server = {"nats.servers": nats, "stream": "COPY"}
+
+    def store(subject: str, data: str) -> None:
+        rows = spark.createDataFrame([(subject, data)], "subject string, data string")
+        write = rows.write.format("jetstream").options(**server, idempotence="none")
+        write.mode("append").save()
+
+    def read(reader: Any, kind: str) -> DataFrame:
+        return reader.format("jetstream").options(**server, subject=f"copy.{kind}").load()
+
+    names = read(spark.read, "name").selectExpr("CAST(data AS STRING) AS name")
+    store("copy.name", "first")
+    query = (
+        read(spark.readStream, "sold")
+        .selectExpr("CAST(data AS STRING) AS name", "seq")
+        .join(names.selectExpr("name", "name AS found"), "name", "left")
+        .writeStream.format("memory")
+        .queryName("joined")
+        .option("checkpointLocation", f"{folder}/joined")
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        store("copy.sold", "first")
+        query.processAllAvailable()
+        store("copy.name", "second")
+        store("copy.sold", "second")
+        query.processAllAvailable()
+        return [(row["name"], row["found"]) for row in spark.table("joined").sort("seq").collect()]
+    finally:
+        query.stop()
 
 
 def written_in_batches(spark: SparkSession, nats: str, folder: str) -> str:

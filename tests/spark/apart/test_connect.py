@@ -40,6 +40,7 @@ def test_reads_and_writes_as_batch_and_as_stream(
     assert again == {}
     assert found == {
         "read": MESSAGES,
+        "joined": [["first", "first"], ["second", "second"]],
         "foreign": True,
         "registered": MESSAGES,
         "landed": MESSAGES,

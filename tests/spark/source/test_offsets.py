@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
 from twinstream.spark.landing.resume import start_behind
-from twinstream.spark.source.batch_limits import admit, is_too_little
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.limits.batch_limits import admit, is_too_little
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import partition_count, split
@@ -85,7 +86,8 @@ def test_ranges_cover_exactly(start: int, size: int, parts: int) -> None:
         ({"maxMessagesPerPartition": "10", "minPartitions": "2"}, 95, 10),
         ({}, 1, 1),
         ({}, 19_999, 1),
-        ({}, 100_000_000, 100),
+        ({}, 1_000_000, max(8, min(50, os.cpu_count() or 1))),
+        ({}, 100_000_000, 800),
         ({"minPartitions": "4"}, 100_000_000, 4),
     ],
 )
@@ -112,6 +114,13 @@ def test_the_number_of_partitions_follows_the_slots_of_the_session(
     given_options: dict[str, str], slots: int, size: int, parts: int
 ) -> None:
     assert partition_count(evolve(options(**given_options), slots=slots), size) == parts
+
+
+def test_a_cluster_may_get_more_slots() -> None:
+    growing = evolve(options(), slots=2, more_slots=True)
+    assert partition_count(growing, 40_000) == 2
+    assert partition_count(growing, 1_000_000) == 8
+    assert partition_count(evolve(growing, slots=20), 1_000_000) == 20
 
 
 @given(st.integers(1, 10**7), st.integers(1, 1000))

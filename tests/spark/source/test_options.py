@@ -64,7 +64,16 @@ def test_only_white_space_of_the_server_is_cut_off_names() -> None:
         ({"stream": "A,A"}, "stream", "'A' twice"),
         ({"subscribe": "T"}, "subscribe", "means the same as 'stream'"),
         ({"subject": "a..b"}, "subject", "empty token"),
-        ({"startingOffsets": "first"}, "startingOffsets", "earliest, latest or a JSON object"),
+        ({"startingOffsets": "first"}, "startingOffsets", "earliest, latest, last 100 (messages)"),
+        ({"startingOffsets": "-100"}, "startingOffsets", "earliest, latest, last 100 (messages)"),
+        ({"endingOffsets": "last 9"}, "endingOffsets", "'last 9' is a start"),
+        ({"startingTimestamp": "-7"}, "startingTimestamp", "as -7d, -12h or -30m, got '-7'"),
+        ({"startingTimestamp": "-999999999d"}, "startingTimestamp", "up to 1000 years"),
+        (
+            {"startingTimestamp": "-1h", "endingTimestamp": "-2h"},
+            "endingTimestamp",
+            "-2h is before startingTimestamp, which is -1h",
+        ),
         ({"startingOffsets": '{"S": 0}'}, "startingOffsets", "from 1 to 2"),
         ({"startingOffsets": '{"S": true}'}, "startingOffsets", "from 1 to 2"),
         ({"startingOffsets": "{}"}, "startingOffsets", "'S' is missing"),
@@ -182,6 +191,32 @@ def nothing_at(stream: str, time: datetime) -> int | None:
 def test_bounds_resolve_to_sequences(text: str, at: int) -> None:
     bound = Bound.parse("startingOffsets", text, ("S",))
     assert bound.resolve(StreamState("S", first=5, next=9, created=""), nothing_at) == at
+
+
+def test_a_time_before_now_is_resolved_by_the_clock_of_the_leader() -> None:
+    state = StreamState("S", first=5, next=9, created="", now="2026-01-31T06:00:00Z")
+    times: list[str] = []
+
+    def seq_at(stream: str, time: datetime) -> int:
+        times.append(time.isoformat())
+        return 7
+
+    bound = parse(startingTimestamp="-7d").start
+    assert bound is not None
+    assert bound.resolve(state, seq_at) == 7
+    by_stream = parse(startingOffsetsByTimestamp='{"S": "-90m"}').start
+    assert by_stream is not None
+    assert by_stream.resolve(state, seq_at) == 7
+    assert times == ["2026-01-24T06:00:00+00:00", "2026-01-31T04:30:00+00:00"]
+
+
+def test_a_number_of_last_messages_needs_a_way_to_count_them() -> None:
+    bound = parse(startingOffsets="Last 3").start
+    assert bound is not None
+    state = StreamState("S", first=5, next=9, created="")
+    assert bound.resolve(state, nothing_at, lambda state, last: state.next - last) == 6
+    with pytest.raises(OptionError, match="a landing begins at earliest, a sequence or a time"):
+        bound.resolve(state, nothing_at)
 
 
 STATE = StreamState("S", first=5, next=9, created="")

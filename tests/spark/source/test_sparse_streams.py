@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +185,62 @@ def test_an_unfinished_batch_keeps_its_filter(
         second.partitions(start, end)
     first.stop()
     second.stop()
+
+
+@pytest.mark.parametrize("allow_direct", [True, False])
+def test_the_last_messages_are_those_that_the_filter_matches(
+    server: NatsServer,
+    make_stream: Callable[..., Stream],
+    publish: Callable[..., None],
+    allow_direct: bool,
+) -> None:
+    stream = make_stream(allow_direct=allow_direct)
+    publish(stream)
+    rare = {"subject": f"{stream.name.lower()}.rare"}
+    for last in (0, 1, 4, 6, 7):
+        found = read_all(server, stream, **rare, startingOffsets=f"last {last}")
+        assert [seq for rows in found for _, seq in rows] == CLUSTERS[max(0, 6 - last) :]
+    (rows,) = read_all(server, stream, startingOffsets="last 100")
+    assert [seq for _, seq in rows] == list(range(SEQUENCES - 99, SEQUENCES + 1))
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"startingOffsets": "latest"},
+        {"startingOffsets": "last 2"},
+        {"startingTimestamp": "-1s", "startingOffsetsByTimestampStrategy": "latest"},
+    ],
+)
+def test_the_first_batch_keeps_its_start(
+    server: NatsServer, jet: JetStream, make_stream: Callable[..., Stream], start: dict[str, str]
+) -> None:
+    """A start that moves is resolved once, although Spark asks for it in each attempt."""
+    stream = make_stream()
+    subject = f"{stream.name.lower()}.a"
+    options = SourceOptions.parse({"nats.servers": server.url, "stream": stream.name, **start})
+    reader = JetStreamStreamReader(options, ReadColumns(options).columns)
+
+    def seqs(begin: Any, end: Any) -> list[int]:
+        parts = reader.partitions(begin, end)
+        batches = [batch for part in parts for batch in reader.read(part)]
+        return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
+
+    for _ in range(3):
+        jet.publish(subject)
+    begin: Any = reader.initialOffset()
+    for _ in range(4):
+        jet.publish(subject)
+    end = reader.latestOffset(begin, ReadAllAvailable())
+    first = seqs(begin, end)
+    assert first[-4:] == [4, 5, 6, 7]
+    jet.publish(subject)
+    time.sleep(1.5)
+    again: Any = reader.initialOffset()
+    assert again != begin
+    assert seqs(again, end) == first
+    following = reader.latestOffset(end, ReadAllAvailable())
+    assert seqs(end, following) == [8]
+    assert "since" not in following["streams"][stream.name]
+    assert seqs(end, end) == []
+    reader.stop()

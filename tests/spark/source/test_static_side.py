@@ -12,10 +12,6 @@ from pyspark.errors import StreamingQueryException
 
 from js_sync import JetStream, Stream
 from twinstream.models import KeyValueConfig
-from twinstream.spark.source import reader as batch_reader
-from twinstream.spark.source.options import SourceOptions
-from twinstream.spark.source.read_columns import ReadColumns
-from twinstream.spark.source.reader import JetStreamReader
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
@@ -64,7 +60,7 @@ def test_static_sides_of_a_join_have_what_was_stored_since_the_first_batch(
         .load()
         .selectExpr("seq", "CAST(data AS STRING) AS key")
         .join(of_stream, "key", "left")
-        .join(of_bucket, "key", "left")
+        .join(of_bucket.hint("broadcast"), "key", "left")
         .join(fixed, "key", "left")
         .writeStream.format("memory")
         .queryName("priced")
@@ -93,44 +89,62 @@ def test_static_sides_of_a_join_have_what_was_stored_since_the_first_batch(
     assert of_bucket.count() == 10
 
 
-@pytest.mark.parametrize(
-    ("options", "is_refreshed"),
-    [
-        ({}, True),
-        ({"endingOffsets": "latest"}, True),
-        ({"endingTimestamp": "4102444800000"}, True),
-        ({"endingOffsets": '{"S": 6}'}, False),
-        ({"refresh": "false"}, False),
-    ],
-)
 def test_one_task_of_a_micro_batch_reads_everything(
-    monkeypatch: pytest.MonkeyPatch,
+    read: Read,
+    spark: SparkSession,
     server: NatsServer,
     make_stream: Make,
     fill: Callable[..., None],
-    options: dict[str, str],
-    is_refreshed: bool,
+    tmp_path: Path,
 ) -> None:
     stream = make_stream()
     fill(stream, [b""] * 5)
-    if "S" in options.get("endingOffsets", ""):
-        options = {"endingOffsets": json.dumps({stream.name: 6})}
-    given = {"nats.servers": server.url, "stream": stream.name, "minPartitions": "2", **options}
-    parsed = SourceOptions.parse(given)
-    reader = JetStreamReader(parsed, ReadColumns(parsed).columns)
-    planned = reader.partitions()
-    fill(stream, [b""] * 4)
+    start_and_end = {
+        "startingOffsets": json.dumps({stream.name: 1}),
+        "endingOffsets": json.dumps({stream.name: 6}),
+    }
+    cases = {
+        "default": {},
+        "latest": {"endingOffsets": "latest"},
+        "time": {"endingTimestamp": "4102444800000"},
+        "fixed": start_and_end,
+        "kept": {"refresh": "false"},
+    }
+    frames = {
+        case: read(stream.name, minPartitions="2", **options) for case, options in cases.items()
+    }
+    found: list[dict[str, list[list[int]]]] = []
 
-    def seqs() -> list[list[int]]:
+    def note(*_: object) -> None:
+        found.append({case: tasks_of(rows) for case, rows in frames.items()})
+
+    def tasks_of(rows: DataFrame) -> list[list[int]]:
+        """Return the sequences that each task reads."""
+        tasks = rows.selectExpr("spark_partition_id() AS task", "seq").collect()
         return [
-            [seq for batch in reader.read(part) for seq in batch.column("seq").to_pylist()]
-            for part in planned
+            sorted(row["seq"] for row in tasks if row["task"] == task)
+            for task in range(rows.rdd.getNumPartitions())
         ]
 
-    as_planned = [[1, 2], [3, 4, 5]]
-    assert seqs() == as_planned
-    monkeypatch.setattr(batch_reader, "in_micro_batch", lambda: True)
-    assert seqs() == ([[1, 2, 3, 4, 5, 6, 7, 8, 9], []] if is_refreshed else as_planned)
+    reader = spark.readStream.format("jetstream").option("nats.servers", server.url)
+    query = (
+        reader.options(stream=stream.name, startingOffsets="earliest")
+        .load()
+        .writeStream.foreachBatch(note)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        fill(stream, [b""] * 4)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    as_planned, refreshed = [[1, 2], [3, 4, 5]], ("default", "latest", "time")
+    for tasks, newest in ((found[0], 5), (found[-1], 9)):
+        everything = [list(range(1, newest + 1)), []]
+        for case in cases:
+            assert tasks[case] == (everything if case in refreshed else as_planned), case
 
 
 def test_a_streaming_query_takes_no_refresh(

@@ -31,6 +31,16 @@ def test_times_bound_the_read(
     given["endingTimestamp"] = time_of(stream, 5)
     assert seqs(stream.name, **given) == [3, 4]
     assert seqs(stream.name, endingTimestamp="4102444800000") == [1, 2, 3, 4, 5, 6]
+    assert seqs(stream.name, startingTimestamp="-1d") == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
+    assert seqs(stream.name, endingTimestamp="-1d") == []
+    assert seqs(stream.name, startingOffsets="last 2") == [5, 6]
     late = {"startingTimestamp": "4102444800000", "startingOffsetsByTimestampStrategy": "latest"}
     assert seqs(stream.name, **late) == []
 

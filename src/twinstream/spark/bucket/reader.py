@@ -29,8 +29,6 @@ from twinstream.spark.bucket.key_range import KeyRange, Keys, ranges_of_history,
 from twinstream.spark.bucket.read_task import read_keys
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.batcher import Batcher
-from twinstream.spark.source.bounds import Bound
-from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, read_way
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["BucketReader"]
-
-_EARLIEST = Bound("startingOffsets", word="earliest")
 
 
 class BucketReader(JetStreamReader):
@@ -80,8 +76,7 @@ class BucketReader(JetStreamReader):
     def _key_ranges(self, leader: Leader) -> list[KeyRange]:
         options = self._options
         (state,) = leader.states()
-        low = options.start or _EARLIEST
-        start = Continuity(options, leader.time_at).first(low, state, leader.seq_at)
+        start = self._start(state, leader)
         snapshot, by_subject = leader.last_seqs(state.name)
         keys, way = Keys.of(by_subject, start), read_way(options, state)
         if not self._history:

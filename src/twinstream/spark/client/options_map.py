@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from twinstream.core.wire.subjects import BLANKS
 from twinstream.spark.errors import OptionError
 
-__all__ = ["OptionsMap"]
+__all__ = ["OptionsMap", "duration_seconds"]
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -29,8 +29,8 @@ _COPY: Final = "option."
 # Options that Spark reads itself and also passes to the source.
 _SPARK_OWN: Final = frozenset({"checkpointlocation"})
 
-_DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)", re.ASCII)
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h|d)", re.ASCII)
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class OptionsMap:
@@ -96,12 +96,12 @@ class OptionsMap:
         text = self.text(name)
         if text is None:
             return default
-        found = _DURATION.fullmatch(text)
+        found = duration_seconds(text)
         if found is None:
             raise OptionError(
                 name, f"must be a duration such as 500ms, 30s, 15m or 2h, got {text!r}"
             )
-        return int(found[1]) * _UNITS[found[2]]
+        return found
 
     def boolean(self, name: str, default: bool) -> bool:
         """Return whether an option is `true`, or `default` if the option is not given.
@@ -166,6 +166,12 @@ class OptionsMap:
             near = difflib.get_close_matches(key, self._known, n=1)
             hint = f"; did you mean {self._known[near[0]]!r}?" if near else ""
             raise OptionError(self._given[key], f"is not known{hint}")
+
+
+def duration_seconds(text: str) -> float | None:
+    """Return the seconds of a duration such as `500ms` or `7d`, or `None` for any other text."""
+    found = _DURATION.fullmatch(text)
+    return None if found is None else int(found[1]) * _UNITS[found[2]]
 
 
 def _either(words: tuple[str, ...]) -> str:

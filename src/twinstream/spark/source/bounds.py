@@ -2,12 +2,13 @@
 
 The syntax is that of Spark's Kafka source. A bound is `earliest`, `latest`, or a JSON object
 with a sequence for every stream, where -2 means the earliest and -1 the latest. A bound may also be
-a time for all streams, or a JSON object with a time for every stream. Times are milliseconds since
-1970 or RFC 3339.
+a time for all streams, or a JSON object with a time for every stream; see `moment`. Kafka's source
+has no times before now, and no `last 100`, the number of messages at the end of each stream.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, Literal, TypeAlias, cast
@@ -15,11 +16,11 @@ from typing import Final, Literal, TypeAlias, cast
 from attrs import evolve, field, frozen
 
 from twinstream.core.wire.response import read_json
-from twinstream.models import Timestamp
 from twinstream.spark.errors import OptionError
+from twinstream.spark.source.moment import Ago, Moment, is_before, parse_moment
 from twinstream.spark.source.stream_state import StreamState
 
-__all__ = ["Bound", "SeqAt", "Strategy"]
+__all__ = ["Bound", "SeqAt", "SeqOfLast", "Strategy"]
 
 _Word: TypeAlias = Literal["earliest", "latest"]
 
@@ -34,6 +35,14 @@ Its arguments are the name of the stream and the time. It returns `None` if ther
 message.
 """
 
+SeqOfLast: TypeAlias = Callable[[StreamState, int], int]
+"""A function that returns the sequence of the first of the last messages.
+
+Its arguments are the state of the stream and the number of messages.
+"""
+
+_LAST: Final = re.compile(r"last\s+(\d{1,18})", re.ASCII | re.IGNORECASE)
+
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
 # The largest bound. The end of a read is exclusive, so it may be one more than the last sequence.
@@ -44,40 +53,42 @@ _MOST: Final = 2**64
 class Bound:
     """The start or end of a read.
 
-    Exactly one attribute is set: `word`, a keyword for all streams; `by_stream`, a keyword or
-    sequence for each stream; or `by_time`, a time for each stream. `option` is the option's
-    name for error messages. `otherwise` is what a time means after the last message.
+    Exactly one attribute is set: `word`, a keyword for all streams; `last`, a number of messages at
+    the end of each stream; `by_stream`, a keyword or sequence for each stream; `time`, a time for
+    all streams; or `by_time`, a time for each stream. `option` is the option's name for error
+    messages. `otherwise` is what a time means after the last message.
     """
 
     option: str
     word: _Word | None = None
+    last: int | None = None
     by_stream: Mapping[str, int | _Word] = field(factory=dict[str, "int | _Word"])
-    by_time: Mapping[str, Timestamp] = field(factory=dict[str, Timestamp])
+    time: Moment | None = None
+    by_time: Mapping[str, Moment] = field(factory=dict[str, Moment])
     otherwise: Strategy = "latest"
 
     @classmethod
     def parse(cls, option: str, text: str, streams: tuple[str, ...]) -> Bound:
         """Return the bound of an option with a keyword or with sequences.
 
-        Raises `OptionError` if the text is neither a keyword nor a JSON object with a sequence for
-        each stream.
+        Raises `OptionError` if the text is neither a keyword, a number of last messages nor a JSON
+        object with a sequence for each stream.
         """
         if text.lower() in {"earliest", "latest"}:
             return cls(option, word=cast(_Word, text.lower()))
-        wanted = 'earliest, latest or a JSON object as {"S": 1}'
+        if found := _LAST.fullmatch(text):
+            return cls(option, last=int(found[1]))
+        wanted = 'earliest, latest, last 100 (messages) or a JSON object as {"S": 1}'
         given = _for_each(option, text, streams, "sequence", wanted)
         return cls(option, by_stream={name: _place(option, name, at) for name, at in given.items()})
 
     @classmethod
-    def at_time(
-        cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
-    ) -> Bound:
+    def at_time(cls, option: str, text: str, otherwise: Strategy) -> Bound:
         """Return the bound of an option with one time for all streams.
 
         Raises `OptionError` if the text is no time.
         """
-        time = _time(option, text)
-        return cls(option, by_time=dict.fromkeys(streams, time), otherwise=otherwise)
+        return cls(option, time=parse_moment(option, text), otherwise=otherwise)
 
     @classmethod
     def at_times(
@@ -89,7 +100,7 @@ class Bound:
         """
         wanted = 'a JSON object as {"S": 1700000000000}'
         given = _for_each(option, text, streams, "time", wanted)
-        times = {name: _time(option, str(at)) for name, at in given.items()}
+        times = {name: parse_moment(option, str(at)) for name, at in given.items()}
         return cls(option, by_time=times, otherwise=otherwise)
 
     def renamed(self, name: str, stream: str) -> Bound:
@@ -100,21 +111,36 @@ class Bound:
             by_time={stream if each == name else each: at for each, at in self.by_time.items()},
         )
 
-    def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
+    def resolve(
+        self, state: StreamState, seq_at: SeqAt, seq_of_last: SeqOfLast | None = None
+    ) -> int:
         """Return the bound's sequence, which is inclusive for a start and exclusive for an end.
 
         A time after the last message resolves to the end of the stream if `otherwise` is
-        `latest`. If it is `error`, `OptionError` is raised.
+        `latest`. If it is `error`, `OptionError` is raised. Without `seq_of_last`, `OptionError` is
+        raised for a number of last messages.
         """
-        time = self.by_time.get(state.name)
+        time = self._time_of(state.name)
         if time is not None:
             return self._resolve_time(time, state, seq_at)
+        if self.last is not None:
+            return self._resolve_last(self.last, state, seq_of_last)
         place = self.word or self.by_stream[state.name]
         if place == "earliest":
             return state.first
         return state.next if place == "latest" else place
 
-    def _resolve_time(self, time: Timestamp, state: StreamState, seq_at: SeqAt) -> int:
+    def _resolve_last(self, last: int, state: StreamState, seq_of_last: SeqOfLast | None) -> int:
+        if seq_of_last is None:
+            raise OptionError(
+                self.option,
+                f"'last {last}' is for reads by format('jetstream'); a landing begins at earliest,"
+                " a sequence or a time",
+            )
+        return seq_of_last(state, last) if last else state.next
+
+    def _resolve_time(self, moment: Moment, state: StreamState, seq_at: SeqAt) -> int:
+        time = moment.before(state.now) if isinstance(moment, Ago) else moment
         seq = seq_at(state.name, time)
         if seq is not None:
             return seq
@@ -136,15 +162,19 @@ class Bound:
             high = end.by_stream.get(name)
             if isinstance(low, int) and isinstance(high, int) and high < low:
                 self._refuse(end, name, str(high), str(low))
-        for name, since in self.by_time.items():
-            until = end.by_time.get(name)
-            if until is not None and until < since:
+        for name in sorted({*self.by_time, *end.by_time}) or [""]:
+            since, until = self._time_of(name), end._time_of(name)
+            if since is not None and until is not None and is_before(until, since):
                 self._refuse(end, name, until.rfc3339(), since.rfc3339())
 
+    def _time_of(self, name: str) -> Moment | None:
+        return self.by_time.get(name, self.time)
+
     def _refuse(self, end: Bound, name: str, high: str, low: str) -> None:
+        where = f"stream {name}: " if name else ""
         raise OptionError(
             end.option,
-            f"stream {name}: {high} is before {self.option}, which is {low}; give a later end, or"
+            f"{where}{high} is before {self.option}, which is {low}; give a later end, or"
             " an earlier start",
         )
 
@@ -170,6 +200,12 @@ def _for_each(
 
     Raises `OptionError` for any other text. `what` and `wanted` are parts of the error message.
     """
+    if not streams:
+        raise OptionError(
+            option,
+            "is for streams that are named; with subscribePattern give earliest, latest or last 100"
+            " as offsets, or one time",
+        )
     try:
         value = read_json(text)
     except ValueError:
@@ -181,19 +217,6 @@ def _for_each(
         state = "not read" if name in given else "missing"
         raise OptionError(option, f"stream {name!r} is {state}; give one {what} a stream")
     return given
-
-
-def _time(option: str, text: str) -> Timestamp:
-    try:
-        if text.isascii() and text.isdigit():
-            return Timestamp.from_ns(int(text) * 1_000_000)
-        return Timestamp.parse(text)
-    except (ValueError, OverflowError) as error:
-        raise OptionError(
-            option,
-            "must be milliseconds since 1970 or a time as 2026-01-31T12:00:00Z,"
-            f" got {text!r} ({error})",
-        ) from error
 
 
 def _place(option: str, name: str, value: object) -> int | _Word:

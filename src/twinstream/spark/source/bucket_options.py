@@ -21,6 +21,7 @@ _OWN: Final = ("keys", "history", "deletes")
 _OF_STREAMS: Final = {
     "stream": "the bucket's name is enough",
     "subscribe": "the bucket's name is enough",
+    "subscribePattern": "the bucket's name is enough",
     "subject": "give filters of keys by the option keys",
     "payloads": "give the schema of its values by the option jsonSchema",
 }

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
-from twinstream.spark.source.bounds import Bound, SeqAt
+from twinstream.spark.source.bounds import Bound, SeqAt, SeqOfLast
 from twinstream.spark.source.filters import instead_of, same_filter
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
@@ -38,13 +38,19 @@ class Continuity:
         self._strict = options.fail_on_data_loss
         self._filter = ",".join(options.subjects)
 
-    def first(self, bound: Bound, state: StreamState, seq_at: SeqAt) -> int:
+    def first(
+        self,
+        bound: Bound,
+        state: StreamState,
+        seq_at: SeqAt,
+        seq_of_last: SeqOfLast | None = None,
+    ) -> int:
         """Return the start of a read without a previous offset.
 
         Raises `DataLossError` as `check_start` does, and `OptionError` as `within` and
         `Bound.resolve` do.
         """
-        start = bound.resolve(state, seq_at)
+        start = bound.resolve(state, seq_at, seq_of_last)
         self.check_start(bound, start, state)
         return self.within(bound, start, state)
 
@@ -104,8 +110,7 @@ class Continuity:
         left = start.streams.keys() - states.keys()
         if left and self._strict:
             raise CheckpointError(
-                f"the checkpoint also has stream {min(left)}, which the option 'stream' no longer"
-                f" names{_GO_ON}"
+                f"the checkpoint also has stream {min(left)}, {self._why_left()}{_GO_ON}"
             )
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
@@ -122,8 +127,11 @@ class Continuity:
             # that no sequence is left out between two batches.
             restart = self._restart(state)
             return evolve(restart, since=position.next) if self._strict else restart
+        # The first batch contains its own start, because `latest` and times before now would
+        # resolve to another start when the batch is repeated.
+        since = position.next if position.is_initial else None
         # Update the creation time, because the stream may be a copy of the previous one.
-        return evolve(position, since=None, created=state.created)
+        return evolve(position, since=since, created=state.created)
 
     def check_filter(self, position: Position, name: str) -> None:
         """Raise `CheckpointError` in a strict read whose filters differ from those of `position`.
@@ -156,22 +164,30 @@ class Continuity:
         stream, or `None` if the read no longer has the stream. `before` is the stream's last
         message when the previous batch was planned.
 
-        Returns `None` if the stream was replaced and the read is not strict. Then this batch must
-        read no messages of the stream, because the next batch begins at the first message.
+        Returns `None` if the stream was replaced, or no longer matches a pattern, and the read is
+        not strict. Then this batch must read no messages of the stream, because the next batch
+        begins at the first message.
 
         Raises `CheckpointError` if `state` is `None`, and `DataLossError` in a strict read if
         the stream was replaced or messages were lost.
         """
+        if state is None and self._options.pattern is not None and not self._strict:
+            return None
         if state is None:
             raise CheckpointError(
-                f"the unfinished batch reads stream {name}, which the option 'stream' no longer"
-                " names; name it until the batch is finished"
+                f"the unfinished batch reads stream {name}, {self._why_left()}; it must be there"
+                " until the batch is finished"
             )
         if self._is_other(position, state):
             return None
         if state.first > low:
             self._refuse_overtaken(low, state, before)
         return state
+
+    def _why_left(self) -> str:
+        if self._options.pattern is None:
+            return "which the option 'stream' no longer names"
+        return f"which does not exist or does not match {self._options.pattern!r}"
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
         """Return whether a stream is not the stream of `position`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,6 +14,7 @@ from twinstream.core.read.snapshot import LastSeqs, Latest
 from twinstream.errors import MessageNotFound, TwinstreamError
 from twinstream.errors.transient import is_transient
 from twinstream.spark.client.retry import through
+from twinstream.spark.errors import OptionError
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState, stored_at, stream_state
 
@@ -45,12 +47,27 @@ class Leader:
         self._connection: Connection | None = None
 
     def states(self) -> list[StreamState]:
-        """Return the state of each stream, in the order of the option `stream`."""
+        """Return the state of each stream, in the order of the option `stream`.
+
+        Streams that a pattern selects are in the order of their names. Raises `OptionError` if a
+        stream does not exist or the pattern selects none.
+        """
         options = self._options
+        names = options.streams if options.pattern is None else self._matching(options.pattern)
         return [
-            self.retried(partial(stream_state, name=name, bucket=options.bucket))
-            for name in options.streams
+            self.retried(partial(stream_state, name=name, bucket=options.bucket)) for name in names
         ]
+
+    def _matching(self, pattern: str) -> list[str]:
+        names = self.retried(lambda jet: list(jet.stream_names()))
+        found = sorted(name for name in names if re.fullmatch(pattern, name))
+        if not found:
+            raise OptionError(
+                "subscribePattern",
+                f"{pattern!r} matches none of the {len(names)} streams; it is a regular expression"
+                " for whole names",
+            )
+        return found
 
     def seq_at(self, stream: str, time: datetime) -> int | None:
         """Return the sequence of the first message that was stored at or after a time.

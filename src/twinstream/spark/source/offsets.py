@@ -34,9 +34,9 @@ class Position:
     stream; it distinguishes the stream from a later stream of the same name. `filter` has the
     subject filters of the read, separated by commas. `parts` is the number of ranges of the batch
     that ends at this position. `since` is the first sequence of that batch, or `None` if the
-    batch starts at `next` of the previous offset; it is set, for example, for a stream that was
-    added to the read. `mark` is the last message of the stream when the batch was planned. It
-    shows whether the stream was restored to an earlier state. It is `None` in offsets of older
+    batch starts at `next` of the previous offset; it is set for the first batch, and for a stream
+    that was added to the read. `mark` is the last message of the stream when the batch was planned.
+    It shows whether the stream was restored to an earlier state. It is `None` in offsets of older
     releases.
     """
 
@@ -46,6 +46,11 @@ class Position:
     parts: int = 1
     since: int | None = None
     mark: Mark | None = None
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether no batch was read up to this position."""
+        return self.since == self.next
 
     def to_json(self) -> dict[str, Any]:
         """Return the members of the JSON object that Spark stores."""

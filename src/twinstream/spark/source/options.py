@@ -5,6 +5,7 @@ Options that also exist in Spark's Kafka source have the same names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
@@ -47,6 +48,10 @@ class SourceOptions:
 
     connection: ConnectionSettings
     streams: tuple[str, ...]
+    """The names of the streams; empty with a pattern."""
+    pattern: str | None = None
+    """A regular expression for names of streams. The streams are those that exist when a batch is
+    planned."""
     subjects: tuple[str, ...] = ()
     """The subject filters, which the server applies. A filter is omitted if another filter covers
     it. Without filters, all messages are read."""
@@ -66,6 +71,8 @@ class SourceOptions:
     slots: int | None = None
     """The number of tasks that run at once, or `None` if it is not known. No option sets it: it
     is a property of the session."""
+    more_slots: bool = False
+    """Whether the session may have more slots when the query runs, as on a cluster."""
     min_partitions: int | None = None
     max_messages_per_partition: int | None = None
     read_mode: ReadMode = "auto"
@@ -102,11 +109,16 @@ class SourceOptions:
             raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
         bucket = BucketOptions.take(given)
-        streams = _streams(given) if bucket is None else (bucket.stream,)
+        pattern = _pattern(given)
+        if bucket is not None:
+            streams: tuple[str, ...] = (bucket.stream,)
+        else:
+            streams = _streams(given) if pattern is None else ()
         subjects = _subjects(given)
         parsed = cls(
             connection=ConnectionSettings.take(given),
             streams=streams,
+            pattern=pattern,
             subjects=subjects,
             bucket=bucket,
             start=_bound(given, "starting", streams, bucket),
@@ -156,7 +168,8 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
     if not streams:
         raise OptionError(
             "stream",
-            "is required: the name of a stream, or several, with commas; or the option bucket",
+            "is required: the name of a stream, or several, with commas; or the option"
+            " subscribePattern or bucket",
         )
     for name in streams:
         try:
@@ -164,6 +177,20 @@ def _streams(given: OptionsMap) -> tuple[str, ...]:
         except BadArgument as error:
             raise OptionError(given.given_name("stream", "subscribe"), str(error)) from error
     return streams
+
+
+def _pattern(given: OptionsMap) -> str | None:
+    pattern = given.text("subscribePattern")
+    if pattern is None:
+        return None
+    if given.text("stream", "subscribe") is not None:
+        one = given.given_name("stream", "subscribe")
+        raise OptionError("subscribePattern", f"cannot be combined with {one}; give one of them")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise OptionError("subscribePattern", f"is no regular expression: {error}") from error
+    return pattern
 
 
 def _json_schema(
@@ -177,6 +204,9 @@ def _json_schema(
     if given.word("valueFormat", _FORMATS) != "json":
         raise OptionError("payloads" if found is None else "jsonSchema", "needs valueFormat=json")
     if file is not None:
+        if not streams:
+            problem = "needs stream: which streams subscribePattern finds is not known before"
+            raise OptionError("payloads", f"{problem}; give jsonSchema")
         check_file("payloads", file, STREAM_FILES)
         return payloads_schema(file, streams, subjects)
     assert found is not None
@@ -224,8 +254,10 @@ def _bound_of(
             bound = Bound.parse(name, text, streams)
             if end == "ending" and bound.asks_for("earliest"):
                 raise OptionError(name, "may not be earliest (-2): no message is before it")
+            if end == "ending" and bound.last is not None:
+                raise OptionError(name, f"'{text}' is a start; a read ends at latest or a sequence")
             return bound
         if name == names[1]:
-            return Bound.at_time(name, text, streams, otherwise)
+            return Bound.at_time(name, text, otherwise)
         return Bound.at_times(name, text, streams, otherwise)
     return None

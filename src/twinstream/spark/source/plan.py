@@ -28,8 +28,14 @@ this time. One task per started 20,000 means that no task of several has 10,000 
 MOST: Final = 1_000_000
 """The most sequences of one task unless `minPartitions` is set.
 
-A task reads them in about five seconds. The limit does not depend on the number of slots, because
-the process that plans a read does not always know it.
+A task reads them in about five seconds.
+"""
+
+SHARE: Final = 125_000
+"""The most sequences of one task if the session may have more slots than are known.
+
+A million sequences are then 8 tasks. Each of them reads for about half a second, much longer than
+it takes to start.
 """
 
 LARGE: Final = 100_000
@@ -81,14 +87,15 @@ class SequenceRange(InputPartition):
 def partition_count(options: SourceOptions, size: int) -> int:
     """Return the number of ranges for `size` sequences of one stream.
 
-    Unless an option sets it, this is the number of `slots`, or of the cores of this machine if
-    the slots are not known; but at most one range per started `SMALL` sequences, and at least one
-    per started `MOST` sequences.
+    Unless an option sets it, this is the number of `slots`, but at most one range per started
+    `SMALL` sequences, and at least one per started `MOST` sequences. If the slots are not known,
+    they are the cores of this machine, or more: at least one range per started `SHARE` sequences.
     """
     wanted = options.min_partitions
     if wanted is None:
         wanted = min(options.slots or os.cpu_count() or 1, -(-size // SMALL))
-        wanted = max(wanted, -(-size // MOST))
+        most = SHARE if options.slots is None or options.more_slots else MOST
+        wanted = max(wanted, -(-size // most))
     if options.max_messages_per_partition is not None:
         wanted = max(wanted, -(-size // options.max_messages_per_partition))
     return max(1, min(wanted, size))

@@ -21,6 +21,7 @@ from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
 from twinstream.spark.source.range_task import read_batches
@@ -53,7 +54,7 @@ class JetStreamReader(DataSourceReader):
         with Leader(self._options) as leader:
             found = self._plan(leader)
         # Spark replaces an empty list by one partition that is `None`, so return an empty range.
-        ranges = found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+        ranges = found or [SequenceRange("", 1, 1, "direct")]
         ranges[0].leads = True
         return [*ranges]
 
@@ -81,12 +82,15 @@ class JetStreamReader(DataSourceReader):
     def _batches(self, part: SequenceRange) -> Iterator[pa.RecordBatch]:
         return read_batches(self._options, Batcher(self._options, self._schema), part)
 
+    def _start(self, state: StreamState, leader: Leader) -> int:
+        bound, counts = self._options.start or _EARLIEST, MessageCounts(self._options, leader)
+        continuity = Continuity(self._options, leader.time_at)
+        return continuity.first(bound, state, leader.seq_at, counts.start_of_last)
+
     def _ranges(self, state: StreamState, leader: Leader) -> list[SequenceRange]:
         options = self._options
-        low, high = options.start or _EARLIEST, options.end or _LATEST
-        start = Continuity(options, leader.time_at).first(low, state, leader.seq_at)
-        end = high.resolve(state, leader.seq_at)
-        start, end = max(start, state.first), min(end, state.next)
+        end = (options.end or _LATEST).resolve(state, leader.seq_at)
+        start, end = max(self._start(state, leader), state.first), min(end, state.next)
         if end <= start:
             return []
         way = read_way(options, state)

@@ -18,13 +18,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.source.backlog import Backlog
-from twinstream.spark.source.batch_limits import read_limit
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.bounds import Bound
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
-from twinstream.spark.source.message_counts import MessageCounts
+from twinstream.spark.source.limits.backlog import Backlog
+from twinstream.spark.source.limits.batch_limits import read_limit
+from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.offsets import Offset, Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
@@ -58,8 +58,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         bound = self._options.start or _LATEST
         found: dict[str, Position] = {}
         for state in self._leader.states():
-            start = self._continuity.first(bound, state, self._leader.seq_at)
-            found[state.name] = Position(start, state.created, self._filter, mark=state.mark)
+            start = self._continuity.first(
+                bound, state, self._leader.seq_at, self._counts.start_of_last
+            )
+            found[state.name] = Position(
+                start, state.created, self._filter, since=start, mark=state.mark
+            )
         return Offset(found).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -117,6 +121,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         states = {state.name: state for state in self._leader.states()}
         found: list[InputPartition] = []
         for name, position in Offset.from_json(end).streams.items():
+            if position == before.get(name):
+                continue  # `since` is the start of the batch before
             low = position.since if position.since is not None else before[name].next
             if position.next > low:
                 self._continuity.check_filter(position, name)
@@ -126,7 +132,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     way = read_way(self._options, state)
                     parts, since = position.parts, not_before(low, state, mark)
                     found += split(name, low, position.next, parts, way, state.created, since)
-        return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
+        return found or [SequenceRange("", 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one range, in a task."""

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageCounts"]
 
+# A range of `end_of` lacks at most this part of the messages that it may have. So it is found with
+# few requests, of which each may take the server some milliseconds.
 _SLACK: Final = 10
-"""A range of `end_of` lacks at most this part of the messages that it may have. So it is found with
-few requests, of which each may take the server some milliseconds."""
 
 
 class MessageCounts:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
-from twinstream.spark.source.batch_limits import admit, is_too_little
-from twinstream.spark.source.message_counts import MessageCounts
+from twinstream.spark.source.limits.batch_limits import admit, is_too_little
+from twinstream.spark.source.limits.message_counts import MessageCounts
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState
 
