@@ -50,7 +50,7 @@ def _constructor(cls: type) -> str:
     if issubclass(cls, BaseException | Enum):
         return ""
     if cls.__module__.startswith(("js_async.", "js_sync.")):
-        first = next((each for each in inspect.signature(cls).parameters), "")
+        first = next((each.name for each in inspect.signature(cls).parameters.values()), "")
         return signature(cls) if first == "jet" else ""
     return signature(cls)
 

@@ -22,8 +22,8 @@ class JsonSchemaCodec(Codec[Any]):
     """A codec for plain data (dictionaries, lists, text, numbers) that fits a JSON Schema.
 
     Values are validated when they are encoded and when they are decoded. `$ref` works within the
-    schema and each `$id` in it; nothing is fetched. Patterns of the schema run on payloads of any client,
-    so take schemas only from sources that you trust.
+    schema and each `$id` in it; nothing is fetched. Patterns of the schema run on payloads of any
+    client, so take schemas only from sources that you trust.
 
     Args:
         schema: The schema, or the path of its JSON file.
