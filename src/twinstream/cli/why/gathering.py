@@ -249,8 +249,8 @@ def _advisory_messages(
 ) -> Generator[StreamMessage[Any]]:
     """Read the stored advisories that can be about a message, its consumer or its stream.
 
-    Each kind of subject is read by itself: a consumer of server 2.11.11 with a literal subject and
-    a wildcard among its filters skips messages of the literal subject.
+    Each kind of subject is read by itself. A consumer of server 2.11.11 with the filters `$X.V.A`
+    and `$X.*.C` skips messages of the first subject that are before the first one of the second.
     """
     start = subject.stored_after - CLOCKS
     for each in (
