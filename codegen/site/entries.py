@@ -41,7 +41,7 @@ def _class(named: Named) -> str:
     kind = "exception" if issubclass(cls, BaseException) else "class"
     forms = {f"{name}{_constructor(each)}": each for name, each in named.items()}
     parts = [_directive(kind, forms, {}, _rst(inspect.getdoc(cls) or ""))]
-    parts += _members(named, cls)
+    parts += _members(_owners(named), cls)
     return "".join(parts)
 
 
@@ -53,6 +53,12 @@ def _constructor(cls: type) -> str:
         first = next((each.name for each in inspect.signature(cls).parameters.values()), "")
         return signature(cls) if first == "jet" else ""
     return signature(cls)
+
+
+def _owners(named: Named) -> Named:
+    """Return the names below which the members are listed: one, unless each twin has its class."""
+    shared = [name for name in named if name.startswith("twinstream.")]
+    return {shared[0]: named[shared[0]]} if shared else named
 
 
 def _members(named: Named, cls: type) -> Iterator[str]:
@@ -73,12 +79,17 @@ def _members(named: Named, cls: type) -> Iterator[str]:
 
 def _member_names(cls: type) -> list[str]:
     """Return the names of the public members: the fields in their order, then the others."""
+    if issubclass(cls, BaseException):
+        # The members of the base class are in the entry of that class.
+        inherited = {*attribute_docs(cls.__base__ or object), *dir(cls.__base__)}
+    else:
+        inherited = set()
     found = dict.fromkeys([*_fields(cls), *attribute_docs(cls)])
     for each in sorted(set(dir(cls)) - _hints(cls)):
         owner = next((base for base in cls.__mro__ if each in vars(base)), cls)
         if _is_ours(owner) and not isinstance(getattr(cls, each), type):
             found[each] = None
-    return [each for each in found if not each.startswith("_")]
+    return [each for each in found if not each.startswith("_") and each not in inherited]
 
 
 def _fields(cls: type) -> list[str]:
