@@ -106,6 +106,21 @@ def test_a_stream_that_is_created_later_is_read_from_its_beginning(
     assert query.at["streams"].keys() == {f"{prefix}_A", f"{prefix}_B"}
 
 
+def test_a_query_with_an_end_leaves_later_streams_to_the_next_one(
+    server: NatsServer, make: Callable[..., Stream], prefix: str, begin: Callable[..., Query]
+) -> None:
+    make("A", 2)
+    options = options_of(server, f"{prefix}_.*", startingOffsets="earliest")
+    query = begin(options)
+    query.reader.prepareForTriggerAvailableNow()
+    make("B", 3)
+    assert query.batch() == [("A", 1), ("A", 2)]
+    assert query.batch() == []
+    following = begin(options)
+    following.at = query.at
+    assert following.batch() == [("B", 1), ("B", 2), ("B", 3)]
+
+
 def test_a_stream_that_is_deleted_ends_a_strict_query(
     server: NatsServer, jet: JetStream, make: Callable[..., Stream], begin: Callable[..., Query]
 ) -> None:

@@ -155,7 +155,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _end_of(self, state: StreamState) -> int:
         if self._target is None:
             return state.next
-        return min(state.next, self._target.get(state.name, state.next))
+        # The next run reads a stream that was created since.
+        return min(state.next, self._target.get(state.name, state.first))
 
     def _advance(self, position: Position, end: int, state: StreamState, messages: int) -> Position:
         if end == position.next:
