@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -91,3 +94,56 @@ def test_reply_answers_requests(
     assert (found.data, found.headers["Kind"]) == (expected, "tea")
     assert shown == "#1  ask.me\nquestion\n"
     assert process.returncode == 0
+
+
+@pytest.fixture
+def answering(server: NatsServer) -> Iterator[None]:
+    """A program that answers each request on `ask.several` with the numbers 0, 1 and 2."""
+    with js_sync.connect(server.url) as nc, nc.subscribe("ask.several") as asked:
+        nc.flush()
+
+        def answer_all() -> None:
+            while message := asked.next(timeout=LIMIT):
+                for number in range(3):
+                    nc.publish(message.reply, b"%d" % number)
+
+        def work() -> None:
+            with suppress(js_sync.IterationEnded, js_sync.ConnectionClosed):
+                answer_all()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        yield
+        asked.close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), "0\n"),
+        (("--replies", "2"), "0\n1\n"),
+        (("--replies", "3"), "0\n1\n2\n"),
+        (("--replies", "0", "--timeout", "2s"), "0\n1\n2\n"),
+        (("--replies", "9", "--reply-timeout", "1s", "--timeout", "1h"), "0\n1\n2\n"),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("answering")
+def test_several_replies_to_one_request(run: Run, words: tuple[str, ...], expected: str) -> None:
+    found = run("req", "ask.several", "x", *words)
+    assert (found.exit_code, found.stdout) == (0, expected), found.output
+    assert len(json_lines(run("req", "ask.several", "x", *words, "--json"))) == len(expected) // 2
+
+
+def test_a_request_for_several_replies_without_one_fails(run: Run, server: NatsServer) -> None:
+    none = run("req", "nothing.listens.here", "x", "--replies", "2", "--timeout", "1h")
+    assert none.exit_code == 1
+    assert "no responders" in none.stderr
+    with js_sync.connect(server.url) as nc, nc.subscribe("ask.silent"):
+        nc.flush()
+        late = run("req", "ask.silent", "x", "--replies", "0", "--timeout", "300ms", "--json")
+    assert late.exit_code == 1
+    assert '"kind":"RequestTimeout"' in late.stderr
+    wrong = run("req", "ask.silent", "x", "--reply-timeout", "1s")
+    assert (wrong.exit_code, "--reply-timeout needs --replies" in wrong.stderr) == (2, True)

@@ -8,9 +8,10 @@ from typing import Any
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.wire.payload import as_json, as_text
 from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.status import is_unserved
 from twinstream.records.headers import Headers
 
-__all__ = ["CoreMessage"]
+__all__ = ["CoreMessage", "is_unserved_reply"]
 
 
 @hint_attributes
@@ -60,3 +61,8 @@ class CoreMessage:
     def __repr__(self) -> str:
         size = len(self._frame[3]) - self._frame[2] - 2
         return f"<{type(self).__name__} {self.subject}: {size} bytes>"
+
+
+def is_unserved_reply(message: CoreMessage) -> bool:
+    """Return whether the server sent a reply, because nothing listens to a request's subject."""
+    return is_unserved(message._frame)
