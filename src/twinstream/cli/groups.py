@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "pipeline": "twinstream.cli.groups:pipeline",
     "plan": "twinstream.cli.config.plan:plan",
     "pub": "twinstream.cli.message.pub:pub",
+    "replay": "twinstream.cli.replay.command:replay",
     "reply": "twinstream.cli.message.reply:reply",
     "req": "twinstream.cli.message.request:req",
     "restore": "twinstream.cli.server.backup:restore",

@@ -76,6 +76,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "pipeline verify": "twinstream pipeline verify --config orders.toml",
     "plan": "twinstream plan configs",
     "pub": "twinstream pub orders.new '{\"id\": {n}}' --count 1000 --msg-id 'order-{n}'",
+    "replay": "twinstream replay ORDERS --from 1h --to nats://staging:4222 --speed 10 --mask email",
     "reply": "twinstream reply price.tea 3.50",
     "req": "twinstream req orders.new 'tea' -H Nats-Msg-Id:1",
     "restore": "twinstream restore backups/today",

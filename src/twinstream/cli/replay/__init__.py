@@ -1,0 +1,1 @@
+"""The `twinstream replay` command: a range of a stream into another server."""
