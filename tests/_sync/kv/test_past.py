@@ -4,14 +4,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket
-from tests._sync.flow import eventually
+from tests._sync.flow import eventually, together
 from twinstream.errors import PastNotHeld, UnsuitableSettings
-from twinstream.models import KeyValueConfig, StreamConfig, StreamSource, Timestamp, evolve
+from twinstream.models import (
+    ConsumerConfig,
+    KeyValueConfig,
+    StreamConfig,
+    StreamSource,
+    Timestamp,
+    evolve,
+)
 from twinstream.records.entry import KeyValueOperation
 from twinstream.records.key_change import KeyChange, KeyChanges
 
@@ -339,6 +347,88 @@ def test_a_bucket_without_direct_gets_and_with_single_deletes(opened, name):
         assert held(made, 3) == [1]
         with pytest.raises(PastNotHeld, match="no deny_delete"):
             made.at(3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_state_is_right_or_refused(opened, name, seed):
+    """Random writes and removals; each state that is returned is the one that was written."""
+    chance = Random(seed)
+    with opened() as jet:
+        made = bucket(jet, name, history=chance.choice([1, 2, 3, 5]))
+        written_states, now, keys = {}, {}, "abcde"[: chance.randint(2, 5)]
+        for number in range(chance.randint(5, 50)):
+            key, act = chance.choice(keys), chance.random()
+            if act < 0.7:
+                revision = made.put(key, b"%d" % number)
+                now = {**now, key: b"%d" % number}
+            elif act < 0.97:
+                revision = made.delete(key) if act < 0.85 else made.purge(key)
+                now = {each: value for each, value in now.items() if each != key}
+            else:
+                made.purge_deletes(older_than=chance.choice([0, float("inf")]))
+                continue
+            written_states[revision] = now
+        found = states(made, max(written_states))
+        for revision, state in found.items():
+            if not isinstance(state, PastNotHeld):
+                assert state == written_states[revision], revision
+            elif state.earliest_revision is not None:
+                assert values(made.at(state.earliest_time)) == found[state.earliest_revision]
+                assert state.earliest_revision > revision > state.held_to
+
+
+def test_states_during_writes(opened, name):
+    """Revisions are removed while a state is read. It is right, or it is refused."""
+    with opened() as jet:
+        made = bucket(jet, name, history=3)
+        written(made, "a=1", "b=1")
+        done, outcomes = [], set()
+
+        def write():
+            number = 2
+            while not done:
+                number += 1
+                assert made.put("hot", b"%d" % number) == number
+
+        def read():
+            try:
+                for _ in range(60):
+                    revision = (made.status()).last_revision
+                    try:
+                        found = values(made.at(revision))
+                    except PastNotHeld:
+                        outcomes.add(False)
+                        continue
+                    outcomes.add(True)
+                    expected = {"a": b"1", "b": b"1"}
+                    if revision > 2:
+                        expected["hot"] = b"%d" % revision
+                    assert found == expected
+            finally:
+                done.append(True)
+
+        together(write, read)
+        assert outcomes
+
+
+def test_a_stream_that_accepts_no_further_consumer(opened, name):
+    """Then the revisions are read with their values."""
+    with opened() as jet:
+        stream = jet.create_stream(
+            StreamConfig(
+                name=f"KV_{name}",
+                subjects=[f"$KV.{name}.>"],
+                max_msgs_per_subject=2,
+                max_consumers=1,
+                deny_delete=True,
+                allow_direct=True,
+                storage="memory",
+            )
+        )
+        stream.create_consumer(ConsumerConfig(durable_name="only"))
+        made = jet.get_key_value(name)
+        written(made, "a=1", "h=1", "h=2", "h=3")
+        assert held(made, 4) == [1, 3, 4]
 
 
 def test_many_keys_and_revisions(opened, name):
