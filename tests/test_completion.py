@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 MESSAGE = (
-    "ack data double_ack headers in_progress is_acknowledged is_late is_unserved json metadata nak"
+    "ack data double_ack headers in_progress is_acknowledged is_late json metadata nak"
     " num_delivered payload payload_error reply seq subject term text time time_left"
 )
 

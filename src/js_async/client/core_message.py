@@ -10,7 +10,7 @@ from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_unserved
 from twinstream.records.headers import Headers
 
-__all__ = ["CoreMessage"]
+__all__ = ["CoreMessage", "is_unserved_reply"]
 
 
 @hint_attributes
@@ -57,11 +57,11 @@ class CoreMessage:
         self._headers: Headers = Headers.parse(block) if header_size else Headers()
         return self._headers
 
-    @property
-    def is_unserved(self) -> bool:
-        """Whether the server sent this message, because nothing listens to a request's subject."""
-        return is_unserved(self._frame)
-
     def __repr__(self) -> str:
         size = len(self._frame[3]) - self._frame[2] - 2
         return f"<{type(self).__name__} {self.subject}: {size} bytes>"
+
+
+def is_unserved_reply(message: CoreMessage) -> bool:
+    """Return whether the server sent a reply, because nothing listens to a request's subject."""
+    return is_unserved(message._frame)

@@ -18,6 +18,7 @@ from twinstream.core.read.direct_get import (
     payload_of,
 )
 from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.server_faults.table import START_TIMES
 from twinstream.errors import (
     InvalidResponse,
     MessageNotFound,
@@ -71,8 +72,29 @@ async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> in
 
     Return `behind` if there is no such message.
     """
+    if START_TIMES.affects(api.transport.server_info.version_numbers):
+        return await _searched_seq(api, stream, time, behind)
     seq = await _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
     return behind if seq is None else seq
+
+
+async def _searched_seq(api: Api, stream: str, time: datetime, behind: int) -> int:
+    """Return what `first_seq_at` does, by about 20 requests for a million messages."""
+    api.require(_START_TIME_SINCE, "reading by start_time")
+    low, high, seq = 1, behind, behind
+    while low < high:
+        middle = (low + high) // 2
+        request = next_request(EVERYTHING, middle)
+        try:
+            found = await get_message(api, stream, request, direct=False, headers=False)
+        except MessageNotFound:
+            high, seq = middle, behind
+            continue
+        if found.time >= time:
+            high, seq = middle, found.seq
+        else:
+            low = found.seq + 1
+    return min(seq, behind)
 
 
 async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:

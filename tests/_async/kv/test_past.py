@@ -561,6 +561,28 @@ async def test_what_was_written_in_between_is_not_overwritten(opened, name, is_a
             assert now == {"a": b"1", "b": b"3"}
 
 
+@pytest.mark.since("2.12")
+async def test_changes_are_undone_through_a_mirror(opened, name):
+    """The origin of the mirror is written, and decides whether a batch is possible."""
+    async with opened() as jet:
+        made = await bucket(jet, name, history=10)
+        await atomic(jet, made)
+        config = KeyValueConfig(
+            bucket=f"{name}-copy", history=10, mirror=StreamSource(name=name), storage="memory"
+        )
+        copy = await jet.create_key_value(config)
+        await written(made, "a=1", "b=1", "a=2", "b", "c=1")
+
+        async def copied():
+            return (await copy.status()).last_revision == (await made.status()).last_revision
+
+        await eventually(copied)
+        assert await copy.revert(await copy.diff(2)) == []
+        assert values(await made.get_many()) == {"a": b"1", "b": b"1"}
+        await eventually(copied)
+        assert values(await copy.get_many()) == {"a": b"1", "b": b"1"}
+
+
 async def test_without_atomic_batches_several_changes_are_undone_in_parts_only(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, history=10)

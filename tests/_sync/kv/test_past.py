@@ -562,6 +562,28 @@ def test_what_was_written_in_between_is_not_overwritten(opened, name, is_atomic)
             assert now == {"a": b"1", "b": b"3"}
 
 
+@pytest.mark.since("2.12")
+def test_changes_are_undone_through_a_mirror(opened, name):
+    """The origin of the mirror is written, and decides whether a batch is possible."""
+    with opened() as jet:
+        made = bucket(jet, name, history=10)
+        atomic(jet, made)
+        config = KeyValueConfig(
+            bucket=f"{name}-copy", history=10, mirror=StreamSource(name=name), storage="memory"
+        )
+        copy = jet.create_key_value(config)
+        written(made, "a=1", "b=1", "a=2", "b", "c=1")
+
+        def copied():
+            return (copy.status()).last_revision == (made.status()).last_revision
+
+        eventually(copied)
+        assert copy.revert(copy.diff(2)) == []
+        assert values(made.get_many()) == {"a": b"1", "b": b"1"}
+        eventually(copied)
+        assert values(copy.get_many()) == {"a": b"1", "b": b"1"}
+
+
 def test_without_atomic_batches_several_changes_are_undone_in_parts_only(opened, name):
     with opened() as jet:
         made = bucket(jet, name, history=10)

@@ -89,13 +89,15 @@ def _received(
 
     Raises `NoResponders` or `RequestTimeout` if there is no response.
     """
+    from js_sync.client.core_message import is_unserved_reply
+
     deadline, count = Deadline.after(timeout), 0
     while not most or count < most:
         left = deadline.remaining()
         found = answers.next(timeout=min(left, pause) if pause and count else left)
         if found is None:
             break
-        if found.is_unserved:
+        if is_unserved_reply(found):
             raise NoResponders(f"{subject}: no responders for this subject")
         count += 1
         yield found

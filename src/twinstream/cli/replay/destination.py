@@ -51,7 +51,7 @@ def is_own_server(source: Connection, info: StreamInfo, other: Connection, jet: 
         found = jet.get_stream(info.config.name or "").info()
     except StreamNotFound:
         found = None
-    if found is not None and info.created is not None and found.created == info.created:
+    if found is not None and found.created == info.created:
         return True
     if source.server_info.server_id != other.server_info.server_id:
         ours = {source.server_info.cluster, *_cluster(info)} - {""}

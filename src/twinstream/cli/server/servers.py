@@ -127,6 +127,8 @@ def ping(target: Target, wait: float, as_json: bool) -> None:
 
 def _pinged(nc: Connection, target: Target, wait: float) -> Iterator[_Answer]:
     """Yield the answers of all servers. Raises `Failure` if none answers."""
+    from js_sync.client.core_message import is_unserved_reply
+
     inbox = f"{target.inbox_prefix}.{uuid4().hex}"
     count = 0
     with nc.subscribe(inbox) as answers:
@@ -134,7 +136,7 @@ def _pinged(nc: Connection, target: Target, wait: float) -> Iterator[_Answer]:
         nc.publish(_PING, b"", reply=inbox)
         # The first answer may take longer than the distance between two of them.
         while message := answers.next(timeout=wait if count else target.timeout):
-            if message.is_unserved:
+            if is_unserved_reply(message):
                 break
             found = json.loads(message.data)
             count += 1

@@ -16,6 +16,7 @@ __all__ = [
     "FULL_SUBJECT",
     "PARTIAL_RESTORE",
     "PROBED_ID",
+    "START_TIMES",
     "SUBJECT_LISTS",
     "Fault",
 ]
@@ -95,6 +96,16 @@ BATCH_REWRITES: Final = Fault(
     test="core/publish/test_atomic_batch::test_what_older_servers_lack",
     goes=_NO_2_14,
     spans=((_FIRST, (2, 12, 12)), ((2, 14, 0), (2, 14, 3))),
+)
+
+START_TIMES: Final = Fault(
+    happens="after messages were removed between others, the first message from a time on may be a"
+    " message before this time, or a later one than the first",
+    done="reads and snapshots by time search the sequence of a time themselves;"
+    " `get_next_message(start_time=...)` returns what the server does",
+    test="_async/read/test_start_times::test_a_time_has_its_sequence_after_removals",
+    goes="without support for 2.12.3",
+    spans=((_FIRST, (2, 12, 4)),),
 )
 
 SUBJECT_LISTS: Final = Fault(
@@ -303,6 +314,7 @@ _DELETIONS: Final = (
 
 _READS: Final = (
     SUBJECT_LISTS,
+    START_TIMES,
     Fault(
         happens="a consumer of the last messages by subject skips a message that does not fit into"
         " the remaining bytes of a pull request",
