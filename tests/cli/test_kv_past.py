@@ -97,10 +97,10 @@ def test_a_bucket_goes_back_together(
     name = bucket.bucket
     jet.bind_stream(bucket.stream_name).change(lambda config: evolve(config, allow_atomic=True))
     tried = run("kv", "revert", name, "--to", "2", "--dry-run")
-    assert [line.split("\t")[1] for line in tried.stdout.splitlines()] == [
-        "deleted",
-        "added",
-        "changed",
+    assert [line.split("\t")[:4] for line in tried.stdout.splitlines()] == [
+        ["cake", "added", "", "450"],
+        ["soup", "deleted", "(1 bytes, not text: see --json)"],
+        ["tea", "changed", "310", "300"],
     ]
     (found,) = json_lines(run("kv", "revert", name, "--to", "2", "--dry-run", "--json"))
     assert [each["key"] for each in found["would_revert"]] == ["cake", "soup", "tea"]
@@ -120,7 +120,8 @@ def test_a_bucket_goes_back_in_parts(run: Run, bucket: js_sync.KeyValue[bytes]) 
     name = bucket.bucket
     refused = run("kv", "revert", name, "--to", "2", "--yes")
     assert refused.exit_code == 1
-    assert "allow_atomic" in refused.stderr
+    assert "`twinstream stream edit --allow-batch` (server 2.12)" in refused.stderr
+    assert "or give --in-parts" in refused.stderr
     assert values(bucket) == NOW
     one = run("kv", "revert", name, "tea", "--to", "2", "--yes", "--json")
     assert json_lines(one) == [{"bucket": name, "reverted": 1, "left": []}]

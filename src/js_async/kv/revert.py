@@ -54,7 +54,7 @@ async def revert(
         else:
             raise BadArgument(
                 f"{len(undone)} changes do not fit into one atomic batch of {BATCH_MESSAGES}"
-                " messages: revert fewer keys, or in parts, each of which is a batch"
+                " messages: revert fewer keys, or revert with in_parts=True in several batches"
             )
         return await _one_by_one(writes, maker, undone, timeout, in_parts)
     except TwinstreamError as error:
@@ -63,7 +63,7 @@ async def revert(
 
 def _not_atomic(stream: str, count: int) -> UnsuitableSettings:
     because = f"the server cannot write {count} changes together"
-    instead = "set allow_atomic of the stream (server 2.12), or revert in parts"
+    instead = "set allow_atomic of the stream (server 2.12), or revert with in_parts=True"
     gap = GuaranteeGap("allow_atomic", "false", because, instead)
     return UnsuitableSettings(stream, "an atomic revert", (gap,))
 

@@ -41,6 +41,11 @@ _PHRASES: Final = (
     ("create it with create_object_store", "`twinstream object add` creates it"),
     ("set its limit_marker_ttl", "set it with `twinstream kv edit --marker-ttl`"),
     ("set limit_marker_ttl of bucket", "set --marker-ttl of bucket"),
+    ("revert with in_parts=True", "give --in-parts"),
+    (
+        "set allow_atomic of the stream (server 2.12)",
+        "set it with `twinstream stream edit --allow-batch` (server 2.12)",
+    ),
 )
 
 

@@ -588,7 +588,7 @@ async def test_without_atomic_batches_several_changes_are_undone_in_parts_only(o
         made = await bucket(jet, name, history=10)
         await written(made, "a=1", "b=1", "a=2", "b=2")
         changes = await made.diff(2)
-        with pytest.raises(UnsuitableSettings, match=r"allow_atomic .* revert in parts"):
+        with pytest.raises(UnsuitableSettings, match=r"allow_atomic .* in_parts=True"):
             await made.revert(changes)
         assert await made.revert(await made.diff(2, keys="a")) == []
         assert values(await made.get_many()) == {"a": b"1", "b": b"2"}

@@ -589,7 +589,7 @@ def test_without_atomic_batches_several_changes_are_undone_in_parts_only(opened,
         made = bucket(jet, name, history=10)
         written(made, "a=1", "b=1", "a=2", "b=2")
         changes = made.diff(2)
-        with pytest.raises(UnsuitableSettings, match=r"allow_atomic .* revert in parts"):
+        with pytest.raises(UnsuitableSettings, match=r"allow_atomic .* in_parts=True"):
             made.revert(changes)
         assert made.revert(made.diff(2, keys="a")) == []
         assert values(made.get_many()) == {"a": b"1", "b": b"2"}

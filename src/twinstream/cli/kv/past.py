@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
+from attrs import evolve
 
 from twinstream.cli.confirm import no_question_in_json, sure
 from twinstream.cli.failures import Failure, NotThere
@@ -104,9 +105,10 @@ def revert(
     """Store the value of KEY at REVISION again, or with --to the values of all keys at a moment.
 
     A MOMENT is as in `kv diff`; KEY may then have the wildcards * and >. Keys that had no value
-    are deleted. What another client writes meanwhile is not overwritten: all changes are written in
-    one atomic batch, for which the bucket's stream needs allow_atomic (stream edit --allow-batch)
-    and server 2.12. Otherwise, and for more than 1,000 changes, --in-parts is needed.
+    are deleted. The command shows what it will add, change and delete, and asks. What another
+    client writes meanwhile is not overwritten: all changes are written in one atomic batch, for
+    which the bucket's stream needs allow_atomic (stream edit --allow-batch) and server 2.12.
+    Otherwise, and for more than 1,000 changes, --in-parts is needed.
     """
     no_question_in_json(yes=yes or dry_run, as_json=as_json)
     if moment is None:
@@ -143,11 +145,13 @@ def _revert_bucket(
     as_json: bool,
 ) -> None:
     bucket, changes = found.bucket, found.diff(moment, keys=key)
+    # What the command does to each key: from the present entry to the past one.
+    undone = [evolve(each, before=each.after, after=each.before) for each in changes.values()]
     if not as_json:
-        _show(changes.values(), as_json)
+        _show(undone, as_json)
     if dry_run or not changes:
         if as_json:
-            would = [_as_json(each) for each in changes.values()]
+            would = [_as_json(each) for each in undone]
             print_json({"bucket": bucket, "reverted": 0, "left": [], "would_revert": would})
         return
     what = counted(len(changes), "key")

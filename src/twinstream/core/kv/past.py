@@ -21,9 +21,9 @@ Removals never restore a state. So the stored revisions have to be read after th
 if they show that it is held, it was held before. Revisions that are removed during this read only
 add gaps.
 
-A purge of the stream by request that removed a key with a value cannot be told from the work of
-the history, if all that it removed is older than the revisions that the history has kept. The same
-holds for a smaller history or a TTL that the bucket had earlier.
+Two removals look like the work of the history, if all that they removed is older than the revisions
+that the history has kept: a purge of the stream by request that removed a key with a value, and the
+work of a smaller history or a TTL that the bucket had earlier.
 """
 
 from __future__ import annotations
