@@ -17,7 +17,7 @@ from js_async.runtime.concurrency import Handler
 from twinstream.core.arguments.nats_py_names import hint_attributes
 from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.buffer_limits import buffer_limits
-from twinstream.core.consume.pull_request import OnRefused, Priority
+from twinstream.core.consume.pull_request import OnRefused, Priority, check_priority
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.payload import P
 from twinstream.errors import BadArgument, InvalidResponse
@@ -356,10 +356,11 @@ class Consumer(FetchCalls[P]):
         return Consuming(label, messages, handler, concurrency, order, progress, on_report)
 
     def _check_group(self, priority: Priority | None) -> None:
-        """Raise `BadArgument` unless `priority` names a group of the consumer.
+        """Raise `BadArgument` unless `priority` is a `Priority` that names a group of the consumer.
 
-        Do nothing if the consumer is not known to have groups.
+        Do nothing more if the consumer is not known to have groups.
         """
+        check_priority(priority)
         config = self.cached_info.config if self.cached_info is not None else None
         groups = config.priority_groups if config is not None else None
         if not groups or (priority is not None and priority.group in groups):

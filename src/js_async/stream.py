@@ -529,16 +529,19 @@ class Stream(StreamConsumers, Generic[P]):
         Args:
             consumer: Name of an existing push consumer, or the configuration of the consumer to
                 create. Without a `deliver_subject`, the client chooses a unique one. With a
-                `deliver_group`, all clients that give the same subject and group share the
-                messages. `flow_control` needs an `idle_heartbeat`. A consumer without a name and
-                group has heartbeats of 5 s by default.
+                `deliver_group`, all clients that give the same name, subject and group share
+                the messages: the configuration needs `durable_name` or `name`, and all clients
+                give one `deliver_subject`, or the name of the existing consumer. `flow_control`
+                needs an `idle_heartbeat`. A consumer without a name and group has heartbeats of 5 s
+                by default.
             on_report: Callback that receives warnings.
 
         Raises:
             ConsumerNotFound: There is no consumer of this name.
             ConsumerExists: The consumer exists with another configuration.
             BadArgument: The named consumer is a pull consumer, or it has no `deliver_group` and
-                another subscription is bound to it. Each of the two would get every message.
+                another subscription is bound to it. Each of the two would get every message. Or the
+                configuration has a `deliver_group` and no name.
         """
         return opening(self._push(consumer, on_report))
 
@@ -546,7 +549,7 @@ class Stream(StreamConsumers, Generic[P]):
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages[P]:
         from js_async.consume.push import PushMessages
-        from js_async.consume.push_buffer import PushBuffer, with_heartbeats
+        from js_async.consume.push_buffer import PushBuffer, check_group, with_heartbeats
 
         info = None
         if isinstance(consumer, str):
@@ -558,6 +561,7 @@ class Stream(StreamConsumers, Generic[P]):
                 raise BadArgument(f"{self._name}/{consumer} is a pull consumer: use get_consumer")
         else:
             check_config(consumer, twinstream.models.ConsumerConfig)
+            check_group(consumer)
             config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
         buffer.payloads = self._payloads

@@ -277,7 +277,7 @@ class Api:
                 return read_api_answer(frame[3][frame[2] : -2], subject)
             except JetStreamError as error:
                 if error.err_code == REQUIRED_API_LEVEL:
-                    error.add_note(
+                    error.add_advice(
                         f"required_api_level={self._required_level}: server"
                         f" {self.transport.server_info.version} has a lower one"
                     )
