@@ -13,6 +13,7 @@ import pytest
 import js_async
 import js_sync
 from js_sync.workers import Retry
+from twinstream import models
 from twinstream.core.arguments.nats_py_names import GUESSES
 from twinstream.models import RetentionPolicy
 
@@ -56,6 +57,56 @@ def test_error_for_an_unknown_setting_names_the_right_one(
         call(js)
     assert str(caught.value).endswith(f"; {hint}")
     assert str(caught.value).lower().count("did you mean") <= 1
+
+
+# Settings of nats.go in snake case, where they differ from the settings here.
+OF_GO = {
+    "StreamConfig": {
+        "allow_atomic_publish": "allow_atomic",
+        "allow_batch_publish": "allow_batched",
+        "allow_rollup": "allow_rollup_hdrs",
+        "duplicates": "duplicate_window",
+        "re_publish": "republish",
+        "replicas": "num_replicas",
+    },
+    "ConsumerConfig": {
+        "back_off": "backoff",
+        "durable": "durable_name",
+        "max_request_batch": "max_batch",
+        "max_request_expires": "max_expires",
+        "max_request_max_bytes": "max_bytes",
+        "memory_storage": "mem_storage",
+        "pinned_ttl": "priority_timeout",
+        "rate_limit": "rate_limit_bps",
+        "replicas": "num_replicas",
+        "sample_frequency": "sample_freq",
+    },
+    "KeyValueConfig": {"re_publish": "republish", "replicas": "num_replicas"},
+    "ObjectStoreConfig": {"replicas": "num_replicas"},
+    "Republish": {"destination": "dest", "source": "src"},
+    "SubjectTransform": {"destination": "dest", "source": "src"},
+    "ExternalStream": {"api_prefix": "api", "deliver_prefix": "deliver"},
+}
+
+
+@pytest.mark.parametrize("owner", OF_GO)
+def test_settings_of_nats_go_are_answered_with_the_own_ones(owner: str) -> None:
+    kind = getattr(models, owner)
+    for name, meant in OF_GO[owner].items():
+        with pytest.raises(TypeError, match=f"; did you mean '{meant}'\\?$"):
+            kind(**{name: 1})
+    with pytest.raises(TypeError) as caught:
+        kind(**dict.fromkeys(OF_GO[owner], 1))
+    if len(OF_GO[owner]) > 1:
+        for name, meant in OF_GO[owner].items():
+            assert f"'{meant}' for '{name}'" in str(caught.value)
+
+
+def test_a_domain_is_answered_with_the_setting_that_has_it() -> None:
+    with pytest.raises(TypeError, match=r'external=ExternalStream\(api="\$JS.<domain>.API"\)$'):
+        models.StreamSource(name="a", domain="d")
+    # The setting works as the error shows it.
+    models.StreamSource(name="a", external=models.ExternalStream(api="$JS.d.API"))
 
 
 @TWINS

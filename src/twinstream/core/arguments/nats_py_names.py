@@ -83,7 +83,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Subscription": {
         "messages": "the subscription itself, in a loop `for message in messages`",
-        "next_msg": "next(timeout)",
+        "next_msg": "next(timeout=)",
         "pending_msgs": "buffered",
         "unsubscribe": "close()",
     },
@@ -218,59 +218,44 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
 """Names by class that readers guess, with the names that mean the same, also of packages."""
 
 
-def _unknown(owner: object, name: str) -> AttributeError:
-    text = f"{type(owner).__name__!r} object has no attribute {name!r}"
-    equivalent, guess = _find(ATTRIBUTES, owner, name), _find(GUESSES, owner, name)
-    if equivalent is not None:
-        text = f"{text}: the equivalent of this nats-py name is {equivalent}"
-    elif guess is not None:
-        text = f"{text}; did you mean {guess}?"
-    # With `obj`, Python adds its own suggestion for a misspelt name, which may contradict a hint.
-    is_hinted = equivalent is not None or guess is not None
-    return AttributeError(text, name=name, obj=None if is_hinted else owner)
-
-
-def _find(names: Mapping[str, Mapping[str, str]], owner: object, name: str) -> str | None:
-    tables = (names.get(each.__name__, {}) for each in type(owner).__mro__)
-    return next((table[name] for table in tables if name in table), None)
-
-
+# A descriptor for a name that a class does not have. It replaces `__getattr__`. If a class defines
+# that method, the interpreter does not specialise its attribute accesses, so each takes longer
+# (0.04 µs instead of 0.02, Python 3.11).
 class _Absent:
-    """A descriptor for a name that a class does not have.
+    __slots__ = ("__doc__", "_hint", "_name")
 
-    It replaces `__getattr__`. If a class defines that method, the interpreter does not specialise
-    its attribute accesses, so each takes longer (0.04 µs instead of 0.02, Python 3.11).
-    """
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, hint: str) -> None:
         self._name = name
+        self._hint = hint
+        # `help` of a class lists its descriptors, each with this text.
+        self.__doc__ = f"No attribute{hint}"
 
     def __get__(self, instance: object | None, owner: type) -> object:
+        text = f"has no attribute {self._name!r}"
         if instance is None:
-            raise AttributeError(
-                f"type object {owner.__name__!r} has no attribute {self._name!r}",
-                name=self._name,
-                obj=owner,
-            )
-        raise _unknown(instance, self._name)
+            text = f"type object {owner.__name__!r} {text}"
+            raise AttributeError(text, name=self._name, obj=owner)
+        # With `obj`, Python adds its own suggestion, which may contradict the hint.
+        raise AttributeError(f"{owner.__name__!r} object {text}{self._hint}", name=self._name)
 
 
 def hint_attributes(owner: type[T]) -> type[T]:
     """Make the names in `ATTRIBUTES` and `GUESSES` for a class raise an error with a hint.
 
-    `dir` does not list these names. The function returns the class, so it can be a decorator.
+    `dir` of an object does not list these names. The function returns the class, so it can be a
+    decorator.
     """
-    names = {**ATTRIBUTES.get(owner.__name__, {}), **GUESSES.get(owner.__name__, {})}
-    for name in names:
+    guesses, names = GUESSES.get(owner.__name__, {}), ATTRIBUTES.get(owner.__name__, {})
+    hints = {name: f"; did you mean {meant}?" for name, meant in guesses.items()}
+    hints |= {name: f": the equivalent of this nats-py name is {names[name]}" for name in names}
+    for name, hint in hints.items():
         if hasattr(owner, name):
             raise TypeError(f"{owner.__name__} has {name!r}: remove the hint for this name")
-        setattr(owner, name, _Absent(name))
+        setattr(owner, name, _Absent(name, hint))
     offered: Any = owner.__dir__
 
     def without(self: object) -> list[str]:
-        return [name for name in offered(self) if name not in names]
+        return [name for name in offered(self) if name not in hints]
 
     setattr(owner, "__dir__", without)  # noqa: B010  # type checkers refuse the assignment
     return owner

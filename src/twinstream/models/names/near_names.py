@@ -14,17 +14,24 @@ _PAUSES: Final = ("longest", "max_wait")
 # The first setting that exists is suggested.
 _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ack_timeout": ("ack_wait",),
+    "allow_batch_publish": ("allow_batched",),
+    "api_prefix": ("api",),
     "bucket_name": ("bucket",),
     "consumer_name": ("name", "durable_name"),
     "dedup_window": ("duplicate_window",),
     "deduplication_window": ("duplicate_window",),
     "delay": ("first", "wait"),
+    "deliver_prefix": ("deliver",),
+    "destination": ("dest",),
     "direct": ("allow_direct",),
+    "discard_policy": ("discard",),
+    "duplicates": ("duplicate_window",),
     "durable": ("durable_name",),
     "expires": ("ttl", "max_age"),
     "filters": ("filter_subjects",),
     "history": ("max_msgs_per_subject",),
     "hostname": ("server_name",),
+    "inactive_timeout": ("inactive_threshold",),
     "max_ack": ("max_ack_pending",),
     "max_age": ("ttl",),
     "max_attempts": _DELIVERIES,
@@ -37,27 +44,36 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "max_pending": ("max_ack_pending",),
     "max_redeliver": _DELIVERIES,
     "max_redeliveries": _DELIVERIES,
+    "max_request_batch": ("max_batch",),
+    "max_request_expires": ("max_expires",),
+    "max_request_max_bytes": ("max_bytes",),
     "max_retries": _DELIVERIES,
     "max_size": ("max_bytes",),
     "max_value_size": ("max_msg_size",),
+    "memory_storage": ("mem_storage",),
     "multiplier": ("factor",),
     "name": ("bucket",),
+    "persistence": ("persist_mode",),
+    "pinned_ttl": ("priority_timeout",),
     "prefetch": ("max_ack_pending",),
     "queue": ("deliver_group",),
     "queue_group": ("deliver_group",),
     "replicas": ("num_replicas",),
     "retention_policy": ("retention",),
     "retries": _DELIVERIES,
+    "source": ("src", "sources"),
     "storage_type": ("storage",),
+    "stream": ("name",),
     "stream_name": ("name",),
     "subject_delete_marker_ttl": ("limit_marker_ttl",),
     "ttl": ("max_age",),
     "visibility_timeout": ("ack_wait",),
 }
 
-# Settings of nats-py that no setting replaces, by a setting of the record and their name.
+# Settings of other clients that no setting replaces, by a setting of the record and their name.
 _NEEDLESS: Final[Mapping[tuple[str, str], str]] = {
     ("bucket", "direct"): "direct= of nats-py is not needed: a bucket has direct reads",
+    ("external", "domain"): 'a domain is external=ExternalStream(api="$JS.<domain>.API")',
 }
 
 # The least similarity of a suggestion. `max_retries` and `max_bytes` have 0.7.
@@ -80,10 +96,15 @@ def near_name(name: str, known: Collection[str]) -> str:
 
 
 def name_advice(unknown: Iterable[str], known: Collection[str]) -> str:
-    """Return a suggestion for the unknown names, or "" if there is none."""
+    """Return a suggestion for the unknown names, or "" if there is none.
+
+    With several unknown names, each suggestion names the one that it replaces.
+    """
     names = list(unknown)
     for (setting, name), advice in _NEEDLESS.items():
         if setting in known and name in names:
             return advice
-    near = [repr(found) for name in names if (found := near_name(name, known))]
-    return f"did you mean {', '.join(near)}?" if near else ""
+    near = {name: found for name in names if (found := near_name(name, known))}
+    only = len(names) == 1
+    meant = [repr(near[name]) + ("" if only else f" for {name!r}") for name in near]
+    return f"did you mean {', '.join(meant)}?" if near else ""
