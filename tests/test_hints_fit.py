@@ -14,7 +14,8 @@ import pytest
 import js_async
 import js_sync
 from twinstream import models
-from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES, KEYWORDS
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES, GUESSES
+from twinstream.core.arguments.unknown_keywords import ARGUMENTS, KEYWORDS
 
 TWINS = pytest.mark.parametrize("js", [js_async, js_sync])
 # Objects that hints name in words, and what the calls in hints return.
@@ -85,7 +86,12 @@ HINTS = [
     for table in (ATTRIBUTES, GUESSES)
     for owner, names in table.items()
     for hint in names.values()
-] + [("Connection", hint) for names in KEYWORDS.values() for hint in names.values()]
+] + [
+    (function.rpartition(".")[0] or "Connection", hint)
+    for table in (KEYWORDS, ARGUMENTS)
+    for function, names in table.items()
+    for hint in names.values()
+]
 
 
 @TWINS

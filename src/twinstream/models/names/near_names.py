@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-__all__ = ["name_advice", "near_name"]
+__all__ = ["did_you_mean", "name_advice", "near_name"]
 
 _DELIVERIES: Final = ("max_deliver", "attempts", "retries")
 _PAUSES: Final = ("longest", "max_wait")
@@ -96,15 +96,20 @@ def near_name(name: str, known: Collection[str]) -> str:
 
 
 def name_advice(unknown: Iterable[str], known: Collection[str]) -> str:
-    """Return a suggestion for the unknown names, or "" if there is none.
-
-    With several unknown names, each suggestion names the one that it replaces.
-    """
+    """Return a suggestion for the unknown names, or "" if there is none."""
     names = list(unknown)
     for (setting, name), advice in _NEEDLESS.items():
         if setting in known and name in names:
             return advice
-    near = {name: found for name in names if (found := near_name(name, known))}
-    only = len(names) == 1
-    meant = [repr(near[name]) + ("" if only else f" for {name!r}") for name in near]
-    return f"did you mean {', '.join(meant)}?" if near else ""
+    near = {name: near_name(name, known) for name in names}
+    return did_you_mean({name: near[name] and repr(near[name]) for name in names})
+
+
+def did_you_mean(meant: Mapping[str, str]) -> str:
+    """Return the sentence that suggests `meant[name]` for each unknown name, or "" without any.
+
+    A suggestion may be "". One that equals that of another name is mentioned once.
+    """
+    only = len(set(meant.values())) == 1
+    shown = [each if only else f"{each} for {name!r}" for name, each in meant.items() if each]
+    return f"did you mean {', '.join(dict.fromkeys(shown))}?" if shown else ""
