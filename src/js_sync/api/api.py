@@ -100,7 +100,9 @@ class Api:
         """Log that a message will be published again because of `error`."""
         from twinstream.core.log.events import WillRetry
 
-        event = WillRetry(f"publishing to {subject}", error, subject)
+        # Most errors name the subject.
+        what = "publishing" if subject in str(error) else f"publishing to {subject}"
+        event = WillRetry(what, error, subject)
         self._retries(event, kind=type(error).__name__)
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:

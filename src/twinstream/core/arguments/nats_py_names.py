@@ -111,6 +111,13 @@ _CONTENT: Final[Mapping[str, str]] = {
 _SEQUENCES: Final = "seq (of the consumer: metadata.consumer_seq)"
 
 GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Connection": {
+        "chan_subscribe": "subscribe(subject)",
+        "publish_msg": "publish(subject, data, headers=)",
+        "queue_subscribe": "subscribe(subject, queue=)",
+        "request_msg": "request(subject, data, headers=)",
+        "subscribe_sync": "subscribe(subject)",
+    },
     "JetStream": {
         "insert": "exactly_once.SubjectWriter(jet).insert(subject, data)",
         "outbox": "outbox.OutboxRelay(jet, store, stream_name, by=)",
@@ -126,6 +133,7 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "publish_msg": "publish(subject, data, headers=)",
         "push_consumer": "bind_stream(stream_name).push_messages(name)",
         "stream": "get_stream(stream_name)",
+        "unpin_consumer": "bind_consumer(stream_name, consumer_name).unpin(group)",
     },
     "Stream": {
         "config": "info(), with config",
@@ -140,6 +148,7 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "resume_consumer": "bind_consumer(name).resume()",
         "secure_delete_msg": "delete_message(seq, erase=True)",
         "update": "change(edit), or update_stream(config) of the JetStream",
+        "unpin_consumer": "bind_consumer(name).unpin(group)",
     },
     "Consumer": {
         "config": "info(), with config",
@@ -175,6 +184,8 @@ GUESSES: Final[Mapping[str, Mapping[str, str]]] = {
         "put_string": "put(key, text.encode())",
         "set": "put(key, value)",
         "watch_all": "watch()",
+        "list_keys_filtered": "keys(keys)",
+        "watch_filtered": "watch(keys)",
     },
     "KeyValueWatch": {"stop": "close()", "updates": "next(timeout=)"},
     "ObjectStore": {
