@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import wraps
 from inspect import iscoroutinefunction, unwrap
 from types import CodeType, FunctionType
@@ -289,20 +289,16 @@ def takes_config(kind: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 config = f"config={kind}({settings})"
                 raise unknown_argument(method.__qualname__, unknown, own, config)
 
-        if iscoroutinefunction(method):
+        @wraps(method)
+        def called(*given: Any, **named: Any) -> Any:
+            check(named)
+            return method(*given, **named)
 
-            @wraps(method)
-            async def call(*given: Any, **named: Any) -> Any:
-                check(named)
-                return await method(*given, **named)
+        @wraps(method)
+        async def awaited(*given: Any, **named: Any) -> Any:
+            check(named)
+            return await cast("Awaitable[Any]", method(*given, **named))
 
-        else:
-
-            @wraps(method)
-            def call(*given: Any, **named: Any) -> Any:
-                check(named)
-                return method(*given, **named)
-
-        return cast("Callable[P, R]", call)
+        return cast("Callable[P, R]", awaited if iscoroutinefunction(method) else called)
 
     return decorated

@@ -49,7 +49,7 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
 
 _EXPECTED_SEQ: Final = "expected_last_seq="
 _EXPECTED_SUBJECT_SEQ: Final = "expected_last_subject_seq="
-_TTL: Final = dict.fromkeys(("expires", "key_ttl", "msg_ttl", "max_age"), "ttl=")
+_TTL: Final[Mapping[str, str]] = dict.fromkeys(("expires", "key_ttl", "msg_ttl", "max_age"), "ttl=")
 _GROUP: Final = "priority=Priority(group=)"
 _PULL: Final = {
     "group": _GROUP,
