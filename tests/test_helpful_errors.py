@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import pydoc
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -324,6 +325,12 @@ def test_errors_of_inherited_methods_name_the_public_class(js: Any) -> None:
     for owner, name in (("Consumer", "fetch"), ("Consumer", "double_ack"), ("Stream", "consumers")):
         with pytest.raises(TypeError, match=rf"^{owner}\.{name}\(\) "):
             method(getattr(js, owner), name)(1, 2, 3, 4)
+
+
+@TWINS
+def test_help_of_a_class_shows_the_hints_of_its_missing_names(js: Any) -> None:
+    page = pydoc.plain(pydoc.render_doc(js.PublishHandle))
+    assert re.search(r"\| +ok\n \| +No attribute; did you mean result\(\)\?\n", page)
 
 
 @TWINS
