@@ -16,6 +16,7 @@ import click
 import pytest
 
 from tests.examples import ROOT, blocks, check, run
+from tests.sources import PACKAGES
 from twinstream.cli.groups import twinstream
 from twinstream.testing import NatsServer
 
@@ -43,6 +44,15 @@ def test_the_examples_do_what_they_say(
 def in_order(page: Path) -> list[tuple[str, str]]:
     text = page.read_text("utf-8")
     return re.findall(r"^```(python|sh)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_import_public_packages_alone() -> None:
+    for page in TEXTS:
+        for imported in re.findall(r"^(?:from|import) ([\w.]+)", page.read_text("utf-8"), re.M):
+            top, _, inner = imported.partition(".")
+            if top in ("js_async", "js_sync") and inner:
+                assert inner in PACKAGES, f"{page.name}: {imported}"
+            assert not imported.startswith("twinstream.core"), f"{page.name}: {imported}"
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import pydoc
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -13,7 +15,9 @@ import pytest
 import js_async
 import js_sync
 from js_sync.workers import Retry
+from twinstream import models
 from twinstream.core.arguments.nats_py_names import GUESSES
+from twinstream.core.arguments.unknown_keywords import ARGUMENTS
 from twinstream.models import RetentionPolicy
 
 BOTH = [js_async, js_sync]
@@ -56,6 +60,56 @@ def test_error_for_an_unknown_setting_names_the_right_one(
         call(js)
     assert str(caught.value).endswith(f"; {hint}")
     assert str(caught.value).lower().count("did you mean") <= 1
+
+
+# Settings of nats.go in snake case, where they differ from the settings here.
+OF_GO = {
+    "StreamConfig": {
+        "allow_atomic_publish": "allow_atomic",
+        "allow_batch_publish": "allow_batched",
+        "allow_rollup": "allow_rollup_hdrs",
+        "duplicates": "duplicate_window",
+        "re_publish": "republish",
+        "replicas": "num_replicas",
+    },
+    "ConsumerConfig": {
+        "back_off": "backoff",
+        "durable": "durable_name",
+        "max_request_batch": "max_batch",
+        "max_request_expires": "max_expires",
+        "max_request_max_bytes": "max_bytes",
+        "memory_storage": "mem_storage",
+        "pinned_ttl": "priority_timeout",
+        "rate_limit": "rate_limit_bps",
+        "replicas": "num_replicas",
+        "sample_frequency": "sample_freq",
+    },
+    "KeyValueConfig": {"re_publish": "republish", "replicas": "num_replicas"},
+    "ObjectStoreConfig": {"replicas": "num_replicas"},
+    "Republish": {"destination": "dest", "source": "src"},
+    "SubjectTransform": {"destination": "dest", "source": "src"},
+    "ExternalStream": {"api_prefix": "api", "deliver_prefix": "deliver"},
+}
+
+
+@pytest.mark.parametrize("owner", OF_GO)
+def test_settings_of_nats_go_are_answered_with_the_own_ones(owner: str) -> None:
+    kind = getattr(models, owner)
+    for name, meant in OF_GO[owner].items():
+        with pytest.raises(TypeError, match=f"; did you mean '{meant}'\\?$"):
+            kind(**{name: 1})
+    with pytest.raises(TypeError) as caught:
+        kind(**dict.fromkeys(OF_GO[owner], 1))
+    if len(OF_GO[owner]) > 1:
+        for name, meant in OF_GO[owner].items():
+            assert f"'{meant}' for '{name}'" in str(caught.value)
+
+
+def test_a_domain_is_answered_with_the_setting_that_has_it() -> None:
+    with pytest.raises(TypeError, match=r'external=ExternalStream\(api="\$JS.<domain>.API"\)$'):
+        models.StreamSource(name="a", domain="d")
+    # The setting works as the error shows it.
+    models.StreamSource(name="a", external=models.ExternalStream(api="$JS.d.API"))
 
 
 @TWINS
@@ -175,6 +229,108 @@ def test_a_guessed_name_is_answered_with_the_right_one(js: Any, owner: str, name
     assert hasattr(kind, first) or hasattr(import_module(f"{js.__name__}.{first}"), others[0])
     assert not hasattr(kind, name)
     assert name not in dir(found)
+
+
+REQUIRED = {
+    "subscribe": ["a"],
+    "JetStream.publish": ["a"],
+    "Stream.get_message": [1],
+    "Consumer.consume": [print],
+    "KeyValue.create": ["k", b""],
+    "KeyValue.put": ["k", b""],
+    "KeyValue.update": ["k", b"", 1],
+    "ObjectStore.put": ["a", b""],
+}
+
+
+def run(made: Any) -> None:
+    """Run a coroutine, or a generator until its first item. Other calls have run already."""
+    if hasattr(made, "__anext__"):
+        made = made.__anext__()
+    if hasattr(made, "send"):
+        made.send(None)
+
+
+def refusal(js: Any, function: str, **unknown: object) -> str:
+    """Return the text of the error for arguments that a call does not have."""
+    owner, _, name = function.rpartition(".")
+    call = js.connect if name == "connect" else method(getattr(js, owner or "Connection"), name)
+    with pytest.raises(TypeError) as caught:
+        run(call(*REQUIRED.get(function, []), **unknown))
+    return str(caught.value)
+
+
+@TWINS
+@pytest.mark.parametrize("function", ARGUMENTS)
+def test_an_unknown_argument_is_answered_with_the_right_one(js: Any, function: str) -> None:
+    owner, _, name = function.rpartition(".")
+    kind = getattr(js, owner or "Connection")
+    own = inspect.signature(js.connect if name == "connect" else getattr(kind, name)).parameters
+    for unknown, hint in ARGUMENTS[function].items():
+        text = f"{function}() got an unexpected keyword argument {unknown!r}; did you mean {hint}?"
+        assert refusal(js, function, **{unknown: 1}) == text
+        argument = re.match(r"(\w+)=", hint)
+        assert argument is None or argument[1] in own
+        assert unknown not in own
+    assert refusal(js, function, colour=1).endswith("unexpected keyword argument 'colour'")
+
+
+@TWINS
+def test_a_misspelt_argument_is_answered_as_python_does(js: Any) -> None:
+    assert refusal(js, "JetStream.publish", msg_idd=1).endswith("; did you mean msg_id=?")
+    assert refusal(js, "Consumer.fetch", max_mesages=1).endswith("; did you mean max_messages=?")
+    several = refusal(js, "Consumer.fetch", batch=1, max_wait=1, colour=1)
+    assert several.endswith("; did you mean max_messages= for 'batch', timeout= for 'max_wait'?")
+
+
+CONFIGS = {
+    "JetStream": {
+        "create_stream": "StreamConfig",
+        "update_stream": "StreamConfig",
+        "create_or_update_stream": "StreamConfig",
+        "create_consumer": "ConsumerConfig",
+        "create_or_update_consumer": "ConsumerConfig",
+        "update_consumer": "ConsumerConfig",
+        "create_key_value": "KeyValueConfig",
+        "update_key_value": "KeyValueConfig",
+        "create_or_update_key_value": "KeyValueConfig",
+        "create_object_store": "ObjectStoreConfig",
+        "update_object_store": "ObjectStoreConfig",
+        "create_or_update_object_store": "ObjectStoreConfig",
+    },
+    "Stream": {
+        "create_consumer": "ConsumerConfig",
+        "create_or_update_consumer": "ConsumerConfig",
+        "update_consumer": "ConsumerConfig",
+    },
+}
+
+
+@TWINS
+@pytest.mark.parametrize("owner", CONFIGS)
+def test_settings_as_arguments_are_answered_with_the_configuration(js: Any, owner: str) -> None:
+    for name, config in CONFIGS[owner].items():
+        text = f"{owner}.{name}() got an unexpected keyword argument 'name'; did you mean config="
+        refused = refusal(js, f"{owner}.{name}", name="a", subjects=["a"])
+        assert refused == f"{text}{config}(name=, subjects=)?"
+        assert refusal(js, f"{owner}.{name}", timeot=1).endswith("; did you mean timeout=?")
+        assert inspect.iscoroutinefunction(getattr(getattr(js, owner), name)) == (js is js_async)
+        missing = rf"^{owner}\.{name}\(\) missing .* required positional argument"
+        with pytest.raises(TypeError, match=missing):
+            run(method(getattr(js, owner), name)())
+
+
+@TWINS
+def test_errors_of_inherited_methods_name_the_public_class(js: Any) -> None:
+    for owner, name in (("Consumer", "fetch"), ("Consumer", "double_ack"), ("Stream", "consumers")):
+        with pytest.raises(TypeError, match=rf"^{owner}\.{name}\(\) "):
+            method(getattr(js, owner), name)(1, 2, 3, 4)
+
+
+@TWINS
+def test_help_of_a_class_shows_the_hints_of_its_missing_names(js: Any) -> None:
+    page = pydoc.plain(pydoc.render_doc(js.PublishHandle))
+    assert re.search(r"\| +ok\n \| +No attribute; did you mean result\(\)\?\n", page)
 
 
 @TWINS

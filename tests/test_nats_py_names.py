@@ -13,7 +13,8 @@ import pytest
 
 import js_async
 import js_sync
-from twinstream.core.arguments.nats_py_names import ATTRIBUTES, KEYWORDS
+from twinstream.core.arguments.nats_py_names import ATTRIBUTES
+from twinstream.core.arguments.unknown_keywords import KEYWORDS
 from twinstream.core.consume.metadata import Metadata
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"

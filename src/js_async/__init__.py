@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         WorkEnded,
     )
     from twinstream.core.kv.status import KeyValueStatus
+    from twinstream.core.object_store.chunks import ObjectProgress
     from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.object_store.info import ObjectMeta
     from twinstream.core.read.read_report import ReadReport
@@ -198,6 +199,7 @@ __all__ = [
     "ObjectInfo",
     "ObjectMeta",
     "ObjectNotFound",
+    "ObjectProgress",
     "ObjectReader",
     "ObjectStore",
     "ObjectStoreConfig",

@@ -74,6 +74,7 @@ MODULES: Final[dict[str, str]] = {
     "ObjectInfo": "twinstream.models",
     "ObjectMeta": "twinstream.core.object_store.info",
     "ObjectNotFound": "twinstream.errors",
+    "ObjectProgress": "twinstream.core.object_store.chunks",
     "ObjectReader": "js_async.object_store.reader",
     "ObjectStore": "js_async.object_store.store",
     "ObjectStoreConfig": "twinstream.models",

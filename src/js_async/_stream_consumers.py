@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.consumer import Consumer, existing_consumer, made_consumer
+from twinstream.core.arguments.nats_py_names import methods_of, takes_config
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
@@ -22,6 +23,7 @@ __all__ = ["StreamConsumers"]
 _SHOWN: Final = 10
 
 
+@methods_of("Stream")
 class StreamConsumers:
     """The base class of `Stream` with the methods for consumers."""
 
@@ -31,6 +33,7 @@ class StreamConsumers:
         self._api: Final = api
         self._name: Final = check_name(name, "stream")
 
+    @takes_config("ConsumerConfig")
     async def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -54,12 +57,14 @@ class StreamConsumers:
         """
         return await self._create(config, "create", timeout, pedantic=pedantic)
 
+    @takes_config("ConsumerConfig")
     async def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return await self._create(config, "", timeout)
 
+    @takes_config("ConsumerConfig")
     async def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Never, TypeVar
 
 import twinstream.models
 from js_async.api.api import Api
@@ -15,7 +15,7 @@ from js_async.publish.publish import PublishedMessage
 from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, takes_config, unknown_keyword
 from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, WINDOW, WINDOW_BYTES, limits_of
 from twinstream.core.publish.retry_pauses import retry_policy
@@ -105,6 +105,7 @@ class JetStream:
 
     # ---- streams
 
+    @takes_config("StreamConfig")
     async def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -128,6 +129,7 @@ class JetStream:
         info = await create_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     async def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -140,6 +142,7 @@ class JetStream:
         info = await update_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     async def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
@@ -205,6 +208,7 @@ class JetStream:
 
     # ---- consumers
 
+    @takes_config("ConsumerConfig")
     async def create_consumer(
         self,
         stream_name: str,
@@ -218,12 +222,14 @@ class JetStream:
             self._api, stream_name, config, "create", pedantic=pedantic, timeout=timeout
         )
 
+    @takes_config("ConsumerConfig")
     async def create_or_update_consumer(
         self, stream_name: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return await made_consumer(self._api, stream_name, config, "", timeout=timeout)
 
+    @takes_config("ConsumerConfig")
     async def update_consumer(
         self,
         stream_name: str,
@@ -289,6 +295,7 @@ class JetStream:
         timeout: Seconds | None = None,
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
+        **_unknown: Never,
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
 
@@ -336,6 +343,8 @@ class JetStream:
             InvalidResponse: The response is invalid. The message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
+        if _unknown:
+            raise unknown_keyword("JetStream.publish", _unknown)
         request = PublishRequest(
             subject,
             data,
@@ -399,12 +408,15 @@ class JetStream:
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
+        **_unknown: Never,
     ) -> Publisher:
         """Return a publisher, which sends messages without waiting for each acknowledgement.
 
         The publisher waits only while `window` or `window_bytes` is used up, or the client is not
         connected. The arguments are those of `publish_many`.
         """
+        if _unknown:
+            raise unknown_keyword("JetStream.publisher", _unknown)
         from js_async.publish.publisher import Publisher
 
         limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
@@ -432,6 +444,7 @@ class JetStream:
 
     # ---- key-value buckets
 
+    @takes_config("KeyValueConfig")
     async def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -450,6 +463,7 @@ class JetStream:
 
         return handle(await create_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     async def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -470,6 +484,7 @@ class JetStream:
 
         return handle(await update_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -535,6 +550,7 @@ class JetStream:
 
     # ---- object stores
 
+    @takes_config("ObjectStoreConfig")
     async def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -569,6 +585,7 @@ class JetStream:
 
         return ObjectStore(self._api, bucket, None)
 
+    @takes_config("ObjectStoreConfig")
     async def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -588,6 +605,7 @@ class JetStream:
 
         return await stores.update(self._api, config, self._api.deadline(timeout))
 
+    @takes_config("ObjectStoreConfig")
     async def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:

@@ -75,6 +75,7 @@ MODULES: Final[dict[str, str]] = {
     "ObjectInfo": "twinstream.models",
     "ObjectMeta": "twinstream.core.object_store.info",
     "ObjectNotFound": "twinstream.errors",
+    "ObjectProgress": "twinstream.core.object_store.chunks",
     "ObjectReader": "js_sync.object_store.reader",
     "ObjectStore": "js_sync.object_store.store",
     "ObjectStoreConfig": "twinstream.models",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
 from js_sync.consumer import Consumer, existing_consumer, made_consumer
+from twinstream.core.arguments.nats_py_names import methods_of, takes_config
 from twinstream.core.deadline import Seconds
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.subjects import check_name
@@ -23,6 +24,7 @@ __all__ = ["StreamConsumers"]
 _SHOWN: Final = 10
 
 
+@methods_of("Stream")
 class StreamConsumers:
     """The base class of `Stream` with the methods for consumers."""
 
@@ -32,6 +34,7 @@ class StreamConsumers:
         self._api: Final = api
         self._name: Final = check_name(name, "stream")
 
+    @takes_config("ConsumerConfig")
     def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
@@ -55,12 +58,14 @@ class StreamConsumers:
         """
         return self._create(config, "create", timeout, pedantic=pedantic)
 
+    @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return self._create(config, "", timeout)
 
+    @takes_config("ConsumerConfig")
     def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Never, TypeVar, cast
 
 import twinstream.models
 from js_sync.api import consumer_admin
@@ -15,10 +15,10 @@ from js_sync.consume.delivery import is_for_nobody_else, pull_bounds
 from js_sync.consume.fetch_calls import FetchCalls
 from js_sync.consume.message import Message
 from js_sync.runtime.concurrency import Handler
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.buffer_limits import buffer_limits
-from twinstream.core.consume.pull_request import OnRefused, Priority
+from twinstream.core.consume.pull_request import OnRefused, Priority, check_priority
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.wire.payload import P
 from twinstream.errors import BadArgument, InvalidResponse
@@ -215,6 +215,7 @@ class Consumer(FetchCalls[P]):
         on_deleted: OnDeleted = "raise",
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
+        **_unknown: Never,
     ) -> Messages[P]:
         """Return an iterator over the messages, which it pulls into a buffer (ADR-37).
 
@@ -261,6 +262,8 @@ class Consumer(FetchCalls[P]):
             BadArgument: An argument is invalid, or `priority` is missing although the consumer is
                 known to have groups.
         """
+        if _unknown:
+            raise unknown_keyword("Consumer.messages", _unknown)
         from js_sync.consume.buffer import MessageBuffer
         from js_sync.consume.consumer_recovery import ConsumerRecovery
         from js_sync.consume.messages import Messages
@@ -309,6 +312,7 @@ class Consumer(FetchCalls[P]):
         on_deleted: OnDeleted = "raise",
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
+        **_unknown: Never,
     ) -> Consuming:
         """Return a consumption, which calls a handler for each message in the background (ADR-37).
 
@@ -334,6 +338,8 @@ class Consumer(FetchCalls[P]):
             on_refused: What to do if a limit of the consumer refuses the first pull.
             on_report: Callback that receives reports.
         """
+        if _unknown:
+            raise unknown_keyword("Consumer.consume", _unknown)
         from js_sync.consume.consume import Consuming
 
         messages = self.messages(
@@ -353,10 +359,11 @@ class Consumer(FetchCalls[P]):
         return Consuming(label, messages, handler, concurrency, order, progress, on_report)
 
     def _check_group(self, priority: Priority | None) -> None:
-        """Raise `BadArgument` unless `priority` names a group of the consumer.
+        """Raise `BadArgument` unless `priority` is a `Priority` that names a group of the consumer.
 
-        Do nothing if the consumer is not known to have groups.
+        Do nothing more if the consumer is not known to have groups.
         """
+        check_priority(priority)
         config = self.cached_info.config if self.cached_info is not None else None
         groups = config.priority_groups if config is not None else None
         if not groups or (priority is not None and priority.group in groups):

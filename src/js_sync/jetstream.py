@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Never, TypeVar
 
 import twinstream.models
 from js_sync.api.api import Api
@@ -16,7 +16,7 @@ from js_sync.publish.publish import PublishedMessage
 from js_sync.runtime.opening import opening
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_config, check_kind
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, takes_config, unknown_keyword
 from twinstream.core.deadline import Seconds, response_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, WINDOW, WINDOW_BYTES, limits_of
 from twinstream.core.publish.retry_pauses import retry_policy
@@ -106,6 +106,7 @@ class JetStream:
 
     # ---- streams
 
+    @takes_config("StreamConfig")
     def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -129,6 +130,7 @@ class JetStream:
         info = create_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
@@ -141,6 +143,7 @@ class JetStream:
         info = update_stream(self._api, name, config, pedantic, deadline)
         return Stream(self._api, name, info)
 
+    @takes_config("StreamConfig")
     def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
@@ -206,6 +209,7 @@ class JetStream:
 
     # ---- consumers
 
+    @takes_config("ConsumerConfig")
     def create_consumer(
         self,
         stream_name: str,
@@ -219,12 +223,14 @@ class JetStream:
             self._api, stream_name, config, "create", pedantic=pedantic, timeout=timeout
         )
 
+    @takes_config("ConsumerConfig")
     def create_or_update_consumer(
         self, stream_name: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
         """Create a consumer, or update the existing consumer with the name in `config`."""
         return made_consumer(self._api, stream_name, config, "", timeout=timeout)
 
+    @takes_config("ConsumerConfig")
     def update_consumer(
         self,
         stream_name: str,
@@ -290,6 +296,7 @@ class JetStream:
         timeout: Seconds | None = None,
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
+        **_unknown: Never,
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
 
@@ -337,6 +344,8 @@ class JetStream:
             InvalidResponse: The response is invalid. The message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
+        if _unknown:
+            raise unknown_keyword("JetStream.publish", _unknown)
         request = PublishRequest(
             subject,
             data,
@@ -400,12 +409,15 @@ class JetStream:
         retries: int | None = None,
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
+        **_unknown: Never,
     ) -> Publisher:
         """Return a publisher, which sends messages without waiting for each acknowledgement.
 
         The publisher waits only while `window` or `window_bytes` is used up, or the client is not
         connected. The arguments are those of `publish_many`.
         """
+        if _unknown:
+            raise unknown_keyword("JetStream.publisher", _unknown)
         from js_sync.publish.publisher import Publisher
 
         limits = limits_of(self._api.timeout, window, timeout, window_bytes, retries, retry_wait)
@@ -433,6 +445,7 @@ class JetStream:
 
     # ---- key-value buckets
 
+    @takes_config("KeyValueConfig")
     def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -451,6 +464,7 @@ class JetStream:
 
         return handle(create_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -471,6 +485,7 @@ class JetStream:
 
         return handle(update_bucket(self._api, config, self._api.deadline(timeout)))
 
+    @takes_config("KeyValueConfig")
     def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
@@ -536,6 +551,7 @@ class JetStream:
 
     # ---- object stores
 
+    @takes_config("ObjectStoreConfig")
     def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -570,6 +586,7 @@ class JetStream:
 
         return ObjectStore(self._api, bucket, None)
 
+    @takes_config("ObjectStoreConfig")
     def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
@@ -589,6 +606,7 @@ class JetStream:
 
         return stores.update(self._api, config, self._api.deadline(timeout))
 
+    @takes_config("ObjectStoreConfig")
     def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:

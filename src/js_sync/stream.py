@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, TypeVar, cast
 
 import twinstream.models
 from js_sync._stream_consumers import StreamConsumers
@@ -14,7 +14,7 @@ from js_sync.api.create_update import edited, update_stream
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.check_arguments import check_config, check_whole
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.consume.buffer_limits import buffer_limits
 from twinstream.core.deadline import Seconds
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -87,6 +87,7 @@ class Stream(StreamConsumers, Generic[P]):
         deleted_details: bool = False,
         confirmed: bool = False,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> StreamInfo:
         """Request the configuration and state of the stream. Raises `StreamNotFound`.
 
@@ -100,6 +101,8 @@ class Stream(StreamConsumers, Generic[P]):
                 2.11 to 2.15), and its state may lack acknowledged messages.
             timeout: Seconds; the default is that of the JetStream context.
         """
+        if _unknown:
+            raise unknown_keyword("Stream.info", _unknown)
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
         if confirmed:
@@ -178,6 +181,7 @@ class Stream(StreamConsumers, Generic[P]):
         before_seq: int | None = None,
         keep: int | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Remove messages from the stream and return their number.
 
@@ -193,6 +197,8 @@ class Stream(StreamConsumers, Generic[P]):
             BadArgument: Both `before_seq` and `keep` are given, or one argument is invalid. With an
                 invalid argument, the server would remove all messages.
         """
+        if _unknown:
+            raise unknown_keyword("Stream.purge", _unknown)
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
         if before_seq is not None:
@@ -255,6 +261,7 @@ class Stream(StreamConsumers, Generic[P]):
         direct: bool = False,
         headers: bool = True,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> StreamMessage[P]:
         """Return one message by sequence. Raises `MessageNotFound`.
 
@@ -267,6 +274,8 @@ class Stream(StreamConsumers, Generic[P]):
             headers: Include the headers.
             timeout: Seconds; the default is that of the JetStream context.
         """
+        if _unknown:
+            raise unknown_keyword("Stream.get_message", _unknown)
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import seq_request
 
@@ -456,6 +465,7 @@ class Stream(StreamConsumers, Generic[P]):
         name_prefix: str | None = None,
         max_reset_attempts: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
+        **_unknown: Never,
     ) -> OrderedMessages[P]:
         """Return an iterator that yields each message once and in order (ADR-17).
 
@@ -486,6 +496,8 @@ class Stream(StreamConsumers, Generic[P]):
                 after which the last error is raised. None means no limit.
             on_report: Callback that receives warnings and recoveries.
         """
+        if _unknown:
+            raise unknown_keyword("Stream.ordered", _unknown)
         from js_sync.consume.ordered import OrderedMessages
         from js_sync.consume.ordered_buffer import OrderedBuffer
         from twinstream.core.consume.ordered_config import ordered_config
@@ -530,16 +542,19 @@ class Stream(StreamConsumers, Generic[P]):
         Args:
             consumer: Name of an existing push consumer, or the configuration of the consumer to
                 create. Without a `deliver_subject`, the client chooses a unique one. With a
-                `deliver_group`, all clients that give the same subject and group share the
-                messages. `flow_control` needs an `idle_heartbeat`. A consumer without a name and
-                group has heartbeats of 5 s by default.
+                `deliver_group`, all clients that give the same name, subject and group share
+                the messages: the configuration needs `durable_name` or `name`, and all clients
+                give one `deliver_subject`, or the name of the existing consumer. `flow_control`
+                needs an `idle_heartbeat`. A consumer without a name and group has heartbeats of 5 s
+                by default.
             on_report: Callback that receives warnings.
 
         Raises:
             ConsumerNotFound: There is no consumer of this name.
             ConsumerExists: The consumer exists with another configuration.
             BadArgument: The named consumer is a pull consumer, or it has no `deliver_group` and
-                another subscription is bound to it. Each of the two would get every message.
+                another subscription is bound to it. Each of the two would get every message. Or the
+                configuration has a `deliver_group` and no name.
         """
         return opening(self._push(consumer, on_report))
 
@@ -547,7 +562,7 @@ class Stream(StreamConsumers, Generic[P]):
         self, consumer: str | ConsumerConfig, on_report: Callable[[PullReport], None] | None
     ) -> PushMessages[P]:
         from js_sync.consume.push import PushMessages
-        from js_sync.consume.push_buffer import PushBuffer, with_heartbeats
+        from js_sync.consume.push_buffer import PushBuffer, check_group, with_heartbeats
 
         info = None
         if isinstance(consumer, str):
@@ -559,6 +574,7 @@ class Stream(StreamConsumers, Generic[P]):
                 raise BadArgument(f"{self._name}/{consumer} is a pull consumer: use get_consumer")
         else:
             check_config(consumer, twinstream.models.ConsumerConfig)
+            check_group(consumer)
             config = with_heartbeats(consumer)
         buffer = PushBuffer(self._api, self._name, config, on_report)
         buffer.payloads = self._payloads

@@ -56,6 +56,8 @@ def test_the_front_lists_what_it_offers() -> None:
         ("AckPolicy", ": import it from twinstream.models"),
         ("KeyNotFoundError", "; did you mean 'KeyNotFound'?"),
         ("StreamConfg", "; did you mean 'StreamConfig'?"),
+        ("OrderedConsumerConfig", "; did you mean the arguments of Stream.ordered()?"),
+        ("Msg", "; did you mean 'Message'?"),
         ("xyz", ""),
     ],
 )
@@ -63,6 +65,36 @@ def test_a_missing_name_of_the_front_is_explained(name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(js_sync, name)
     assert str(caught.value) == f"module 'js_sync' has no attribute {name!r}{hint}"
+    assert not hasattr(js_sync, name)
+    with pytest.raises(ImportError) as refused:
+        exec(f"from js_sync import connect, {name}")
+    expected = f"cannot import name {name!r} from 'js_sync'{hint}"
+    # Without a hint, Python's own text, which continues with the path.
+    assert str(refused.value).startswith(expected)
+    assert str(refused.value) == expected or not hint
+    assert refused.value.name == "js_sync"
+
+
+def test_the_error_of_an_import_does_not_depend_on_the_number_of_names() -> None:
+    # With more than 255 names, the index of a name needs a second instruction.
+    many = "; ".join(f"n{number} = {number}" for number in range(300))
+    for _ in range(20):  # The interpreter specialises instructions that run often.
+        with pytest.raises(ImportError, match=r"import it from twinstream\.models"):
+            exec(f"{many}\nfrom js_sync import AckPolicy", {})
+
+
+def test_a_module_that_is_being_imported_is_found(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, _ = on_demand("some_package", {"Worker": "decimal"})
+    package.__getattr__ = find  # type: ignore[method-assign]
+    package.__path__ = []
+    # As in a cyclic import, the module is not yet an attribute of its package.
+    inner = ModuleType("some_package.Workers")
+    monkeypatch.setitem(sys.modules, "some_package.Workers", inner)
+    found: dict[str, object] = {}
+    exec("from some_package import Workers", found)
+    assert found["Workers"] is inner
 
 
 def test_the_front_knows_the_packages_above_the_client() -> None:

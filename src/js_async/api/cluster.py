@@ -71,7 +71,7 @@ class Cluster:
         try:
             await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
         except (RequestTimeout, NoResponders) as error:
-            error.add_note(_CONDITIONS)
+            error.add_advice(_CONDITIONS)
             raise
 
     async def remove_server(
@@ -174,7 +174,7 @@ class Cluster:
         found = await answers(self._api, subject, body, timeout)
         if not found:
             silence = RequestTimeout(f"{subject}: no server answered in time")
-            silence.add_note(_CONDITIONS)
+            silence.add_advice(_CONDITIONS)
             raise silence
         done: list[MetaRescueResponse] = []
         refusal: TwinstreamError | None = None
@@ -197,7 +197,7 @@ class Cluster:
         try:
             return await self._api.call(subject, body, as_, self._api.deadline(timeout))
         except (RequestTimeout, NoResponders) as error:
-            error.add_note(_CONDITIONS)
+            error.add_advice(_CONDITIONS)
             raise
 
 

@@ -147,7 +147,7 @@ async def _write_stream(
             respelt = await _with_stored_start(api, name, config, deadline)
         if respelt is not None:
             return await update_stream(api, name, respelt, pedantic, deadline)
-        _note_problems(error, lambda: twinstream.models.validate_stream(config, _version(api)))
+        _explain(error, lambda: twinstream.models.validate_stream(config, _version(api)))
         raise
 
 
@@ -192,19 +192,19 @@ def _version(api: Api) -> str:
     return api.transport.server_info.version
 
 
-def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Problem]]) -> None:
-    """Add a note to an error for each validation problem with the same error code.
+def _explain(error: JetStreamError, find_problems: Callable[[], list[Problem]]) -> None:
+    """Add to the text of an error each validation problem with the same error code.
 
-    `find_problems` returns the problems. A note names the setting and what to change.
+    `find_problems` returns the problems. Each names the setting and what to change.
     """
     try:
         problems = find_problems()
     except ValueError:
-        # There are no validation rules for this server version: add no notes.
+        # There are no validation rules for this server version.
         return
     for problem in problems:
         if problem.err_code and problem.err_code == error.err_code:
-            error.add_note(str(problem))
+            error.add_advice(str(evolve(problem, err_code=0)))
 
 
 async def _stream_explained(
@@ -264,7 +264,7 @@ async def create_consumer(
         raise await _explained(api, stream, name, config, error, deadline) from None
     except JetStreamError as error:
         completed = config
-        _note_problems(
+        _explain(
             error, lambda: twinstream.models.validate_consumer(completed, server=_version(api))
         )
         raise

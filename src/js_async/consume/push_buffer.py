@@ -25,7 +25,7 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.core.on_failure import AsyncOnFailure
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, is_status, read_status
-from twinstream.errors import ConsumerExists, PermissionDenied, RequestTimeout
+from twinstream.errors import BadArgument, ConsumerExists, PermissionDenied, RequestTimeout
 from twinstream.errors.transient import FAILED_REQUEST
 from twinstream.models import ConsumerConfig, ConsumerInfo
 from twinstream.records.headers import Headers
@@ -33,12 +33,25 @@ from twinstream.records.headers import Headers
 if TYPE_CHECKING:
     from twinstream.core.payloads.payloads import Payloads
 
-__all__ = ["PushBuffer", "with_heartbeats"]
+__all__ = ["PushBuffer", "check_group", "with_heartbeats"]
 
 _STALLED: Final = "Nats-Consumer-Stalled"
 _HEARTBEAT: Final = timedelta(seconds=5)
 # After this silence (seconds), check that a consumer without heartbeats still exists.
 _SILENCE: Final = 10.0
+
+
+def check_group(config: ConsumerConfig) -> None:
+    """Raise `BadArgument` for a group without a name.
+
+    Each member would create a consumer of its own, and get every message.
+    """
+    if config.deliver_group and not (config.durable_name or config.name):
+        raise BadArgument(
+            f"deliver_group {config.deliver_group!r} needs a durable_name or name, the same for all"
+            " members: without one, each member creates a consumer of its own, and gets every"
+            " message"
+        )
 
 
 def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
@@ -54,14 +67,17 @@ def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
     return evolve(config, idle_heartbeat=_HEARTBEAT)
 
 
-def _without_inbox(error: ConsumerExists) -> ConsumerExists:
+def _without_inbox(error: ConsumerExists, group: str | None) -> ConsumerExists:
     """Return the error without the inbox, which the client has chosen and not the caller."""
-    return error.with_differences(
-        tuple(
-            evolve(each, wanted="an inbox") if each.field == "deliver_subject" else each
-            for each in error.differences
-        )
+    shown = tuple(
+        evolve(each, wanted="an inbox") if each.field == "deliver_subject" else each
+        for each in error.differences
     )
+    advice = (
+        f"all members of the deliver_group {group!r} must give one deliver_subject, or open the"
+        " existing consumer by its name: push_messages(name)"
+    )
+    return error.with_differences(shown, advice if group else "")
 
 
 class PushBuffer(ItemSource[Message[Any]]):
@@ -114,7 +130,9 @@ class PushBuffer(ItemSource[Message[Any]]):
                     self._api, self._stream, self._config, "create"
                 )
             except ConsumerExists as error:
-                raise (_without_inbox(error) if chosen else error) from None
+                if not chosen:
+                    raise
+                raise _without_inbox(error, self._config.deliver_group) from None
 
     # ---- taking
 

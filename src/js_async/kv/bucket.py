@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from types import EllipsisType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Final, Generic, Never, TypeVar, cast, overload
 
 from js_async.kv.bucket_streams import BucketStreams
 from js_async.kv.writes import BucketWrites, rollup_for
 from js_async.runtime.concurrency import Items
 from js_async.runtime.opening import Opening, looped, opening
 from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
@@ -237,6 +237,7 @@ class KeyValue(NoContainer, Generic[V]):
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Store a value, whatever the current value is, and return the new revision.
 
@@ -258,6 +259,8 @@ class KeyValue(NoContainer, Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.put", _unknown)
         stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         if ttl is not None:
             ttl = await self._writes.key_ttl(ttl, single=True)
@@ -272,6 +275,7 @@ class KeyValue(NoContainer, Generic[V]):
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Store a value if the key has no value, and return its revision.
 
@@ -285,6 +289,8 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.create", _unknown)
         stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         ttl = await self._writes.key_ttl(ttl, single=False)
         return await self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
@@ -297,6 +303,7 @@ class KeyValue(NoContainer, Generic[V]):
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
@@ -305,6 +312,8 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.update", _unknown)
         stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = await self._writes.key_ttl(ttl, single=True)
@@ -426,7 +435,11 @@ class KeyValue(NoContainer, Generic[V]):
 
     @looped
     def keys(
-        self, keys: str | Iterable[str] | None = None, *, idle_timeout: Seconds = _PATIENCE
+        self,
+        keys: str | Iterable[str] | None = None,
+        *,
+        idle_timeout: Seconds = _PATIENCE,
+        **_unknown: Never,
     ) -> Items[str]:
         """Iterate over the keys that have a value and match one of `keys`, by default all keys.
 
@@ -438,6 +451,8 @@ class KeyValue(NoContainer, Generic[V]):
 
         Raises `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.keys", _unknown)
         from js_async.kv.keys import keys_of
 
         within = seconds(idle_timeout, "idle_timeout")
@@ -597,6 +612,7 @@ class KeyValue(NoContainer, Generic[V]):
         meta_only: bool = False,
         resume_from: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
+        **_unknown: Never,
     ) -> Opening[KeyValueWatch[V]]:
         """Iterate over the last entry of each key, then over each new revision.
 
@@ -615,6 +631,8 @@ class KeyValue(NoContainer, Generic[V]):
             BadArgument: More than one of `history`, `updates_only` and `resume_from` is given. Or
                 the bucket has not reached `resume_from`, because it was deleted and re-created.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.watch", _unknown)
         from js_async.kv.watch import WatchOptions, open_watch
 
         options = WatchOptions(

@@ -12,6 +12,7 @@ value is stored, the client repeats the write conditionally.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from attrs import evolve
@@ -345,11 +346,11 @@ class BucketWrites:
         whole = whole_ttl(ttl)
         place = self._place
         stream = await place.target(place.api.deadline())
-        try:
+        with suppress(BadArgument, Unsupported):
             self._check_ttl(whole, known_info(stream).config, single)
-        except (BadArgument, Unsupported):
-            # The cached configuration may be outdated, so the current one decides.
-            self._check_ttl(whole, (await stream.info()).config, single)
+            return whole
+        # The cached configuration may be outdated, so the current one decides.
+        self._check_ttl(whole, (await stream.info()).config, single)
         return whole
 
     def _check_ttl(self, ttl: Ttl, config: StreamConfig, single: bool) -> None:

@@ -195,7 +195,7 @@ class DeadLetters(BackgroundWork):
 
     async def _keeper(self, deadline: Deadline) -> Consumer:
         name = self._names.failures
-        with _noted():
+        with _advised():
             made = await self._jet.create_or_update_consumer(
                 name, self._names.keeper_config(), timeout=deadline.remaining()
             )
@@ -470,7 +470,7 @@ class DeadLetters(BackgroundWork):
         Messages in the stream that are no dead letters are reported to `on_report` and skipped.
         Raises `RequestTimeout` if there is no progress for `idle_timeout` seconds.
         """
-        with _noted():
+        with _advised():
             async with self._letters.read(idle_timeout=idle_timeout) as messages:
                 async for message in messages:
                     letter = self._read(message)
@@ -681,12 +681,12 @@ def collection_of(letters: DeadLetters) -> LetterCollection:
 
 
 @contextmanager
-def _noted() -> Generator[None]:
-    """Add a note to a `StreamNotFound` error. The note names the method that creates the stream."""
+def _advised() -> Generator[None]:
+    """Add the name of the method that creates the stream to a `StreamNotFound` error."""
     try:
         yield
     except StreamNotFound as error:
-        error.add_note("`create` creates the streams of dead letters")
+        error.add_advice("`create` creates the streams of dead letters")
         raise
 
 

@@ -11,7 +11,7 @@ from js_async import Message
 from js_async.workers.dead_letters import DeadLetters
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.consume.order import Order
-from twinstream.core.consume.pull_request import Priority
+from twinstream.core.consume.pull_request import Priority, check_priority
 from twinstream.core.workers.reports import WorkReport
 from twinstream.core.workers.retry import Retry
 from twinstream.errors import BadArgument
@@ -54,6 +54,7 @@ class WorkSettings:
         if self.dead_letters is not None:
             check_kind(self.dead_letters, DeadLetters, "dead_letters", "a DeadLetters object")
         check_kind(self.retry, Retry, "retry", "a Retry")
+        check_priority(self.priority)
         check_whole(self.concurrency, "concurrency")
         if self.max_messages is not None:
             check_whole(self.max_messages, "max_messages")

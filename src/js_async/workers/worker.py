@@ -130,6 +130,7 @@ class Worker(BackgroundWork):
             check_name(consumer, "consumer")
         else:
             check_kind(consumer, ConsumerConfig, "consumer", "a name or a ConsumerConfig")
+            _suitable(consumer, stream_name)
         check_handler(handler)
         self._payloads: Final = payloads_of_handler(handler)
         self._jet: Final = jet
@@ -185,9 +186,7 @@ class Worker(BackgroundWork):
     async def _begin(self) -> None:
         consumer = await self._bound()
         info = consumer.cached_info
-        config = info.config if info is not None else None
-        if config is None or config.ack_policy != AckPolicy.EXPLICIT:
-            raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
+        config = _suitable(info.config if info is not None else None, f"{consumer}")
         self._consumer = consumer
         self._outcomes = Outcomes(
             self._settings,
@@ -385,6 +384,18 @@ class Worker(BackgroundWork):
     def _release(self, job: Job) -> None:
         if self._buffer is not None:
             self._buffer.progress.release(job.message)
+
+
+def _suitable(config: ConsumerConfig | None, where: str) -> ConsumerConfig:
+    """Return the configuration of a worker's consumer. Raises `BadArgument` for others."""
+    if config is None or config.ack_policy not in {None, AckPolicy.EXPLICIT}:
+        raise BadArgument(f"{where}: a worker needs ack_policy explicit")
+    if config.deliver_subject is not None:
+        raise BadArgument(
+            f"{where}: a worker pulls its messages, and a deliver_subject makes a push consumer:"
+            " omit it, or read the messages with push_messages of the stream"
+        )
+    return config
 
 
 def payloads_of_handler(handler: Handler[Any]) -> Payloads[Any] | None:

@@ -100,7 +100,9 @@ class Api:
         """Log that a message will be published again because of `error`."""
         from twinstream.core.log.events import WillRetry
 
-        event = WillRetry(f"publishing to {subject}", error, subject)
+        # Most errors name the subject.
+        what = "publishing" if subject in str(error) else f"publishing to {subject}"
+        event = WillRetry(what, error, subject)
         self._retries(event, kind=type(error).__name__)
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
@@ -277,7 +279,7 @@ class Api:
                 return read_api_answer(frame[3][frame[2] : -2], subject)
             except JetStreamError as error:
                 if error.err_code == REQUIRED_API_LEVEL:
-                    error.add_note(
+                    error.add_advice(
                         f"required_api_level={self._required_level}: server"
                         f" {self.transport.server_info.version} has a lower one"
                     )

@@ -72,7 +72,7 @@ class Cluster:
         try:
             step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
         except (RequestTimeout, NoResponders) as error:
-            error.add_note(_CONDITIONS)
+            error.add_advice(_CONDITIONS)
             raise
 
     def remove_server(
@@ -173,7 +173,7 @@ class Cluster:
         found = answers(self._api, subject, body, timeout)
         if not found:
             silence = RequestTimeout(f"{subject}: no server answered in time")
-            silence.add_note(_CONDITIONS)
+            silence.add_advice(_CONDITIONS)
             raise silence
         done: list[MetaRescueResponse] = []
         refusal: TwinstreamError | None = None
@@ -196,7 +196,7 @@ class Cluster:
         try:
             return self._api.call(subject, body, as_, self._api.deadline(timeout))
         except (RequestTimeout, NoResponders) as error:
-            error.add_note(_CONDITIONS)
+            error.add_advice(_CONDITIONS)
             raise
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic, Never
 
 from attrs import evolve
 
@@ -14,6 +14,7 @@ from js_sync.consume.message import Message, TypedMessage, message_of
 from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.arguments.check_arguments import check_kind
+from twinstream.core.arguments.nats_py_names import methods_of, unknown_keyword
 from twinstream.core.consume.ack_wait import ack_wait_of
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import Fetch
@@ -35,6 +36,7 @@ __all__ = ["FetchCalls"]
 _LEAST: Final = 0.1
 
 
+@methods_of("Consumer")
 class FetchCalls(Generic[P]):
     """The base class of `Consumer` with the methods that fetch messages."""
 
@@ -61,6 +63,7 @@ class FetchCalls(Generic[P]):
         two_step: bool = False,
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
+        **_unknown: Never,
     ) -> Batch[Message[P]]:
         """Fetch a batch of messages. An empty batch is not an error.
 
@@ -101,6 +104,8 @@ class FetchCalls(Generic[P]):
             RequestTimeout: The client was not connected in time.
             PermissionDenied: The user may not pull.
         """
+        if _unknown:
+            raise unknown_keyword("Consumer.fetch", _unknown)
         observers = self._api.transport.observers
         if observers is None:
             return self._fetched(
@@ -177,6 +182,7 @@ class FetchCalls(Generic[P]):
         timeout: Seconds | None = 5.0,
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
+        **_unknown: Never,
     ) -> Message[P] | None:
         """Request exactly one message; return it, or None if none arrived in time.
 
@@ -187,6 +193,8 @@ class FetchCalls(Generic[P]):
             priority: See `fetch`.
             heartbeat: See `fetch`.
         """
+        if _unknown:
+            raise unknown_keyword("Consumer.next", _unknown)
         observers = self._api.transport.observers
         if observers is None:
             return self._next(timeout, priority, heartbeat)

@@ -106,7 +106,7 @@ class Place:
         try:
             return self.api.stream_info(self.stream, deadline)
         except StreamNotFound as error:
-            error.add_note(f"Coordination(jet, {self.stream!r}, create=True) creates it")
+            error.add_advice(f"Coordination(jet, {self.stream!r}, create=True) creates it")
             raise
 
     def _created(self, deadline: Deadline) -> StreamInfo:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import EllipsisType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Final, Generic, Never, TypeVar, cast, overload
 
 from js_sync.kv.bucket_streams import BucketStreams
 from js_sync.kv.writes import BucketWrites, rollup_for
 from js_sync.runtime.concurrency import Items
 from js_sync.runtime.opening import looped, opening
 from twinstream.core.arguments.check_arguments import check_kind
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Seconds, seconds
 from twinstream.core.kv.codecs import PLAIN_CODECS, Codecs
@@ -238,6 +238,7 @@ class KeyValue(NoContainer, Generic[V]):
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Store a value, whatever the current value is, and return the new revision.
 
@@ -259,6 +260,8 @@ class KeyValue(NoContainer, Generic[V]):
             InvalidKey: The key contains invalid characters.
             TwinstreamError: Another error of `JetStream.publish`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.put", _unknown)
         stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         if ttl is not None:
             ttl = self._writes.key_ttl(ttl, single=True)
@@ -271,6 +274,7 @@ class KeyValue(NoContainer, Generic[V]):
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Store a value if the key has no value, and return its revision.
 
@@ -284,6 +288,8 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.create", _unknown)
         stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         ttl = self._writes.key_ttl(ttl, single=False)
         return self._writes.create(stored, data, self._maker, ttl=ttl, timeout=timeout)
@@ -296,6 +302,7 @@ class KeyValue(NoContainer, Generic[V]):
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
+        **_unknown: Never,
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
@@ -304,6 +311,8 @@ class KeyValue(NoContainer, Generic[V]):
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
             TwinstreamError: Another error of `put`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.update", _unknown)
         stored, data = self._codecs.encode(self.bucket, key, value, self._validates)
         check_revision(revision, instead="; create stores a key that has no value")
         ttl = self._writes.key_ttl(ttl, single=True)
@@ -425,7 +434,11 @@ class KeyValue(NoContainer, Generic[V]):
 
     @looped
     def keys(
-        self, keys: str | Iterable[str] | None = None, *, idle_timeout: Seconds = _PATIENCE
+        self,
+        keys: str | Iterable[str] | None = None,
+        *,
+        idle_timeout: Seconds = _PATIENCE,
+        **_unknown: Never,
     ) -> Items[str]:
         """Iterate over the keys that have a value and match one of `keys`, by default all keys.
 
@@ -437,6 +450,8 @@ class KeyValue(NoContainer, Generic[V]):
 
         Raises `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.keys", _unknown)
         from js_sync.kv.keys import keys_of
 
         within = seconds(idle_timeout, "idle_timeout")
@@ -596,6 +611,7 @@ class KeyValue(NoContainer, Generic[V]):
         meta_only: bool = False,
         resume_from: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
+        **_unknown: Never,
     ) -> KeyValueWatch[V]:
         """Iterate over the last entry of each key, then over each new revision.
 
@@ -614,6 +630,8 @@ class KeyValue(NoContainer, Generic[V]):
             BadArgument: More than one of `history`, `updates_only` and `resume_from` is given. Or
                 the bucket has not reached `resume_from`, because it was deleted and re-created.
         """
+        if _unknown:
+            raise unknown_keyword("KeyValue.watch", _unknown)
         from js_sync.kv.watch import WatchOptions, open_watch
 
         options = WatchOptions(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Never
 
 from js_sync.api.api import Api
 from js_sync.object_store.content import OldContent
@@ -19,7 +19,7 @@ from js_sync.runtime.opening import looped, opening
 from js_sync.stream import Stream
 from twinstream.core.arguments.check_arguments import check_kind, check_whole
 from twinstream.core.arguments.check_callbacks import check_callback
-from twinstream.core.arguments.nats_py_names import hint_attributes
+from twinstream.core.arguments.nats_py_names import hint_attributes, unknown_keyword
 from twinstream.core.arguments.wrong_statement import NoContainer
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.object_store.changes import (
@@ -125,6 +125,7 @@ class ObjectStore(NoContainer):
         idle_timeout: Seconds = _FOR_A_CHUNK,
         timeout: Seconds | None = None,
         on_progress: Callable[[ObjectProgress], None] | None = None,
+        **_unknown: Never,
     ) -> ObjectInfo:
         """Store an object under its name, replacing an existing one, and return its metadata.
 
@@ -150,6 +151,8 @@ class ObjectStore(NoContainer):
             OutcomeUnknown: The metadata may or may not have been stored.
             Exception: The error that the source raised.
         """
+        if _unknown:
+            raise unknown_keyword("ObjectStore.put", _unknown)
         meta = object_meta(name)
         deadline = None if timeout is None else self._api.deadline(timeout)
         with StoreErrors(self.bucket):
@@ -374,7 +377,7 @@ class ObjectStore(NoContainer):
 
     @looped
     def list(
-        self, *, deleted: bool = False, idle_timeout: Seconds = _PATIENCE
+        self, *, deleted: bool = False, idle_timeout: Seconds = _PATIENCE, **_unknown: Never
     ) -> Items[ObjectInfo]:
         """Iterate over the metadata of all objects, as of one moment, oldest first.
 
@@ -383,6 +386,8 @@ class ObjectStore(NoContainer):
         be read, its `ObjectInfo` only has the name, and the reason as `error` in its `unknown`
         members.
         """
+        if _unknown:
+            raise unknown_keyword("ObjectStore.list", _unknown)
         with StoreErrors(self.bucket):
             place = self._place()
             stored = place.stream.snapshot(place.subjects.all_infos, idle_timeout=idle_timeout)
@@ -391,12 +396,16 @@ class ObjectStore(NoContainer):
             if deleted or not info.deleted:
                 yield info
 
-    def watch(self, *, updates_only: bool = False, deletes: bool = True) -> ObjectWatch:
+    def watch(
+        self, *, updates_only: bool = False, deletes: bool = True, **_unknown: Never
+    ) -> ObjectWatch:
         """Iterate over the current metadata of all objects, then over each change.
 
         With `updates_only`, the current metadata is skipped. Without `deletes`, deleted objects are
         skipped.
         """
+        if _unknown:
+            raise unknown_keyword("ObjectStore.watch", _unknown)
         return opening(self._watch(updates_only, deletes))
 
     def _watch(self, updates_only: bool, deletes: bool) -> ObjectWatch:

@@ -63,6 +63,7 @@ from twinstream.errors.api import (
     MessageExists,
     MessageIdInProcess,
     StreamExists,
+    WrongLastSequence,
     api_error,
 )
 from twinstream.errors.base import (
@@ -115,7 +116,6 @@ from twinstream.errors.server_errors import (
     StreamNotFound,
     SubjectOverlap,
     WrongLastMessageId,
-    WrongLastSequence,
     WrongStream,
 )
 from twinstream.errors.usage import (

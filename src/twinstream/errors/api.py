@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from twinstream.errors import server_errors
 from twinstream.errors.base import JetStreamError, NoResponders, TwinstreamError
@@ -19,6 +19,7 @@ __all__ = [
     "MessageExists",
     "MessageIdInProcess",
     "StreamExists",
+    "WrongLastSequence",
     "api_error",
 ]
 
@@ -39,9 +40,6 @@ class JetStreamNotEnabled(JetStreamError, NoResponders):
     """
 
 
-_RESTORED: Final = "delete it first: a restored stream keeps its name"
-
-
 class _Exists(JetStreamError):
     # What the caller can do; an object that consists of streams names its own calls.
     _next = ""
@@ -50,11 +48,15 @@ class _Exists(JetStreamError):
     differences: tuple[Difference, ...] = ()
 
     def __str__(self) -> str:
-        next_ = _RESTORED if self.err_code == STREAM_NAME_EXISTS_RESTORE else self._next
+        # The text of a refused restore has its advice already.
+        next_ = "" if self.err_code == STREAM_NAME_EXISTS_RESTORE else self._next
         return f"{super().__str__()}; {next_}" if next_ else super().__str__()
 
-    def with_differences(self, found: tuple[Difference, ...]) -> Self:
-        """Return a copy of the error with `differences` and with them in the message."""
+    def with_differences(self, found: tuple[Difference, ...], advice: str = "") -> Self:
+        """Return a copy of the error with `differences` and with them in the message.
+
+        `advice` replaces the usual advice, if it is given.
+        """
         because = "; ".join(str(each) for each in found) or "no requested field differs"
         reason = self._reason or self.description
         error = type(self)(
@@ -64,6 +66,7 @@ class _Exists(JetStreamError):
             subject=self.subject,
         )
         error.differences = found
+        error._next = advice or self._next
         error._reason = reason
         return error
 
@@ -115,6 +118,23 @@ class MessageIdInProcess(JetStreamError):
         )
 
 
+class WrongLastSequence(JetStreamError):
+    """An expected last sequence did not match (10071, 10164).
+
+    `actual` is the last sequence of the stream, or of the subject if its sequence was expected. It
+    is None if the server does not report it, because another write is in flight.
+    """
+
+    actual: int | None
+
+    def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
+        super().__init__(description, code=code, err_code=err_code, subject=subject)
+        # The server's text is "wrong last sequence: 5".
+        number = description.rpartition(":")[2].strip()
+        is_number = number.isascii() and number.isdigit() and len(number) <= 20
+        self.actual = int(number) if is_number else None
+
+
 def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
     """Return the exception for the `error` member of a JetStream response."""
     description = str(error.get("description") or "JetStream gave no reason")
@@ -126,7 +146,7 @@ def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
         cls = MessageExists
     raised = cls(description, code=code, err_code=err_code, subject=subject)
     if err_code in ADVICE:
-        raised.add_note(ADVICE[err_code])
+        raised.add_advice(ADVICE[err_code])
     return raised
 
 

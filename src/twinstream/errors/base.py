@@ -22,6 +22,13 @@ class TwinstreamError(PicklableError):
         if cls.__module__.startswith(f"{_PACKAGE}."):
             cls.__module__ = _PACKAGE
 
+    def add_advice(self, advice: str) -> None:
+        """Add to the text of the error what the caller can do.
+
+        A note would not do: logs and `str(error)` do not show it.
+        """
+        self.args = (f"{self.args[0]}; {advice}",)
+
 
 class NoResponders(TwinstreamError):
     """There are no responders: the stream or consumer does not exist, or it has no leader."""

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from twinstream.errors.api import WrongLastSequence
 from twinstream.errors.base import JetStreamError, TwinstreamError
 from twinstream.errors.bucket import BucketNotFound, bucket_not_found
 from twinstream.errors.publish import NoStream
-from twinstream.errors.server_errors import StreamNotFound, WrongLastSequence
+from twinstream.errors.server_errors import StreamNotFound
 from twinstream.errors.usage import BadArgument
-from twinstream.errors.wrong_sequence import last_sequence
 from twinstream.models.error_codes import (
     MESSAGE_TOO_LARGE,
     STORE_REFUSED,
@@ -138,7 +138,6 @@ class RevisionMismatch(WrongLastSequence):
     """
 
     expected: int
-    actual: int | None
 
     @classmethod
     def of(
@@ -149,7 +148,7 @@ class RevisionMismatch(WrongLastSequence):
         `attempts` is the number of attempts that writes of other clients made fail, until the
         timeout.
         """
-        actual = last_sequence(error)
+        actual = error.actual
         what = "another write is in flight" if actual is None else f"it is at {actual}"
         text = (
             f"key {key!r} is not at revision {expected}, {what}; get it again before the next try"
@@ -194,7 +193,7 @@ class ValueTooLarge(JetStreamError):
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
     """Return the error of the bucket for an error of its stream.
 
-    If `error` has no counterpart for buckets, it is returned itself, possibly with a note.
+    If `error` has no counterpart for buckets, it is returned itself, possibly with advice.
     """
     if isinstance(error, NoStream | StreamNotFound) and not isinstance(error, BucketNotFound):
         return bucket_not_found(bucket, "key_value", error)
@@ -208,9 +207,9 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
                 subject=error.subject,
             )
         if error.err_code == TTL_DISABLED:
-            error.add_note(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
+            error.add_advice(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
         if error.err_code == STORE_REFUSED:
-            error.add_note(
+            error.add_advice(
                 f"bucket {bucket} has reached max_bytes; servers before 2.14 then also refuse to"
                 " overwrite a key. The markers of delete and purge need room, too. To make room,"
                 " remove old markers and revisions with purge_deletes(older_than=0), remove a key"

@@ -16,7 +16,6 @@ __all__ = [
     "StreamNotFound",
     "SubjectOverlap",
     "WrongLastMessageId",
-    "WrongLastSequence",
     "WrongStream",
 ]
 
@@ -39,10 +38,6 @@ class SubjectOverlap(JetStreamError):
 
 class InvalidConfig(JetStreamError):
     """The server refuses the configuration (10012, 10025, 10052)."""
-
-
-class WrongLastSequence(JetStreamError):
-    """An expected last sequence did not match (10071, 10164)."""
 
 
 class WrongLastMessageId(JetStreamError):

@@ -1034,7 +1034,6 @@ CLASSES: Final[dict[int, str]] = {
 
 ADVICE: Final[dict[int, str]] = {
     10060: "another stream has this subject: correct the subject or the expected stream",
-    10074: "num_replicas above 1 needs a cluster",
     10099: "let the programs share one consumer, or give each consumer a filter of its own",
     10100: "let the programs share one consumer, or give each consumer a filter of its own",
     10111: "set allow_rollup_hdrs of the stream",

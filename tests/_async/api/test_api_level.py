@@ -36,7 +36,7 @@ async def test_a_server_of_a_lower_level_does_nothing(server, name):
             with pytest.raises(js.JetStreamError) as caught:
                 await call()
             assert caught.value.err_code == 10185
-            assert f"required_api_level={FAR}: server" in caught.value.__notes__[0]
+            assert f"required_api_level={FAR}: server" in str(caught.value)
         assert (await stream.info()).state.messages == 1
         assert [each async for each in stream.consumer_names()] == []
         level = connection.jetstream(required_api_level=2)

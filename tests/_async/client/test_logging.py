@@ -328,5 +328,5 @@ async def test_a_publish_that_is_sent_again_is_logged_once(way, caplog):
                 outcomes = jet.publish_many(requests, retry_wait=0.01)
                 assert [each.seq async for each in outcomes] == [7]
     [text] = texts(caplog, "publisher", logging.WARNING)
-    assert text.startswith("publishing to orders: ")
+    assert text.startswith("publishing: orders: ")
     assert text.endswith("; trying again")

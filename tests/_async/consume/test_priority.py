@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -233,6 +234,9 @@ async def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_ca
                     consumer.messages(priority=priority)
                 with pytest.raises(js.BadArgument, match=r"priority=Priority\(group='g'\)"):
                     consumer.consume(nothing, priority=priority)
+            for call in (consumer.messages, partial(consumer.consume, nothing)):
+                with pytest.raises(js.BadArgument, match="priority must be a Priority, as "):
+                    call(priority="g")
             async with consumer.messages(priority=js.Priority(group="g")):
                 pass
         worker = Worker(jet, name, "c", nothing)

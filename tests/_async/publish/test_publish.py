@@ -44,14 +44,15 @@ async def test_conditions_hold_or_nothing_is_stored(opened, name):
         await jet.publish(one, msg_id="a", expected_last_seq=0, expected_stream=name)
         await jet.publish(two, expected_last_subject_seq=0, expected_last_msg_id="a")
         refused = [
-            (js.WrongLastSequence, {"expected_last_seq": 7}),
-            (js.WrongLastSequence, {"expected_last_subject_seq": 0}),
-            (js.WrongLastMessageId, {"expected_last_msg_id": "b"}),
-            (js.WrongStream, {"expected_stream": "OTHER"}),
+            (js.WrongLastSequence, 2, {"expected_last_seq": 7}),
+            (js.WrongLastSequence, 1, {"expected_last_subject_seq": 0}),
+            (js.WrongLastMessageId, None, {"expected_last_msg_id": "b"}),
+            (js.WrongStream, None, {"expected_stream": "OTHER"}),
         ]
-        for error, condition in refused:
-            with pytest.raises(error):
+        for error, actual, condition in refused:
+            with pytest.raises(error) as caught:
                 await jet.publish(one, **condition)
+            assert getattr(caught.value, "actual", None) == actual
         assert (await stream.info()).state.messages == 2
 
 

@@ -569,14 +569,22 @@ async def test_settings_that_cannot_be(opened, name):
             ({"retry": 3}, "retry must be a Retry, got 3"),
             ({"order": "subjects"}, "order"),
             ({"concurrency": 3, "max_messages": 2}, "max_messages"),
+            ({"priority": "g"}, "priority must be a Priority"),
         ):
             with pytest.raises(js.BadArgument, match=said):
                 Worker(jet, name, "c", ignore, **settings)
+        for config, said in (
+            (ConsumerConfig(durable_name="u", deliver_subject=f"deliver.{name}"), "push consumer"),
+            (ConsumerConfig(durable_name="u", ack_policy="none"), "explicit"),
+        ):
+            with pytest.raises(js.BadArgument, match=said):
+                Worker(jet, name, config, ignore)
+            await stream.create_consumer(config)
+            with pytest.raises(js.BadArgument, match=said):
+                await Worker(jet, name, "u", ignore).start()
+            await stream.delete_consumer("u")
         with pytest.raises(js.ConsumerNotFound):
             await Worker(jet, name, "c", ignore).start()
-        await stream.create_consumer(ConsumerConfig(durable_name="n", ack_policy="none"))
-        with pytest.raises(js.BadArgument, match="explicit"):
-            await Worker(jet, name, "n", ignore).start()
 
 
 async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):

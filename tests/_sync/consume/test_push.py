@@ -79,6 +79,34 @@ def test_a_group_shares_the_messages(opened, name):
         assert sorted(seen) == list(range(1, 101))
 
 
+def test_a_group_without_a_name_is_refused_and_creates_nothing(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(deliver_subject=f"deliver.{name}", deliver_group="workers")
+        with pytest.raises(js.BadArgument, match="'workers' needs a durable_name or name"):
+            with stream.push_messages(config):
+                pass
+        assert (stream.info()).state.consumer_count == 0
+
+
+def test_a_second_member_without_the_subject_of_the_first_is_refused(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 1)
+        config = ConsumerConfig(durable_name="p", deliver_group="workers")
+        with stream.push_messages(config) as first:
+            with pytest.raises(js.ConsumerExists) as caught:
+                with stream.push_messages(config):
+                    pass
+            assert "wanted 'an inbox'" in str(caught.value)
+            assert str(caught.value).endswith(
+                "; all members of the deliver_group 'workers' must give one deliver_subject, or"
+                " open the existing consumer by its name: push_messages(name)"
+            )
+            with stream.push_messages("p") as second:
+                found = [each.next(timeout=1) for each in (first, second)]
+        assert len([each for each in found if each is not None]) == 1
+
+
 def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned):
     # A second of silence would be two missing heartbeats; the consumer is looked for meanwhile.
     tuned("push silence", 0.5)

@@ -338,6 +338,7 @@ def test_both_codes_of_a_conflict_are_one_error(
     description: str, code: int, actual: int | None
 ) -> None:
     given = WrongLastSequence(description, code=400, err_code=code)
+    assert given.actual == actual
     error = RevisionMismatch.of(given, "k", 3)
     assert (error.expected, error.actual, error.err_code) == (3, actual, code)
     found = "another write is in flight" if actual is None else f"it is at {actual}"

@@ -27,6 +27,7 @@ __all__ = [
     "PullBounds",
     "PullLimits",
     "Wait",
+    "check_priority",
     "fetch_limits",
     "given_heartbeat",
     "request_body",
@@ -118,7 +119,8 @@ class PullBounds:
 UNBOUNDED: Final = PullBounds()
 
 
-def _priority(value: Priority | None) -> Priority | None:
+def check_priority(value: Priority | None) -> Priority | None:
+    """Return a `Priority` or None unchanged. Raises `BadArgument` for another value."""
     if value is not None:
         check_kind(value, Priority, "priority", "a Priority, as Priority(group='A')")
     return value
@@ -148,7 +150,7 @@ class PullLimits:
     """Seconds that a message may stay in the buffer, at the caller's pace; None means no limit."""
     pull_every: float | None = None
     """Seconds without a pull after which one is sent only to keep the pin; None means never."""
-    priority: Priority | None = field(default=None, converter=_priority)
+    priority: Priority | None = field(default=None, converter=check_priority)
     stop_after: int | None = None
     """The number of messages after which the iteration ends; None means that it does not end."""
     on_refused: OnRefused = "raise"

@@ -42,7 +42,6 @@ from typing import TYPE_CHECKING, Final
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
 from twinstream.errors import JetStreamError, TwinstreamError, WrongLastSequence
-from twinstream.errors.wrong_sequence import last_sequence
 from twinstream.models.error_codes import (
     BATCH_INCOMPLETE,
     ROLLUP_NOT_PERMITTED,
@@ -91,7 +90,7 @@ _UNKNOWN_ID: Final = b"%d" % ROLLUP_NOT_PERMITTED
 
 def is_in_flight(error: BaseException | None) -> bool:
     """Return whether a message was refused because of another write in flight, which may fail."""
-    return isinstance(error, WrongLastSequence) and last_sequence(error) is None
+    return isinstance(error, WrongLastSequence) and error.actual is None
 
 
 def is_behind(error: TwinstreamError, expected: int) -> bool:
@@ -102,8 +101,7 @@ def is_behind(error: TwinstreamError, expected: int) -> bool:
     """
     if not isinstance(error, WrongLastSequence):
         return False
-    last = last_sequence(error)
-    return last is not None and last < expected
+    return error.actual is not None and error.actual < expected
 
 
 def is_doubtful(error: TwinstreamError, expected: int) -> bool:

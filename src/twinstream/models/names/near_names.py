@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-__all__ = ["name_advice", "near_name"]
+__all__ = ["did_you_mean", "name_advice", "near_name"]
 
 _DELIVERIES: Final = ("max_deliver", "attempts", "retries")
 _PAUSES: Final = ("longest", "max_wait")
@@ -14,17 +14,24 @@ _PAUSES: Final = ("longest", "max_wait")
 # The first setting that exists is suggested.
 _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "ack_timeout": ("ack_wait",),
+    "allow_batch_publish": ("allow_batched",),
+    "api_prefix": ("api",),
     "bucket_name": ("bucket",),
     "consumer_name": ("name", "durable_name"),
     "dedup_window": ("duplicate_window",),
     "deduplication_window": ("duplicate_window",),
     "delay": ("first", "wait"),
+    "deliver_prefix": ("deliver",),
+    "destination": ("dest",),
     "direct": ("allow_direct",),
+    "discard_policy": ("discard",),
+    "duplicates": ("duplicate_window",),
     "durable": ("durable_name",),
     "expires": ("ttl", "max_age"),
     "filters": ("filter_subjects",),
     "history": ("max_msgs_per_subject",),
     "hostname": ("server_name",),
+    "inactive_timeout": ("inactive_threshold",),
     "max_ack": ("max_ack_pending",),
     "max_age": ("ttl",),
     "max_attempts": _DELIVERIES,
@@ -37,27 +44,36 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = {
     "max_pending": ("max_ack_pending",),
     "max_redeliver": _DELIVERIES,
     "max_redeliveries": _DELIVERIES,
+    "max_request_batch": ("max_batch",),
+    "max_request_expires": ("max_expires",),
+    "max_request_max_bytes": ("max_bytes",),
     "max_retries": _DELIVERIES,
     "max_size": ("max_bytes",),
     "max_value_size": ("max_msg_size",),
+    "memory_storage": ("mem_storage",),
     "multiplier": ("factor",),
     "name": ("bucket",),
+    "persistence": ("persist_mode",),
+    "pinned_ttl": ("priority_timeout",),
     "prefetch": ("max_ack_pending",),
     "queue": ("deliver_group",),
     "queue_group": ("deliver_group",),
     "replicas": ("num_replicas",),
     "retention_policy": ("retention",),
     "retries": _DELIVERIES,
+    "source": ("src", "sources"),
     "storage_type": ("storage",),
+    "stream": ("name",),
     "stream_name": ("name",),
     "subject_delete_marker_ttl": ("limit_marker_ttl",),
     "ttl": ("max_age",),
     "visibility_timeout": ("ack_wait",),
 }
 
-# Settings of nats-py that no setting replaces, by a setting of the record and their name.
+# Settings of other clients that no setting replaces, by a setting of the record and their name.
 _NEEDLESS: Final[Mapping[tuple[str, str], str]] = {
     ("bucket", "direct"): "direct= of nats-py is not needed: a bucket has direct reads",
+    ("external", "domain"): 'a domain is external=ExternalStream(api="$JS.<domain>.API")',
 }
 
 # The least similarity of a suggestion. `max_retries` and `max_bytes` have 0.7.
@@ -85,5 +101,15 @@ def name_advice(unknown: Iterable[str], known: Collection[str]) -> str:
     for (setting, name), advice in _NEEDLESS.items():
         if setting in known and name in names:
             return advice
-    near = [repr(found) for name in names if (found := near_name(name, known))]
-    return f"did you mean {', '.join(near)}?" if near else ""
+    near = {name: near_name(name, known) for name in names}
+    return did_you_mean({name: near[name] and repr(near[name]) for name in names})
+
+
+def did_you_mean(meant: Mapping[str, str]) -> str:
+    """Return the sentence that suggests `meant[name]` for each unknown name, or "" without any.
+
+    A suggestion may be "". One that equals that of another name is mentioned once.
+    """
+    only = len(set(meant.values())) == 1
+    shown = [each if only else f"{each} for {name!r}" for name, each in meant.items() if each]
+    return f"did you mean {', '.join(dict.fromkeys(shown))}?" if shown else ""
