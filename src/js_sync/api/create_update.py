@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -24,6 +24,7 @@ from twinstream.errors import (
     StreamNotFound,
     SubjectOverlap,
     TwinstreamError,
+    Unsupported,
 )
 from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
 from twinstream.records.difference import LIMITED, Difference, differences
@@ -242,6 +243,8 @@ def create_consumer(
         _check_named(config)
     name, config = _completed(api, config)
     one, several = config.filter_subject, config.filter_subjects
+    if several:
+        _check_filters(api, several)
     # With both settings, leave the filter out of the request subject. Otherwise the server's error
     # would concern that subject, which the user did not write.
     filters = [one] if one and not several else []
@@ -267,6 +270,20 @@ def create_consumer(
             error, lambda: twinstream.models.validate_consumer(completed, server=_version(api))
         )
         raise
+
+
+def _check_filters(api: Api, filters: Sequence[str]) -> None:
+    """Raise `Unsupported` if the server would skip messages that match one of the filters."""
+    from twinstream.core.server_faults.table import MIXED_FILTERS
+    from twinstream.core.wire.subject_match import mixed
+
+    version = api.transport.server_info.version_numbers
+    if MIXED_FILTERS.affects(version) and mixed(filters):
+        raise Unsupported(
+            f"the filters {', '.join(filters)} together make nats-server"
+            f" {api.transport.server_info.version} skip messages: one has * where another one has a"
+            " word. Use one consumer for each of these filters, or nats-server 2.12.4"
+        )
 
 
 def _check_named(config: ConsumerConfig) -> None:

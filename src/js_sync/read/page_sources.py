@@ -25,7 +25,8 @@ from twinstream.core.read.bulk_page import LEAST, BulkAnswer, DirectBulk, PullBu
 from twinstream.core.read.direct_get import EVERYTHING, next_request
 from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 from twinstream.core.read.range_read import Page, RangeRead
-from twinstream.core.wire.subject_match import crossing, matcher, widest
+from twinstream.core.server_faults.table import MIXED_FILTERS
+from twinstream.core.wire.subject_match import crossing, matcher, mixed, widest
 from twinstream.errors import (
     ConnectionClosed,
     InvalidResponse,
@@ -257,7 +258,10 @@ class ConsumerPages:
 
     def _create(self, seq: int) -> None:
         transport = self._api.transport
-        if transport.server_info.version_numbers < _CROSSING_SINCE and crossing(self._filters):
+        version, filters = transport.server_info.version_numbers, self._filters
+        if (version < _CROSSING_SINCE and crossing(filters)) or (
+            MIXED_FILTERS.affects(version) and mixed(filters)
+        ):
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)

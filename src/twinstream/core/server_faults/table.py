@@ -14,6 +14,7 @@ __all__ = [
     "BATCH_REWRITES",
     "FAULTS",
     "FULL_SUBJECT",
+    "MIXED_FILTERS",
     "PARTIAL_RESTORE",
     "PROBED_ID",
     "START_TIMES",
@@ -96,6 +97,16 @@ BATCH_REWRITES: Final = Fault(
     test="core/publish/test_atomic_batch::test_what_older_servers_lack",
     goes=_NO_2_14,
     spans=((_FIRST, (2, 12, 12)), ((2, 14, 0), (2, 14, 3))),
+)
+
+MIXED_FILTERS: Final = Fault(
+    happens="a consumer with several filters skips messages, if one filter has `*` where another"
+    " one has a word, such as `a.*` and `a.b.c`",
+    done="reads receive all messages and select them; other consumers with such filters are"
+    " refused",
+    test="_async/read/test_mixed_filters::test_a_read_with_mixed_filters_is_complete",
+    goes="without support for 2.12.3",
+    spans=((_FIRST, (2, 12, 4)),),
 )
 
 START_TIMES: Final = Fault(
@@ -314,6 +325,7 @@ _DELETIONS: Final = (
 
 _READS: Final = (
     SUBJECT_LISTS,
+    MIXED_FILTERS,
     START_TIMES,
     Fault(
         happens="a consumer of the last messages by subject skips a message that does not fit into"

@@ -10,7 +10,7 @@ from twinstream.core.wire.subjects import check_filter
 from twinstream.models.names.overlaps import first_related
 from twinstream.models.names.subjects import can_meet, is_contained
 
-__all__ = ["covers", "crossing", "matcher", "pattern_of", "widest"]
+__all__ = ["covers", "crossing", "matcher", "mixed", "pattern_of", "widest"]
 
 # The beginning of a token that gets a mark. The mark itself gets one, too, so that different tokens
 # stay different.
@@ -80,6 +80,21 @@ def crossing(filters: Sequence[str]) -> bool:
     """
     plain = [_plain(each) for each in filters]
     return bool(first_related(plain, plain, can_meet, later=True))
+
+
+def mixed(filters: Iterable[str]) -> bool:
+    """Return whether one filter has `*` where another one, which is equal before, has a word.
+
+    For example, `a.*` and `a.b.c`. `MIXED_FILTERS` says why this matters.
+    """
+    words: set[tuple[str, ...]] = set()
+    wildcards: set[tuple[str, ...]] = set()
+    for each in filters:
+        tokens = tuple(each.split("."))
+        for at, token in enumerate(tokens):
+            if token != ">":
+                (wildcards if token == "*" else words).add(tokens[:at])
+    return not words.isdisjoint(wildcards)
 
 
 def _plain(subject: str) -> str:
