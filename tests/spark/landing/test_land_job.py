@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType
 from js_sync import JetStream, Stream
 from tests.spark.pipelines import MAX_DELIVER, SCHEMA
 from tests.tuned import Tuned
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
 from twinstream.spark.landing.resume import start_behind
@@ -25,7 +26,6 @@ from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.plan import SequenceRange
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 from twinstream.testing import NatsServer
 

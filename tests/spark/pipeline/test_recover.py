@@ -12,6 +12,7 @@ from attrs import evolve
 from deltalake import write_deltalake
 
 from tests.spark.pipelines import SINKS, rows_of
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import DataLossError, JournalError
 from twinstream.spark.pipeline.recover import accepted, recovered
 from twinstream.spark.pipeline.settings.config import SourceConfig
@@ -21,7 +22,6 @@ from twinstream.spark.pipeline.state.identity import Identity
 from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.stream_identity import why_other
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 
 OPTIONS = {"nats.servers": "nats://h", "stream": "ORDERS"}

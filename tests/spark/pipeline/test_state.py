@@ -13,6 +13,7 @@ import pytest
 from attrs import evolve
 
 from tests.huge import huge
+from twinstream.lake.stream_mark import Mark
 from twinstream.spark.errors import (
     CheckpointError,
     DataLossError,
@@ -24,7 +25,7 @@ from twinstream.spark.errors import (
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.land_batch import BatchLander
-from twinstream.spark.pipeline.query_errors import is_lasting, sentence
+from twinstream.spark.pipeline.run_errors import is_lasting, sentence
 from twinstream.spark.pipeline.settings.config import SourceConfig
 from twinstream.spark.pipeline.settings.folders import Folders, SourceFolder
 from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, TableEntry
@@ -34,7 +35,6 @@ from twinstream.spark.pipeline.tables import swap
 from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 from twinstream.spark.pipeline.tables.table_lock import TableLock
 from twinstream.spark.source.offsets import Position
-from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
 
 SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders")

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow.parquet as pq
 
+from twinstream.disk.safe_files import sync
+from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
-from twinstream.spark.landing.land_job import LandJob, by_table
+from twinstream.spark.landing.land_job import LandJob
 from twinstream.spark.landing.staging import Staging, Written, files_in
-from twinstream.spark.landing.table_files import TableFile
 from twinstream.spark.landing.table_fit import check_fit
 
 if TYPE_CHECKING:
@@ -108,7 +109,14 @@ class ParquetBatch:
         is_earlier = self.has(table)
         if not is_earlier:
             self._check_fit(table, files)
-            self._staging.put(files, target)
+            try:
+                self._staging.put(files, target)
+            except OSError:
+                is_earlier = self.has(table)  # another driver was faster
+                if not is_earlier:
+                    raise
+        if is_earlier:
+            sync([target.parent])  # the other attempt may have ended before it did this
         written = Written(table, files_in(target), is_earlier)
         self._written.append(written)
         return written
@@ -132,13 +140,13 @@ class ParquetBatch:
         self._staging.close()
 
 
-def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
+def put_landed(tables: BatchWriter, job: LandJob, reports: Sequence[TaskReport]) -> None:
     """Add the files that the tasks of a job wrote to its tables.
 
     If an earlier attempt added files to a table for which this attempt has no files, these files
     are also in `tables.written`.
     """
-    files = by_table(landed)
+    files = files_by_table(reports)
     # This attempt has no files for such a table if the stream has removed the messages since.
     others = (name for name in job.tables if name not in files)
     names = {*files, *filter(tables.has, others)}
