@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,9 @@ from twinstream.lake.store import KeyTaken
 from twinstream.models.files.bounded_read import bounded
 
 __all__ = ["LocalStore"]
+
+# Names of files that are not linked to the name of their object yet.
+_UNFINISHED: Final = re.compile(r"\..+\.[0-9a-f]{32}")
 
 
 class LocalStore:
@@ -69,4 +73,5 @@ class LocalStore:
 
         No other process may create objects during this call.
         """
-        return sorted(path for path in self._root.rglob(".*") if path.is_file())
+        files = (path for path in self._root.rglob(".*") if _UNFINISHED.fullmatch(path.name))
+        return sorted(files)

@@ -16,7 +16,7 @@ from twinstream.lake.engine import Engine
 from twinstream.lake.entry import BatchEntry, TableEntry
 from twinstream.lake.origin import Origin
 from twinstream.lake.plan import Plan
-from twinstream.lake.task_report import TaskReport
+from twinstream.lake.task_report import TaskReport, files_by_table
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.land_job import LandJob, ranges_of
 from twinstream.spark.landing.landed_seqs import Seqs, seqs_in
@@ -45,7 +45,7 @@ class SourceBatches:
     """The batches of one source, as `BatchLander` lands them.
 
     `planning` is the client with which batches are planned. A stop may interrupt it at any time.
-    Batches are landed with a client that a stop does not interrupt.
+    `landing` is the client with which they are landed, which a stop does not interrupt.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class SourceBatches:
         sink: Sink,
         engine: Engine,
         planning: Leader,
+        landing: Leader,
     ) -> None:
         self._source: Final = source
         self._origin: Final = origin
@@ -62,7 +63,7 @@ class SourceBatches:
         self._engine: Final = engine
         self._options: Final = evolve(source.source_options, slots=engine.slots)
         self._planner: Final = BatchPlanner(self._options, planning)
-        self._leader: Final = Leader(self._options)
+        self._leader: Final = landing
         self._group: Final = f"{source.name}-{uuid.uuid4().hex}"
         self._has_looked = False
 
@@ -148,8 +149,26 @@ class SourceBatches:
         position = position_of(plan)
         ranges = ranges_of(self._leader, options, plan.start, position, before, plan.parts)
         reports = job.run(self._engine, ranges, self._group)
+        self._check_earlier(plan, tables, job, reports)
         put_landed(tables, job, reports)
         return reports
+
+    def _check_earlier(
+        self, plan: Plan, tables: BatchWriter, job: LandJob, reports: Sequence[TaskReport]
+    ) -> None:
+        """Check the files of this attempt with those that an earlier one has added to tables.
+
+        Otherwise, an attempt with another schema would add a message to a second table, and neither
+        schema could finish the batch then.
+        """
+        earlier = [each for each in map(tables.found, job.tables) if each is not None]
+        if earlier:
+            files = files_by_table(reports)
+            for each in earlier:
+                files.pop(each.table, None)
+            new = [Written(table, tuple(paths)) for table, paths in files.items()]
+            found = sum(each.rows for each in reports)
+            self._check(plan, seqs_in([*earlier, *new], self._source.seq_column, found), found)
 
     def _check(self, plan: Plan, seqs: Seqs, found: int) -> None:
         inside = not seqs.count or (plan.start <= seqs.first and seqs.last < plan.end)

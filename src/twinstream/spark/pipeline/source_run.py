@@ -166,7 +166,9 @@ class SourceRun:
         origin = start.origin(stream)
         # The lock of the run is held, so no other driver has files there.
         remove_attempts(state.folders.staging, source.name)
-        batches = SourceBatches(source, origin, state.sink, self._engine, self._leader)
+        batches = SourceBatches(
+            source, origin, state.sink, self._engine, self._leader, Leader(source.source_options)
+        )
         self._batches, lander = batches, BatchLander(journal, batches)
         if options.accept_stream:
             accept_stream(journal, lander, stream, self._leader.time_at)

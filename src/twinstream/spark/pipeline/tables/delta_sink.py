@@ -67,10 +67,13 @@ class DeltaBatch:
         """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
 
-    def has(self, table: str) -> bool:
-        """Return whether the table already has the batch."""
-        delta = open_table(self._root / table)
-        return delta is not None and self._is_in(delta)
+    def found(self, table: str) -> Written | None:
+        """Return the files of the batch that the table already has, or `None` without the batch."""
+        folder = self._root / table
+        delta = open_table(folder)
+        if delta is None or not self._is_in(delta):
+            return None
+        return Written(table, self._files(delta, folder), is_earlier=True)
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
         """Add the files of the batch to a table, unless the table already has the batch.
