@@ -29,7 +29,8 @@ def test_files_of_other_programs_are_kept(tmp_path: Path) -> None:
     found = vacuum(config)
     assert [each.path for each in found] == [replaced / "1", unfinished]
     assert sorted(each.name for each in replaced.iterdir()) == [".DS_Store", "copy"]
-    assert (state / "checkpoint.x").exists()
+    assert not unfinished.exists()
+    assert (state / "plan" / ".DS_Store").exists()
 
 
 def test_an_hour_that_was_begun_counts_for_delta(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class SourceRun:
             try:
                 self._land_all()
             except Exception as error:
-                if spark_is_gone(error):
+                if self._config.engine == "spark" and spark_is_gone(error):
                     self.broken = error
                     self._end(None, quietly=True)
                     return

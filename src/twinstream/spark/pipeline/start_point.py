@@ -13,7 +13,7 @@ from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.stream_state import StreamState
 
-__all__ = ["StartPoint"]
+__all__ = ["StartPoint", "first_origin"]
 
 
 class StartPoint:
